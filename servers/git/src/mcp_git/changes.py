@@ -39,7 +39,11 @@ _OF_WORK_TREE = ("status", "diff")
 
 
 class _Watched:
-    """One repository, what of it somebody wants to hear of, and how that was at the last look."""
+    """One repository, what of it somebody wants to hear of, and how that was at the last look.
+
+    Attributes:
+        whole: whether more than the work tree may have changed since.
+    """
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
@@ -50,6 +54,7 @@ class _Watched:
         self.wanted = anyio.Event()
         self.turn = anyio.Lock()
         self.events = 0
+        self.whole = True
 
     @property
     def of_work_tree(self) -> bool:
@@ -133,6 +138,7 @@ class RepositoryWatcher:
         for repository in {self._known[key].repository for key in map(str, keys) if key in self._known}:
             watched = self._of(repository)
             async with watched.turn:
+                watched.whole = True
                 await self._look(watched)
 
     def news(self, key: Hashable) -> Iterable[Change]:
@@ -152,9 +158,18 @@ class RepositoryWatcher:
 
     def _touched(self, folders: Collection[Hashable]) -> None:
         for watched in self._watched.values():
-            if not watched.folders.isdisjoint(map(str, folders)):
+            if touched := watched.folders.intersection(map(str, folders)):
                 watched.events += 1
+                watched.whole = watched.whole or not self._only_files(watched, touched)
                 watched.wake.set()
+
+    def _only_files(self, watched: _Watched, folders: Iterable[str]) -> bool:
+        """Whether all of them are folders of the work tree below its top, where `.mailmap` lies."""
+        layout = self._layouts.get(watched.repository.name)
+        if layout is None or layout.work_tree is None:
+            return False
+        inside, git = layout.work_tree + os.sep, (layout.git_dir, layout.common_dir)
+        return all(folder.startswith(inside) and not folder.startswith(git) for folder in folders)
 
     async def _follow(self, watched: _Watched) -> None:
         pause = _ROUND_SECONDS
@@ -163,8 +178,9 @@ class RepositoryWatcher:
             if not watched.shown:
                 watched.wanted = anyio.Event()
                 continue
-            with anyio.move_on_after(pause):
+            with anyio.move_on_after(pause) as waiting:
                 await watched.wake.wait()
+            watched.whole = watched.whole or waiting.cancelled_caught
             watched.wake = anyio.Event()
             begun = anyio.current_time()
             async with watched.turn:
@@ -178,10 +194,13 @@ class RepositoryWatcher:
         """Tell what has another answer than at the last look."""
         await self._unlocked(watched)
         found: dict[str, str] = {}
+        whole = False
         for _ in range(_TRIES):
             events = watched.events
+            whole, watched.whole = whole or watched.whole, False
             await self._arm(watched)
-            found = await self._digests(watched.shown.values())
+            items = watched.shown.values()
+            found = await self._digests(items if whole else [item for item in items if item.kind in _OF_WORK_TREE])
             if events == watched.events:
                 break
             await self._unlocked(watched)
