@@ -229,6 +229,42 @@ async def test_a_failed_look_stops_no_change(step: str, how: str, monkeypatch: p
     assert base.rows("SELECT to_regclass('fresh')::text") == [("fresh",)]
 
 
+async def test_what_others_commit_meanwhile_is_no_part_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, then = make(), effects.traces
+
+    async def meanwhile(session: Session) -> Any:
+        base.run("CREATE TABLE theirs (); DROP TABLE u", "owner")
+        return await then(session)
+
+    monkeypatch.setattr(effects, "traces", meanwhile)
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql="CREATE TABLE ours ()", dry_run=True))
+    assert "+ table public.ours" in said and "theirs" not in said and "public.u" not in said, said
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "REASSIGN OWNED BY owner TO postgres", "ALTER TABLE u DISABLE TRIGGER ALL", "DROP EXTENSION plpgsql CASCADE",
+        "ALTER SCHEMA public OWNER TO postgres; ALTER TYPE mood OWNER TO reader; ALTER VIEW v OWNER TO reader",
+        "DO $$BEGIN BEGIN CREATE TABLE a (); EXCEPTION WHEN others THEN NULL; END; DROP VIEW v; END$$",
+        "GRANT UPDATE (name) ON t TO monitor; GRANT SELECT ON t TO reader WITH GRANT OPTION",
+    ],
+)  # fmt: skip
+async def test_the_way_back_of_an_administrator_leads_back(sql: str) -> None:
+    base = make()
+    base.run("GRANT UPDATE (name) ON t TO reader")
+    with base.connect() as connection:
+        before = State.of(connection)
+    async with inside("--admin", f"app={base.url('postgres')}") as wire:
+        back = text_of(await wire.call("edit_schema", sql=sql, dry_run=True)).partition("The way back:\n")[2]
+        assert "-- not undone" not in back, back
+        assert "Done" in text_of(await wire.call("edit_schema", sql=sql))
+    base.run(back)
+    with base.connect() as connection:
+        assert State.of(connection).differs(before) == [], back
+
+
 async def test_a_sample_of_changes_is_what_postgresql_makes_of_them() -> None:
     tally = await prove(10, 4)
     assert tally.wrong == [] and tally.counts["changes"] == 10

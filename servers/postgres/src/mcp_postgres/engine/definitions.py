@@ -55,6 +55,16 @@ WITH wanted AS (SELECT * FROM json_to_recordset($1::json) AS w (key text, kind t
 SELECT coalesce(json_agg(json_build_array(key, rank, line)), '[]')::text FROM (
 SELECT w.key, 1 AS rank, format('CREATE SCHEMA %I;', n.nspname) AS line FROM wanted w JOIN pg_namespace n
     ON w.kind = 'n' AND w.is_gone AND n.oid = w.oid
+UNION ALL SELECT w.key, 2, format('ALTER SCHEMA %I OWNER TO %I;', n.nspname, pg_get_userbyid(n.nspowner)) FROM wanted w
+    JOIN pg_namespace n ON w.kind = 'n' AND n.oid = w.oid AND CASE WHEN w.is_gone THEN pg_get_userbyid(n.nspowner) <>
+    current_user ELSE 0 = ANY (w.parts) END
+UNION ALL SELECT w.key, 2, format('ALTER TYPE %I.%I OWNER TO %I;', n.nspname, t.typname, pg_get_userbyid(t.typowner))
+    FROM wanted w JOIN pg_type t ON w.kind = 'y' AND t.oid = w.oid AND CASE WHEN w.is_gone THEN
+    pg_get_userbyid(t.typowner) <> current_user ELSE 2 = ANY (w.parts) END JOIN pg_namespace n ON n.oid = t.typnamespace
+UNION ALL SELECT w.key, 2, format('ALTER STATISTICS %I.%I OWNER TO %I;', n.nspname, s.stxname,
+    pg_get_userbyid(s.stxowner)) FROM wanted w JOIN pg_statistic_ext s ON w.kind = 's' AND s.oid = w.oid AND CASE
+    WHEN w.is_gone THEN pg_get_userbyid(s.stxowner) <> current_user ELSE 1 = ANY (w.parts) END
+    JOIN pg_namespace n ON n.oid = s.stxnamespace
 UNION ALL SELECT w.key, 1, format('CREATE EXTENSION %I SCHEMA %I VERSION %L;', x.extname, n.nspname, x.extversion)
     FROM wanted w JOIN pg_extension x ON w.kind = 'x' AND w.is_gone AND x.oid = w.oid JOIN pg_namespace n
         ON n.oid = x.extnamespace

@@ -213,6 +213,7 @@ UNION ALL SELECT concat('d', d.classoid, '/', d.objoid, '/', d.objsubid), CASE d
     WHEN 'pg_type'::regclass THEN (SELECT CASE y.typrelid WHEN 0 THEN concat('y', y.oid) ELSE concat('c', y.typrelid)
         END FROM pg_type y WHERE y.oid = d.objoid) ELSE '' END, (SELECT c.relname FROM pg_class c
         WHERE c.oid = d.classoid), 'comment', array[d.description] FROM pg_description d WHERE d.objoid {_IN}
+    AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = d.classoid AND e.objid = d.objoid AND e.deptype = 'e')
 UNION ALL SELECT concat('o', oid), '', quote_ident(rolname), format('role %I', rolname), array[concat_ws(' ', rolsuper,
     rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolvaliduntil,
     rolconfig)] FROM pg_roles WHERE oid {_IN}
@@ -241,6 +242,7 @@ UNION ALL {
         UNION ALL SELECT concat('f', p.oid), '', format('function %s', x.it), format('ROUTINE %s', x.it), '',
             p.proowner, coalesce(p.proacl, acldefault('f', p.proowner)) FROM pg_proc p JOIN pg_namespace n
             ON n.oid = p.pronamespace, LATERAL (SELECT {_FUNCTION} AS it) x WHERE p.oid {_IN} AND {OWN}
+            AND (p.proacl IS NOT NULL OR {_NOT_OF_EXTENSION.format(name="proc", table="p")})
         UNION ALL SELECT concat('y', t.oid), '', format('type %I.%I', n.nspname, t.typname), format('TYPE %I.%I',
             n.nspname, t.typname), '', t.typowner, coalesce(t.typacl, acldefault('T', t.typowner)) FROM pg_type t
             JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid {_IN} AND {_OF_TYPE}
@@ -285,7 +287,9 @@ WITH given AS MATERIALIZED (SELECT DISTINCT substring(key FROM '\\d+')::oid AS o
 types AS MATERIALIZED (SELECT t.oid, t.typarray FROM pg_type t JOIN (SELECT oid FROM given UNION SELECT c.reltype
     FROM pg_class c JOIN given g ON c.oid = g.oid UNION SELECT r.rngmultitypid FROM pg_range r JOIN given g
     ON r.rngtypid = g.oid) g ON g.oid = t.oid),
-known AS MATERIALIZED (SELECT oid FROM given UNION SELECT oid FROM types UNION SELECT typarray FROM types
+known AS MATERIALIZED (SELECT oid FROM given UNION SELECT d.objid FROM pg_depend d JOIN given g
+    ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = g.oid AND d.deptype = 'e'
+    UNION SELECT oid FROM types UNION SELECT typarray FROM types
     UNION SELECT r.oid FROM pg_rewrite r JOIN given g ON r.ev_class = g.oid
     UNION SELECT e.oid FROM pg_attrdef e JOIN given g ON e.adrelid = g.oid),
 rows AS MATERIALIZED (SELECT d.* FROM pg_depend d WHERE d.objid = ANY (ARRAY(SELECT oid FROM known))
@@ -423,9 +427,15 @@ def _array(values: Iterable[str]) -> str:
 
 
 async def edges(session: Session, keys: Collection[str]) -> list[Edge]:
-    """What these objects depend on, and what depends on them."""
-    found: list[list[str]] = json.loads(await session.value(_EDGES, "{" + ",".join(keys) + "}") or "[]")
-    return [(one, other, kind) for one, other, kind in found if one and other]
+    """What these objects depend on, and what depends on them; on a part of an extension is on the extension."""
+    found: list[list[str]] = json.loads(await session.value(_EDGES, _array(keys)) or "[]")
+    part = {one: other for one, other, kind in found if kind == "e"}
+    known = [
+        (one, other, kind) if kind == "e" else (part.get(one, one), part.get(other, other), kind)
+        for one, other, kind in found
+        if one and other
+    ]
+    return [edge for edge in known if edge[0] != edge[1]]
 
 
 def difference(was: Look, now: Look) -> list[str]:

@@ -33,7 +33,7 @@ _WITH = "aeiPS"
 """How what goes and comes with something else depends on it, as `pg_depend.deptype` says."""
 _SPELLED = {
     "c": (0, 1, 2, 3, 4, 5, 6, 8, 9, 10), "a": (0, 1, 2, 3, 5, 6, 7, 8, 9), "k": (0, 2), "f": (0, 1), "t": (0, 1),
-    "p": (0,), "r": (0, 1), "s": (0,), "y": (0, 1),
+    "p": (0,), "r": (0, 1), "s": (0, 1), "y": (0, 1, 2), "n": (0,),
 }  # fmt: skip
 """Parts of a value for which there are statements."""
 
@@ -194,7 +194,7 @@ class _Plan:
         was, now = self.seen.was, self.seen.now
         gone = {*self.seen.gone, *self.remade}
         changed = {*self.seen.changed} - self.remade
-        things = [key for key in (*gone, *changed) if key[0] not in _GRANT + _COMMENT + "n"]
+        things = [key for key in (*gone, *changed) if key[0] not in _GRANT + _COMMENT]
         wanted = [_gone(was[key]) for key in things if key in gone and key[1:].replace(".", "").isdigit()]
         wanted += [
             _changed(was[key], now[key]) for key in things if key in changed and key[1:].replace(".", "").isdigit()
@@ -226,7 +226,8 @@ class _Plan:
         lines, late = list[str](), list[str]()
         for keys in _ordered([key for key in things if key not in along], pairs):
             for key in keys:
-                statements = [(rank, line) for rank, line in found.get(key, [])]
+                # Schemas are there already.
+                statements = [(rank, line) for rank, line in found.get(key, []) if rank > 1 or key[0] != "n"]
                 for part in (part for part in along if along[part] == key and part[0] == "a"):
                     statements += [(rank, line) for rank, line in found.get(part, []) if rank >= 4]
                 if key in waits:
@@ -234,7 +235,7 @@ class _Plan:
                     continue
                 lines += [line for rank, line in statements if rank < LATE]
                 late += [line for rank, line in statements if rank >= LATE]
-                late += self._unsaid(key, bool(statements))
+                late += self._unsaid(key, key in found)
         granted: list[Object] = []
         taken = {_whose(now[key]) for key in self.seen.new if key[:2] == _GRANT + "c"}
         for key, thing in was.items():
@@ -421,12 +422,13 @@ def _grants(things: Iterable[Object], *, again: bool) -> list[str]:
         if thing.value[1]:
             lines.append(f"-- not undone: {thing.label} by {thing.value[1]}, {'revoked' if again else 'new'}")
             continue
-        is_option = again and thing.value[0] == "true"
-        rights.setdefault((place, what, whom, is_option), []).append(f"{right} ({column})" if column else right)
-    verb, to = ("GRANT", "TO") if again else ("REVOKE", "FROM")
+        option = thing.value[0] == "true"
+        rights.setdefault((place, what, whom, option), []).append(f"{right} ({column})" if column else right)
+    # What was granted by such an option goes with it.
+    verb, to, more = ("GRANT", "TO", " WITH GRANT OPTION") if again else ("REVOKE", "FROM", " CASCADE")
     return lines + [
-        f"{place}{verb} {', '.join(names)} ON {what} {to} {whom}{' WITH GRANT OPTION' if is_option else ''};"
-        for (place, what, whom, is_option), names in rights.items()
+        f"{place}{verb} {', '.join(names)} ON {what} {to} {whom}{more if option else ''};"
+        for (place, what, whom, option), names in rights.items()
     ]
 
 
@@ -440,4 +442,4 @@ def _optioned(thing: Object) -> str:
     if thing.value[0] == "true":
         return _grants([thing], again=True)[0]
     (line,) = _grants([thing], again=False)
-    return line.replace("REVOKE ", "REVOKE GRANT OPTION FOR ", 1)
+    return line.replace("REVOKE ", "REVOKE GRANT OPTION FOR ", 1).replace(";", " CASCADE;")
