@@ -261,7 +261,8 @@ def attributes(made: Planted) -> None:
 
 
 def people(made: Planted) -> None:
-    made.write(".mailmap", _MAILMAP)
+    if not (made.path / ".mailmap").is_dir():  # an earlier act may have made it one
+        made.write(".mailmap", _MAILMAP)
     commit(made)
 
 
