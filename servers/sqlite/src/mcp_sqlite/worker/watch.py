@@ -27,7 +27,7 @@ __all__ = ["look"]
 
 _SECONDS = 0.05
 """What one subject may take."""
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.01
 """What a look may take before it tells what it has found, and leaves the rest for the next."""
 _LATER_SECONDS = 0.1
 """When to look again for what can't be read now."""
