@@ -388,6 +388,28 @@ class TestCopy:
             if sys.platform != "win32":
                 assert path.stat().st_blocks <= found.st_blocks
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="no blocks are told")
+    def test_a_file_that_is_said_to_be_one_hole_is_copied(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        # So say some shared folders of containers, and others of what was just written.
+        content, real = random.Random(0).randbytes(300_000), os.fstat
+        (here.root / "a").write_bytes(content)
+
+        def lying(fd: int) -> object:
+            return SimpleNamespace(st_size=real(fd).st_size, st_blocks=0)
+
+        def holes(fd: int, at: int, how: int) -> int:
+            if how in (os.SEEK_DATA, os.SEEK_HOLE):
+                raise OSError(errno.ENXIO, "No such device or address")
+            return seek(fd, at, how)
+
+        seek = os.lseek
+        with (here.root / "a").open("rb") as source, (here.root / "b").open("wb") as target:
+            monkeypatch.setattr(os, "fstat", lying)
+            monkeypatch.setattr(os, "lseek", holes)
+            copy_blocks(source.fileno(), target.fileno(), lambda: None)
+            monkeypatch.undo()
+        assert (here.root / "b").read_bytes() == content
+
     @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
     def test_what_tells_no_size_is_copied_to_its_end(self, here: Ground) -> None:
         with Path("/proc/version").open("rb") as source, (here.root / "f").open("wb") as target:

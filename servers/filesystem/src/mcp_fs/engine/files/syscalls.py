@@ -6,8 +6,9 @@ import ctypes
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import groupby
 from typing import Any
 
 __all__ = ["copy_blocks", "copy_metadata", "file_system", "open_beneath", "open_cached", "rename_new", "write_all"]
@@ -19,7 +20,7 @@ _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=Tr
 _SYS_OPENAT2 = 437
 _RESOLVE = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
 _LONG = 1000  # characters of at most 4 bytes
-_BLOCK, _READ = 1 << 23, 1 << 20
+_BLOCK, _READ, _PAGE = 1 << 23, 1 << 20, 1 << 12
 _CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
 _RENAME_NOREPLACE = 1  # renameat2(2)
 _RENAME_EXCL = 4  # renameatx_np(2)
@@ -117,50 +118,37 @@ def copy_blocks(
         check: called between blocks; what it raises ends the copy.
         reading: entered for each read, to tell what fails there from what fails in the target.
     """
-    for begin, end in _runs(source_fd):
-        os.lseek(source_fd, begin, os.SEEK_SET)
-        os.lseek(target_fd, begin, os.SEEK_SET)
-        left = sys.maxsize if end is None else end - begin
-        if not left:
-            os.ftruncate(target_fd, begin)
-            return
-        if sys.platform == "linux":
-            with suppress(OSError):  # two file systems, or one that can't
-                while done := os.copy_file_range(source_fd, target_fd, min(left, _BLOCK)):
-                    left -= done
-                    check()
-        # The rest, none of it as a rule; file systems made of other things than files say that they copied nothing.
-        while left:
-            with reading():
-                block = os.read(source_fd, min(left, _READ))
-            if not block:
-                break
-            check()
-            write_all(target_fd, block)
-            left -= len(block)
-
-
-def _runs(fd: int) -> Iterator[tuple[int, int | None]]:
-    """Where data begins and ends in an open file, hole after hole; no end where that is not known.
-
-    After a hole at its end comes a run of nothing.
-    """
-    found = os.fstat(fd)
-    if sys.platform == "win32" or found.st_blocks * 512 >= found.st_size:
-        yield 0, None
-        return
-    at = 0
+    found = os.fstat(source_fd)
+    # Where data lies is read, not asked for: some file systems call what was just written a hole (SEEK_DATA).
+    has_holes = sys.platform != "win32" and found.st_blocks * 512 < found.st_size
+    if sys.platform == "linux" and not has_holes:
+        with suppress(OSError):  # two file systems, or one that can't
+            while os.copy_file_range(source_fd, target_fd, _BLOCK):
+                check()
+    # The rest, none of it as a rule; file systems made of other things than files say that they copied nothing.
     while True:
-        size = os.fstat(fd).st_size
-        try:
-            begin = os.lseek(fd, at, os.SEEK_DATA)
-            end = os.lseek(fd, begin, os.SEEK_HOLE)
-        except OSError as error:
-            # Beyond the last data, or not to be told.
-            yield (size, size) if error.errno == errno.ENXIO else (at, None)
-            return
-        yield begin, end
-        at = end
+        with reading():
+            block = os.read(source_fd, _READ)
+        if not block:
+            break
+        check()
+        if has_holes:
+            _write_with_holes(target_fd, block)
+        else:
+            write_all(target_fd, block)
+    if has_holes:
+        os.ftruncate(target_fd, os.lseek(target_fd, 0, os.SEEK_CUR))
+
+
+def _write_with_holes(fd: int, data: bytes) -> None:
+    zeros = bytes(_PAGE)
+    for is_hole, places in groupby(range(0, len(data), _PAGE), lambda at: zeros.startswith(data[at : at + _PAGE])):
+        held = list(places)
+        part = data[held[0] : held[-1] + _PAGE]
+        if is_hole:
+            os.lseek(fd, len(part), os.SEEK_CUR)
+        else:
+            write_all(fd, part)
 
 
 def write_all(fd: int, data: bytes) -> None:
