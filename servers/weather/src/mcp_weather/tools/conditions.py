@@ -117,9 +117,9 @@ class ConditionTools:
         days = self.policy.past_days(start, end, today=here.today, most=most)
         return await self.engine.history(where, days, here, self.policy.units(units, self.units), normals=normals)
 
-    @tool("Sun and moon")
+    @tool("Sun and moon", open_world=True)
     async def get_astronomy(
-        self, place: PlaceText, date: Annotated[Day | None, Field(description="Default: today there.")] = None
+        self, place: PlaceText, date: Annotated[Day | None, Field(description="YYYY-MM-DD; default: today there.")] = None
     ) -> Astronomy:
         """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day, past or to come.
 
