@@ -101,11 +101,11 @@ class ActionTools:
         self,
         repo: RepoName,
         run_id: OptionalNumber = None,
-        workflow: Annotated[str | None, Field(description="File name or id")] = None,
+        workflow: Annotated[str | None, Field(description="File or id")] = None,
     ) -> Record:
         """Get the billable minutes of one run, or of one workflow this month.
 
-        None in public ones. How long: `get_run`.
+        None if public. How long: `get_run`.
         """
         name = self.policy.workflow(workflow) if workflow else None
         return await self.actions.usage(self.policy.repo(repo), run_id, name)

@@ -54,7 +54,11 @@ class DiscussionTools:
 
     @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
     async def create_discussion(
-        self, repo: RepoName, title: Title, body: Body, category: Annotated[str, Field(description="Name")]
+        self,
+        repo: RepoName,
+        title: Title,
+        body: Body,
+        category: Annotated[str, Field(description="Of kind=categories")],
     ) -> Done:
         """Start a discussion; its watchers hear of it. For a task use `create_issue`."""
         return await self.discussions.create(self.policy.write_repo(repo), title, body, category)
