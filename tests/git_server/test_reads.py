@@ -325,6 +325,23 @@ def test_what_a_model_reads_of_all_tools_has_a_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is all holes")
+async def test_an_index_that_only_claims_to_be_large_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "one\n"})
+    os.truncate(made.path / ".git/index", 600 << 20)
+
+    def copied(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("shutil.copy2", copied)
+    async with serving(made.path) as asking:
+        assert "failed inside" not in await asking("read_diff")
+
+
+@pytest.mark.anyio
 async def test_the_subject_is_seen_behind_many_refs(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     made.commit("The subject that tells what was done", {"a.txt": "one\n"})

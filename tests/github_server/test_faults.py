@@ -35,6 +35,7 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (410, {}, "This issue was deleted", "It was there and is gone"),
         (409, {}, "Git Repository is empty.", "no commit yet"),
         (410, {}, "Issues are disabled for this repo", "can turn that on"),
+        (422, {}, "No commit found for SHA: fix/disabled", "`list_refs` shows"),
         (403, {}, "Dependabot alerts are disabled for this repository.", "can turn that on"),
         (403, {}, "Advanced Security must be enabled for this repository to use code scanning.", "can turn that on"),
         (409, {}, "Merge conflict", "as things are"),

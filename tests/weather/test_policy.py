@@ -14,7 +14,7 @@ from mcp_weather.engine.budget import weight
 from mcp_weather.engine.nws import may_cover
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.queries import archive_key, current_key, daily_key, hourly_key
-from mcp_weather.hits import Hit, full_name, listed, merged
+from mcp_weather.hits import Hit, full_name, listed, merged, population
 from mcp_weather.policy import Day, Days, Name, OwnUnits, Place, Policy, point_at
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
@@ -254,6 +254,7 @@ def geocoder(asked: list[tuple[str, str | None]], *hits: dict[str, Any]) -> Poli
 async def test_the_largest_is_meant_that_has_twenty_times_as_many_people() -> None:
     assert "by far the largest of 2" in (await geocoder([], hit("Ur", 2000), hit("Ur", 100)).place("Ur")).resolved
     told = [hit("Ur", 2000), {**hit("Ur"), "population": 2_000_000.0}]
+    assert population({"population": 10**400}) == 10**400 and population({"population": float("inf")}) == 0
     assert "by far" in (await geocoder([], *told).place("Ur")).resolved, "a service may write a number as it likes"
     with pytest.raises(Invalid, match="ambiguous"):
         await geocoder([], hit("Ur", 1999), hit("Ur", 100)).place("Ur")

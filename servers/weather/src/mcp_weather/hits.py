@@ -45,7 +45,7 @@ def is_place(hit: Mapping[str, Any]) -> bool:
 def population(hit: Mapping[str, Any]) -> int:
     """How many live there; 0 if that is not known."""
     told = hit.get("population")
-    return int(told) if isinstance(told, int | float) and math.isfinite(told) else 0
+    return int(told) if isinstance(told, int) or (isinstance(told, float) and math.isfinite(told)) else 0
 
 
 def full_name(hit: Mapping[str, Any]) -> str:

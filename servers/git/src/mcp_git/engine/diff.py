@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ _MOST_PATHS = 200
 """Files of one run of git for the patch."""
 _MOST_LINE = 2000
 _MOST_NAMED = 5
+_MOST_INDEX = 1 << 26
+"""Bytes of an index that is copied, of half a million files or so."""
 _MOST_OF_BOTH = 3000
 """Bytes of both sides of a conflict in the answer of what met it."""
 
@@ -135,16 +138,27 @@ def _own_index(git: Git, repository: Repository, compared: Compared) -> Generato
     """A folder with a copy of the index, for a comparison with the work tree; empty for others.
 
     Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
-    whatever GIT_OPTIONAL_LOCKS says.
+    whatever GIT_OPTIONAL_LOCKS says. One that is no file, or very large, is left to git: most often git refuses it.
     """
     index = os.path.join(git.layout(repository).git_dir, "index")
-    if compared.revision is not None or compared.part == "staged" or not os.path.exists(index):
+    if compared.revision is not None or compared.part == "staged" or not _can_be_copied(index):
         yield ""
         return
     with tempfile.TemporaryDirectory(dir=git.installed.scratch) as folder:
         os.mkdir(os.path.join(folder, "objects"))
-        shutil.copy2(index, os.path.join(folder, "index"))
+        try:
+            shutil.copy2(index, os.path.join(folder, "index"))
+        except FileNotFoundError:  # a git that ends has just taken it away
+            folder = ""
         yield folder
+
+
+def _can_be_copied(index: str) -> bool:
+    try:
+        found = os.stat(index)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_INDEX
 
 
 def _compared(revision: Revision | Range | None) -> Sequence[str]:

@@ -65,7 +65,9 @@ def _submodule(git: Git, repository: Repository, place: Place, revision: str | N
     above = _on_the_way(place.path)[:-1]
     if not above:
         return ""
-    words = ["ls-files", "-z", "--stage", "--", above[0]] if revision is None else ["ls-tree", "-z", revision, *above]
+    words = (
+        ["ls-files", "-z", "--stage", "--", above[0]] if revision is None else ["ls-tree", "-z", revision, "--", *above]
+    )
     try:
         with git.pieces(repository, words, stop) as pieces:
             for item in items(pieces):
@@ -82,7 +84,7 @@ def _listed(git: Git, repository: Repository, folder: str, revision: str | None,
     if revision is None:
         words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", *(["--", folder] if folder else [])]
     else:
-        words = ["ls-tree", "-r", "-z", "--name-only", revision, *([f"{folder}/"] if folder else [])]
+        words = ["ls-tree", "-r", "-z", "--name-only", revision, *(["--", f"{folder}/"] if folder else [])]
     try:
         listed = git.run(repository, words, stop, most=_MOST_LISTED).out
     except Failed:

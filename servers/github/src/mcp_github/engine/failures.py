@@ -19,8 +19,9 @@ __all__ = ["graphql_problem", "needs", "problem"]
 needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
 """The permissions that the tool at work needs, for a refusal in which GitHub names none."""
 
-_TURNED_OFF = re.compile(r"\b(?:disabled|not (?:been )?enabled|must be enabled)\b")
-"""A feature that is off is answered with any of several statuses: no other token would help against it."""
+_TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|must be enabled)\b")
+"""A feature that is off is answered with any of several statuses: no other token would help against it. A label or
+branch of the caller's that is called so is quoted without the verb."""
 _SECONDARY_SECONDS = 60.0
 """What GitHub asks to wait when it names no time."""
 

@@ -119,7 +119,9 @@ class ConditionTools:
 
     @tool("Sun and moon", open_world=True)
     async def get_astronomy(
-        self, place: PlaceText, date: Annotated[Day | None, Field(description="YYYY-MM-DD; default: today there.")] = None
+        self,
+        place: PlaceText,
+        date: Annotated[Day | None, Field(description="YYYY-MM-DD; default: today there.")] = None,
     ) -> Astronomy:
         """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day, past or to come.
 
