@@ -9,6 +9,7 @@ from mcp import Client
 
 from mcp_batteries.settings import load
 from mcp_postgres.engine import effects
+from mcp_postgres.engine.objects import traces
 from mcp_postgres.engine.session import Session
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
@@ -202,6 +203,57 @@ async def test_the_way_back_brings_the_same_that_pg_dump_says(sql: str) -> None:
     assert left == [], back
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "ALTER TABLE base ADD CHECK (x <> E'\\r{evil}')",
+        "CREATE TABLE more (id integer CONSTRAINT fk REFERENCES base);"
+        " COMMENT ON CONSTRAINT fk ON more IS E'one\\r{evil}'",
+        'ALTER TABLE base RENAME CONSTRAINT base_pkey TO "a{evil}"; CREATE TABLE more (id integer REFERENCES base)',
+        'CREATE TABLE "a{evil}" (id integer CONSTRAINT "b{evil}" REFERENCES base, "c{evil}" integer NOT NULL)',
+        "CREATE VIEW v1 AS SELECT id, x, count(*) AS n FROM base GROUP BY id; COMMENT ON VIEW v1 IS 'a{evil}'",
+    ],
+)
+async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str) -> None:
+    base = make("CREATE TABLE base (id integer PRIMARY KEY, x text); CREATE TYPE hue AS ENUM ('a')")
+    base.run(made.replace("{evil}", "\nCREATE TABLE evil();--"), "owner")
+    changes = ["DROP TABLE base CASCADE", "ALTER TYPE hue ADD VALUE E'b\\nCREATE TABLE evil();--'"]
+    if made.startswith('CREATE TABLE "a'):
+        changes += [
+            'DROP TABLE "a\nCREATE TABLE evil();--"',
+            'ALTER TABLE "a\nCREATE TABLE evil();--" DROP COLUMN "c\nCREATE TABLE evil();--"',
+        ]
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        for sql in changes:
+            said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+            assert said.count("The way back:\n") == 1, said
+            back = said.partition("The way back:\n")[2]
+            with base.connect("owner") as connection:
+                connection.autocommit = False
+                connection.execute(sql.encode())
+                connection.execute(back.encode())
+                found = connection.execute("SELECT to_regclass('evil')::text").fetchone()
+                connection.rollback()
+            assert found == (None,), back
+
+
+async def test_a_server_takes_the_way_back_that_it_told() -> None:
+    base = make()
+    base.run(
+        "CREATE TABLE numbered (id serial, n integer GENERATED ALWAYS AS IDENTITY (START 9 INCREMENT -2 MAXVALUE 9"
+        " MINVALUE 1 CYCLE)); INSERT INTO numbered DEFAULT VALUES; INSERT INTO numbered DEFAULT VALUES;"
+        "INSERT INTO numbered DEFAULT VALUES; INSERT INTO numbered DEFAULT VALUES; INSERT INTO numbered DEFAULT VALUES",
+        "owner",
+    )
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        back = text_of(await wire.call("edit_schema", sql="DROP TABLE numbered", dry_run=True))
+        assert "-- its rows are lost" in back
+        assert "Done" in text_of(await wire.call("edit_schema", sql="DROP TABLE numbered"))
+        said = text_of(await wire.call("edit_schema", sql=back.partition("The way back:\n")[2]))
+        assert "Done" in said, said
+    assert base.rows("INSERT INTO numbered DEFAULT VALUES RETURNING id, n") == [(6, 9)]
+
+
 async def test_the_way_back_tells_what_it_leaves() -> None:
     base = make()
     base.run("CREATE TYPE hue AS ENUM ('fine')", "owner")
@@ -230,16 +282,23 @@ async def test_a_failed_look_stops_no_change(step: str, how: str, monkeypatch: p
 
 
 async def test_what_others_commit_meanwhile_is_no_part_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    base, then = make(), effects.traces
+    base = make()
+    base.run("CREATE SCHEMA gone; CREATE OPERATOR === (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4eq)")
+    with base.connect() as other:
+        other.autocommit = False
 
-    async def meanwhile(session: Session) -> Any:
-        base.run("CREATE TABLE theirs (); DROP TABLE u", "owner")
-        return await then(session)
+        async def meanwhile(session: Session) -> Any:
+            base.run("CREATE TABLE theirs (); DROP TABLE u; CREATE SCHEMA theirs; DROP SCHEMA gone")
+            other.execute("DROP OPERATOR === (integer, integer); CREATE SCHEMA later; DROP VIEW v")
+            found = await traces(session)
+            other.commit()
+            return found
 
-    monkeypatch.setattr(effects, "traces", meanwhile)
-    async with inside("--ddl", f"app={base.url('owner')}") as wire:
-        said = text_of(await wire.call("edit_schema", sql="CREATE TABLE ours ()", dry_run=True))
-    assert "+ table public.ours" in said and "theirs" not in said and "public.u" not in said, said
+        monkeypatch.setattr(effects, "traces", meanwhile)
+        async with inside("--ddl", f"app={base.url('owner')}") as wire:
+            said = text_of(await wire.call("edit_schema", sql="CREATE TABLE ours ()", dry_run=True))
+    said = said.partition("Schema:\n")[2].rstrip()
+    assert said == "+ table public.ours\nThe way back:\nDROP TABLE public.ours;", said
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,21 @@ __all__ = ["LATE", "Wanted", "definitions"]
 LATE = 9
 """The rank of what is told when everything else is there."""
 _LOST = "values are lost"
+_SPENT = "it gives numbers again, and had no more"
 _CAST = "values are cast back, and one that does not fit stops it"
 
 _NAME = "format('%I.%I', n.nspname, c.relname)"
+_ONE_LINE = "regexp_replace({}, E'[\\\\r\\\\n]+', ' ', 'g')"
+"""A name in a remark, which ends with its line."""
 _SEQUENCE = """concat_ws(' ', format('START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s', s.seqstart,
     s.seqincrement, s.seqmin, s.seqmax, s.seqcache), CASE WHEN s.seqcycle THEN 'CYCLE' END)"""
 _IDENTITY = f"""(SELECT {_SEQUENCE} FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
     AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')"""
+_NEXT = """(SELECT CASE WHEN x.next BETWEEN s.seqmin AND s.seqmax THEN x.next WHEN s.seqcycle THEN
+    CASE WHEN s.seqincrement > 0 THEN s.seqmin ELSE s.seqmax END END
+    FROM (SELECT pg_sequence_last_value(s.seqrelid)::numeric + s.seqincrement AS next) x)"""
+"""What a sequence gives next; NULL before it gave anything, and behind its last number."""
 _GENERATED = "CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END"
 _TYPED = """format_type(a.atttypid, a.atttypmod) || coalesce((SELECT format(' COLLATE %I.%I', y.nspname, l.collname)
     FROM pg_collation l JOIN pg_namespace y ON y.oid = l.collnamespace JOIN pg_type b ON b.oid = a.atttypid
@@ -30,8 +37,8 @@ _COLUMN = f"""concat(quote_ident(a.attname), ' ', {_TYPED}, CASE WHEN a.attident
     format(' GENERATED %s AS IDENTITY (%s)', {_GENERATED}, {_IDENTITY}) WHEN a.attgenerated <> '' THEN
     format(' GENERATED ALWAYS AS (%s)%s', pg_get_expr(e.adbin, e.adrelid), CASE a.attgenerated WHEN 's' THEN ' STORED'
     END) ELSE ' DEFAULT ' || pg_get_expr(e.adbin, e.adrelid) END)"""
-_REQUIRED = f"""CASE WHEN a.attnotnull THEN format(', then: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', {_NAME},
-    a.attname) END"""
+_SET_REQUIRED = f"format(', then: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', {_NAME}, a.attname)"
+_REQUIRED = f"CASE WHEN a.attnotnull THEN {_ONE_LINE.format(_SET_REQUIRED)} END"
 _COLUMNS = f"""(SELECT string_agg({_COLUMN} || CASE WHEN a.attnotnull AND c.relkind <> 'c'
     THEN ' NOT NULL' ELSE '' END, ', '
     ORDER BY a.attnum) FROM pg_attribute a LEFT JOIN pg_attrdef e
@@ -85,8 +92,9 @@ UNION ALL SELECT w.key, 1, format('ALTER DOMAIN %I.%I %s;', n.nspname, t.typname
         UNION ALL SELECT coalesce('SET DEFAULT ' || t.typdefault, 'DROP DEFAULT') WHERE 1 = ANY (w.parts)) x
 UNION ALL SELECT w.key, 1, CASE c.relkind
     WHEN 'S' THEN (SELECT format('CREATE SEQUENCE %s AS %s %s;%s', {_NAME}, s.seqtypid::regtype, {_SEQUENCE},
-        CASE WHEN pg_sequence_last_value(s.seqrelid) IS NOT NULL THEN format(E'\\nSELECT setval(%L, %s);', {_NAME},
-        pg_sequence_last_value(s.seqrelid)) END) FROM pg_sequence s
+        CASE WHEN {_NEXT} IS NOT NULL THEN format(E'\\nALTER SEQUENCE %s RESTART WITH %s;', {_NAME}, {_NEXT})
+        WHEN pg_sequence_last_value(s.seqrelid) IS NOT NULL THEN ' -- {_SPENT}' END)
+        FROM pg_sequence s
         WHERE s.seqrelid = c.oid)
     WHEN 'c' THEN format('CREATE TYPE %s AS (%s);', {_NAME}, {_COLUMNS})
     WHEN 'v' THEN format('CREATE VIEW %s AS %s', {_NAME}, pg_get_viewdef(c.oid))
@@ -102,8 +110,9 @@ UNION ALL SELECT w.key, 1, CASE c.relkind
             string_agg({NAMED.format(oid="h.inhparent")}, ', ' ORDER BY h.inhseqno)) FROM pg_inherits h
             WHERE h.inhrelid = c.oid HAVING count(*) > 0), '') END,
         CASE c.relkind WHEN 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(c.oid) END, ';',
-        CASE c.relkind WHEN 'r' THEN format(' -- its %s rows are lost: pg_dump --table=%s saves them',
-            greatest(c.reltuples, 0)::bigint, {_NAME}) END) END
+        CASE c.relkind WHEN 'r' THEN format(' -- its %srows are lost: pg_dump --table=%s saves them',
+            CASE WHEN c.reltuples >= 0 THEN format('about %s ', c.reltuples::bigint) END,
+            {_ONE_LINE.format(_NAME)}) END) END
     FROM {_CLASS} WHERE w.kind = 'c' AND w.is_gone
 UNION ALL SELECT w.key, 2, format('CREATE OR REPLACE VIEW %s AS %s', {_NAME}, pg_get_viewdef(c.oid))
     FROM {_CLASS} WHERE w.kind = 'c' AND NOT w.is_gone AND c.relkind = 'v' AND 10 = ANY (w.parts)
@@ -183,12 +192,13 @@ UNION ALL SELECT w.key, x.rank, concat({_ALTER}, x.what, ';', CASE x.rank WHEN 2
     UNION ALL SELECT 5, format('SET (%s)', array_to_string(a.attoptions, ', ')) WHERE 8 = ANY (w.parts)
         AND cardinality(a.attoptions) > 0
     ) x WHERE w.kind = 'a' AND NOT (w.is_gone AND x.rank < 5)
-UNION ALL SELECT w.key, 4, format('SELECT setval(pg_get_serial_sequence(%L, %L), %s);', {_NAME}, a.attname,
-    x.last) FROM {_ATTRIBUTE} JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass
+UNION ALL SELECT w.key, 4, concat({_ALTER}, coalesce('RESTART WITH ' || x.next, 'RESTART'), ';',
+    CASE WHEN x.next IS NULL THEN ' -- {_SPENT}' END)
+    FROM {_ATTRIBUTE} JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass
     AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND d.classid = 'pg_class'::regclass AND d.deptype = 'i'
-    JOIN pg_sequence s ON s.seqrelid = d.objid, LATERAL (SELECT pg_sequence_last_value(s.seqrelid) AS last) x
+    JOIN pg_sequence s ON s.seqrelid = d.objid, LATERAL (SELECT {_NEXT} AS next) x
     WHERE w.kind = 'a' AND (w.is_gone OR 3 = ANY (w.parts) AND split_part(w.flags, ' ', 2) = '') AND a.attidentity <> ''
-    AND x.last IS NOT NULL
+    AND pg_sequence_last_value(s.seqrelid) IS NOT NULL
 UNION ALL SELECT w.key, 1, CASE WHEN k.conrelid <> 0 THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s;',
         {NAMED.format(oid="k.conrelid")}, k.conname, pg_get_constraintdef(k.oid))
     ELSE (SELECT format('ALTER DOMAIN %I.%I ADD CONSTRAINT %I %s;', n.nspname, t.typname, k.conname,

@@ -21,7 +21,7 @@ from mcp_postgres.engine.catalog import OWN, RELATION
 from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.objects import Traced, difference, remember, traces, was_then
-from mcp_postgres.engine.way_back import After, after, way_back
+from mcp_postgres.engine.way_back import After, after, remark, way_back
 
 __all__ = ["Effects"]
 
@@ -213,7 +213,7 @@ class Effects:
     async def back(self) -> Sequence[str]:
         """Statements that undo the change, asked for when it is not there any more."""
         lines = await self._kept(way_back(self.session, self.seen)) if self.seen is not None else None
-        return [f"-- no way back could be made: {self.trouble}"] if lines is None else lines
+        return [remark(f"no way back could be made: {self.trouble}")] if lines is None else lines
 
     async def _kept(self, work: Coroutine[Any, Any, _Found]) -> _Found | None:
         """What `work` finds; None where it fails, which undoes nothing but itself."""

@@ -9,6 +9,7 @@ there is now.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,9 +18,13 @@ from mcp_postgres.engine.connections import Session
 
 __all__ = ["Edge", "Look", "Object", "Traced", "difference", "edges", "look", "remember", "traces", "was_then"]
 
-_MINE = """CASE WHEN age({0}) <= 0 THEN
-    pg_xact_status((pg_current_xact_id()::text::bigint - age({0}))::text::xid8) = 'in progress' END"""
-"""Whether this transaction, or a part of it, has written this number; others that have committed since have not."""
+_MINE = """CASE WHEN age({0}) <= 0 THEN {0} <> ALL (ARRAY(SELECT l.transactionid FROM pg_locks l
+    WHERE l.locktype = 'transactionid' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()))
+    AND pg_xact_status((pg_current_xact_id()::text::bigint - age({0}))::text::xid8) = 'in progress' END"""
+"""Whether this transaction, or a part of it, has written this number; not others, under way or committed since.
+
+A part that has ended holds no lock on its number any more, as those that are under way do.
+"""
 _RELATIONS = "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
 _TRACED = {
     "pg_attribute": ("attrelid",), "pg_attrdef": ("adrelid",), "pg_constraint": ("oid", "conrelid", "contypid"),
@@ -398,7 +403,12 @@ async def was_then(session: Session, was: Traced, now: Traced) -> tuple[Look, Lo
     oids |= {*json.loads(await session.value(_WITHIN, _array(oids), _array(renamed)) or "[]")}
     await session.value("SELECT pg_catalog.set_config($1, $2, true)", _GIVEN, _array(oids))
     then = _looked(await session.value("FETCH NEXT FROM mcp_objects"))
-    return then | was.others, await look(session, oids) | now.others
+    there = await look(session, oids)
+    # What others did to schemas meanwhile is no part of it.
+    theirs = [key for key in {*then} ^ {*there} if key[0] == "n" and key[1:] not in oids]
+    for key in theirs:
+        (then if key in then else there).pop(key)
+    return then | was.others, there | now.others
 
 
 async def look(session: Session, oids: Iterable[str]) -> Look:
@@ -444,7 +454,8 @@ def difference(was: Look, now: Look) -> list[str]:
     lines = [f"- {label}" for label in before if label not in after]
     lines += [f"+ {label}" for label in after if label not in before]
     lines += [f"~ {label}" for label in after if label in before and after[label] != before[label]]
-    return sorted(lines, key=lambda line: line[2:])
+    # A name may hold line ends.
+    return sorted((re.sub(r"[\r\n]+", " ", line) for line in lines), key=lambda line: line[2:])
 
 
 def _split(label: str) -> Sequence[str]:

@@ -6,6 +6,7 @@ What goes is named as it is after the change, and everything behind the renames 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -15,7 +16,7 @@ from mcp_postgres.engine.definitions import LATE, Wanted, definitions
 from mcp_postgres.engine.objects import Edge, Look, Object, edges, look
 from mcp_postgres.engine.renames import renames
 
-__all__ = ["After", "after", "way_back"]
+__all__ = ["After", "after", "remark", "way_back"]
 
 _DROPS = {
     "column": "ALTER TABLE {on} DROP COLUMN {name};", "attribute": "ALTER TYPE {on} DROP ATTRIBUTE {name} CASCADE;",
@@ -28,7 +29,7 @@ _DROPS = {
     )},
 }  # fmt: skip
 _GRANT, _COMMENT = "g", "d"
-_WAITS = "-- when the values are back: "
+_WAITS = "when the values are back: "
 _WITH = "aeiPS"
 """How what goes and comes with something else depends on it, as `pg_depend.deptype` says."""
 _SPELLED = {
@@ -86,6 +87,11 @@ async def after(session: Session, was: Look, now: Look) -> After:
 async def way_back(session: Session, seen: After) -> Sequence[str]:
     """Statements that undo a change, asked for when it is not there any more."""
     return await _Plan(session, seen).lines()
+
+
+def remark(text: str) -> str:
+    """`text` as what no server runs: each line of it, for names and values may hold line ends."""
+    return "\n".join(f"-- {line}" for line in re.split(r"[\r\n]+", text))
 
 
 class _Plan:
@@ -152,7 +158,7 @@ class _Plan:
             elif key[0] == _COMMENT and not whole:
                 on = now.get(thing.parent)
                 if on is None or not on.label:
-                    left.append(f"-- not undone: {thing.label}, new")
+                    left.append(remark(f"not undone: {thing.label}, new"))
                 else:
                     lines.append(f"COMMENT ON {_word(on)} {on.spelled} IS NULL;")
         lines += _grants(granted, again=False)
@@ -185,7 +191,7 @@ class _Plan:
         on = self.seen.now.get(thing.parent)
         kind = "attribute" if thing.kind == "column" and on is not None and on.kind == "type" else thing.kind
         if kind not in _DROPS:
-            return f"-- not undone: {thing.label}, new"
+            return remark(f"not undone: {thing.label}, new")
         text = _DROPS[kind].format(name=thing.name, spelled=thing.spelled, on=on.spelled if on is not None else "")
         return text.replace("TABLE", "DOMAIN", 1) if kind == "constraint" and thing.parent[0] == "y" else text
 
@@ -231,7 +237,7 @@ class _Plan:
                 for part in (part for part in along if along[part] == key and part[0] == "a"):
                     statements += [(rank, line) for rank, line in found.get(part, []) if rank >= 4]
                 if key in waits:
-                    late += [f"{_WAITS}{line}" for _, line in statements]
+                    late += [remark(_WAITS + line) for _, line in statements]
                     continue
                 lines += [line for rank, line in statements if rank < LATE]
                 late += [line for rank, line in statements if rank >= LATE]
@@ -246,7 +252,8 @@ class _Plan:
             elif key[0] == _GRANT and key in changed:
                 lines.append(_optioned(thing))
             elif key[0] == _COMMENT and (is_back or key in changed):
-                late.append((_WAITS if thing.parent in waits else "") + self._comment(thing))
+                said = self._comment(thing)
+                late.append(remark(_WAITS + said) if thing.parent in waits else said)
             elif key in gone and key[0] in "fy" and f"g{key}/{'EXECUTE' if key[0] == 'f' else 'USAGE'}/0" not in was:
                 word = "EXECUTE ON ROUTINE" if key[0] == "f" else "USAGE ON TYPE"
                 lines.append(f"REVOKE {word} {thing.spelled} FROM PUBLIC;")
@@ -256,7 +263,7 @@ class _Plan:
     def _comment(self, thing: Object) -> str:
         on = self.seen.was.get(thing.parent)
         if on is None or not on.label:
-            return f"-- not undone: {thing.label}, {'changed' if thing.key in self.seen.now else 'dropped'}"
+            return remark(f"not undone: {thing.label}, {'changed' if thing.key in self.seen.now else 'dropped'}")
         said = (thing.value[0] or "").replace("'", "''")
         return f"COMMENT ON {_word(on)} {on.spelled} IS '{said}';"
 
@@ -275,10 +282,10 @@ class _Plan:
                 return []
             if key[0] == "a" and thing.value[9] == "true" and (9 not in parts or self.seen.was[thing.parent].value[7]):
                 return []
-            return [f"-- not undone: {thing.label}, changed"]
+            return [remark(f"not undone: {thing.label}, changed")]
         if is_spelled or (key[0] == "a" and thing.value[9] == "true") or (key[0] == "k" and thing.value[1] == "true"):
             return []
-        return [f"-- not undone: {thing.label}, dropped"]
+        return [remark(f"not undone: {thing.label}, dropped")]
 
 
 def _things(keys: Iterable[str]) -> list[str]:
@@ -420,7 +427,7 @@ def _grants(things: Iterable[Object], *, again: bool) -> list[str]:
     for thing in things:
         right, column, what, whom, place = json.loads(thing.name)
         if thing.value[1]:
-            lines.append(f"-- not undone: {thing.label} by {thing.value[1]}, {'revoked' if again else 'new'}")
+            lines.append(remark(f"not undone: {thing.label} by {thing.value[1]}, {'revoked' if again else 'new'}"))
             continue
         option = thing.value[0] == "true"
         rights.setdefault((place, what, whom, option), []).append(f"{right} ({column})" if column else right)
