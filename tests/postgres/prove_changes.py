@@ -403,7 +403,9 @@ def told_of(key: str, lines: Sequence[str]) -> bool:
     said = re.sub(
         r"[\W_]+",
         " ",
-        " ".join(line for line in lines if kind != "order" or re.search("values are lost|last column", line)),
+        " ".join(
+            line for line in lines if kind != "order" or re.search("values are lost|last column|order of its", line)
+        ),
     )
     names = [re.sub(r"[\W_]+", " ", name).strip() for name in re.split(r"\.| of |\(", rest)]
     wanted = names[:1] if " of " in rest else names[-1:] if kind != "function" else names[1:2]

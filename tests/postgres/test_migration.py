@@ -8,12 +8,12 @@ import pytest
 from mcp import Client
 
 from mcp_batteries.settings import load
-from mcp_postgres.engine import effects
+from mcp_postgres.engine import change, effects, rehearsal
 from mcp_postgres.engine.objects import traces
 from mcp_postgres.engine.session import Session
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
-from postgres.prove_changes import prove
+from postgres.prove_changes import prove, wanting
 from postgres.serving import Base, inside, make, text_of
 from postgres.state import State
 
@@ -215,9 +215,14 @@ async def test_the_way_back_brings_the_same_that_pg_dump_says(sql: str) -> None:
     ],
 )
 async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str) -> None:
-    base = make("CREATE TABLE base (id integer PRIMARY KEY, x text); CREATE TYPE hue AS ENUM ('a')")
+    base = make(
+        "CREATE TABLE base (id integer PRIMARY KEY, x text); CREATE TYPE hue AS ENUM ('a');"
+        'CREATE TABLE "q.""; CREATE TABLE evil (); --" ()'
+    )
     base.run(made.replace("{evil}", "\nCREATE TABLE evil();--"), "owner")
     changes = ["DROP TABLE base CASCADE", "ALTER TYPE hue ADD VALUE E'b\\nCREATE TABLE evil();--'"]
+    if made.startswith("ALTER TABLE base ADD"):
+        changes += ['ALTER TABLE "q.""; CREATE TABLE evil (); --" RENAME TO more']
     if made.startswith('CREATE TABLE "a'):
         changes += [
             'DROP TABLE "a\nCREATE TABLE evil();--"',
@@ -235,6 +240,75 @@ async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str)
                 found = connection.execute("SELECT to_regclass('evil')::text").fetchone()
                 connection.rollback()
             assert found == (None,), back
+
+
+@pytest.mark.parametrize(
+    ("made", "sql"),
+    [
+        (
+            "CREATE FUNCTION f(a integer, b integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE FUNCTION f(a integer, b integer DEFAULT 2) RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+        ),
+        (
+            "CREATE VIEW v1 AS SELECT id FROM base; CREATE FUNCTION f(v1) RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+            "CREATE OR REPLACE VIEW v1 AS SELECT id, x AS v1 FROM base",
+        ),
+        (
+            "CREATE VIEW v1 AS SELECT id FROM base; CREATE MATERIALIZED VIEW mm AS TABLE v1; CREATE INDEX ON mm (id)",
+            "CREATE OR REPLACE VIEW v1 AS SELECT id, x FROM base",
+        ),
+        ("CREATE TABLE ev1 PARTITION OF ev FOR VALUES IN (1); CREATE INDEX mine ON ev1 (b)", "CREATE INDEX ON ev (b)"),
+        (
+            "CREATE TABLE ev1 PARTITION OF ev FOR VALUES IN (1);"
+            "ALTER TABLE ev1 ADD CONSTRAINT mine FOREIGN KEY (b) REFERENCES base",
+            "ALTER TABLE ev ADD CONSTRAINT mine FOREIGN KEY (b) REFERENCES base",
+        ),
+        (
+            "CREATE TABLE ev1 PARTITION OF ev FOR VALUES IN (1); ALTER TABLE ev1 ALTER b SET DEFAULT 7",
+            "DROP TABLE ev1",
+        ),
+        ("CREATE TABLE ev1 (b integer, a integer); ALTER TABLE ev ATTACH PARTITION ev1 DEFAULT", "DROP TABLE ev1"),
+        (
+            "CREATE TYPE h AS ENUM ('a'); ALTER TABLE base ADD h h DEFAULT 'a'",
+            "ALTER TYPE h RENAME TO old; CREATE TYPE h AS ENUM ('a', 'b'); ALTER TABLE base ALTER h DROP DEFAULT,"
+            "ALTER h TYPE h USING h::text::h, ALTER h SET DEFAULT 'a'; DROP TYPE old",
+        ),
+        (
+            "ALTER TABLE base ADD s serial",
+            "ALTER TABLE base ALTER s DROP DEFAULT; DROP SEQUENCE base_s_seq;"
+            "ALTER TABLE base ALTER s ADD GENERATED ALWAYS AS IDENTITY",
+        ),
+        ("CREATE TABLE kind OF spot (PRIMARY KEY (a))", "ALTER TABLE kind NOT OF"),
+        ('CREATE DOMAIN d AS text COLLATE "C" NOT NULL', "DROP DOMAIN d"),
+        (
+            'CREATE TYPE ra AS RANGE (SUBTYPE = text, COLLATION = "C", MULTIRANGE_TYPE_NAME = "ma ny");'
+            "CREATE TYPE rb AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi)",
+            "DROP TYPE ra, rb",
+        ),
+        ("CREATE MATERIALIZED VIEW mm AS TABLE base WITH NO DATA", "DROP MATERIALIZED VIEW mm"),
+        ("REVOKE INSERT ON base FROM owner", "DROP TABLE base"),
+        ('CREATE INDEX "e ON ONLY v" ON ev (a)', 'DROP INDEX "e ON ONLY v"'),
+        ('CREATE TYPE "a;b" AS (x integer)', 'ALTER TYPE "a;b" RENAME ATTRIBUTE x TO y'),
+    ],
+)
+async def test_what_a_way_back_fails_at_or_leaves_is_said(made: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change, "_QUICK", 60)
+    monkeypatch.setattr(rehearsal, "_SECONDS", 60)
+    monkeypatch.setattr(rehearsal, "_WAIT", 60_000)
+    base = make(
+        "CREATE TABLE base (id integer PRIMARY KEY, x text); CREATE TYPE spot AS (a integer);"
+        "CREATE TABLE ev (a integer, b integer) PARTITION BY LIST (a)"
+    )
+    base.run(made, "owner")
+    with base.connect() as connection:
+        before = State.of(connection)
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        back = text_of(await wire.call("edit_schema", sql=sql, dry_run=True)).partition("The way back:\n")[2]
+        assert "Done" in text_of(await wire.call("edit_schema", sql=sql))
+    base.run(back, "owner")
+    with base.connect() as connection:
+        left = wanting(State.of(connection), before, [line for line in back.splitlines() if "--" in line])
+    assert left == [], back
 
 
 async def test_a_server_takes_the_way_back_that_it_told() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 
 import psycopg
 
@@ -22,6 +23,7 @@ from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.effects import Effects
 from mcp_postgres.engine.errors import in_doubt, placed, problem
 from mcp_postgres.engine.pages import Pages
+from mcp_postgres.engine.rehearsal import UNTRIED, rehearsed
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.split import begin_of
 
@@ -77,6 +79,10 @@ _ADMIN = {
     "GRANT ROLE", "REVOKE ROLE", "DROP OWNED", "ALTER EXTENSION UPDATE", "REASSIGN OWNED",
 }  # fmt: skip
 _CHANGING = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_AGAIN = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE")
+"""What a dry run does twice, to try its way back."""
+_QUICK = 1.0
+"""Seconds of a dry run that is worth it."""
 _TENDED = {"VACUUM", "ANALYZE", "REINDEX"}
 
 
@@ -136,6 +142,7 @@ class _Work:
         self.reshapes = isinstance(wanted, Migration)
         self.effects = Effects(session, self.reshapes) if dry_run or self.reshapes else None
         self.mark = ""
+        self.began = time.monotonic()
 
     async def begin(self) -> None:
         """Look before the first statement."""
@@ -199,6 +206,10 @@ class _Work:
         if self.reshapes:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
             back += await self.effects.back()
+            if self._repeats(steps) and self.effects.seen is not None:
+                back = [*await rehearsed(session, [part.sql for part in self.wanted.parts], self.effects.seen, back)]
+            elif not all(line.startswith("--") for line in back):
+                back.append(UNTRIED)
         only_tried = isinstance(self.wanted, Writes) and self.wanted.role is not None
         uncounted = not self.effects.counted and any(step.rows and step.what in _CHANGING for step in steps)
         emptied = any(step.what == "TRUNCATE TABLE" for step in steps)
@@ -206,6 +217,12 @@ class _Work:
             back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
         await session.simple("ROLLBACK")
         return Change(steps, dry_run, told, samples, findings, back)
+
+    def _repeats(self, steps: Sequence[Step]) -> bool:
+        """Whether the change can be made once more: quick, of definitions alone, and no stranger's code."""
+        quick = time.monotonic() - self.began < _QUICK
+        plain = all(step.rows is None and step.what.startswith(_AGAIN) for step in steps)
+        return quick and plain and not self.session.role.judged and not reaches_far(self.session)
 
     async def _rows(self, part: ReadStatement, head: str) -> Step:
         session, name = self.session, part.database.name

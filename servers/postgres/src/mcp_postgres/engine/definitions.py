@@ -25,14 +25,19 @@ _SEQUENCE = """concat_ws(' ', format('START WITH %s INCREMENT BY %s MINVALUE %s 
 _IDENTITY = f"""(SELECT {_SEQUENCE} FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
     AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')"""
-_NEXT = """(SELECT CASE WHEN x.next BETWEEN s.seqmin AND s.seqmax THEN x.next WHEN s.seqcycle THEN
+_LAST = """CASE WHEN has_sequence_privilege(s.seqrelid, 'USAGE, SELECT') THEN
+    pg_sequence_last_value(s.seqrelid) END"""
+_NEXT = f"""(SELECT CASE WHEN x.next BETWEEN s.seqmin AND s.seqmax THEN x.next WHEN s.seqcycle THEN
     CASE WHEN s.seqincrement > 0 THEN s.seqmin ELSE s.seqmax END END
-    FROM (SELECT pg_sequence_last_value(s.seqrelid)::numeric + s.seqincrement AS next) x)"""
+    FROM (SELECT ({_LAST})::numeric + s.seqincrement AS next) x)"""
 """What a sequence gives next; NULL before it gave anything, and behind its last number."""
 _GENERATED = "CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END"
-_TYPED = """format_type(a.atttypid, a.atttypmod) || coalesce((SELECT format(' COLLATE %I.%I', y.nspname, l.collname)
-    FROM pg_collation l JOIN pg_namespace y ON y.oid = l.collnamespace JOIN pg_type b ON b.oid = a.atttypid
-    WHERE l.oid = a.attcollation AND b.typcollation <> l.oid), '')"""
+_COLLATED = """coalesce((SELECT format('{word}%I.%I', y.nspname, l.collname)
+    FROM pg_collation l JOIN pg_namespace y ON y.oid = l.collnamespace JOIN pg_type b ON b.oid = {type}
+    WHERE l.oid = {own} AND b.typcollation <> l.oid), '')"""
+_TYPED = "format_type(a.atttypid, a.atttypmod) || " + _COLLATED.format(
+    own="a.attcollation", type="a.atttypid", word=" COLLATE "
+)
 _COLUMN = f"""concat(quote_ident(a.attname), ' ', {_TYPED}, CASE WHEN a.attidentity <> '' THEN
     format(' GENERATED %s AS IDENTITY (%s)', {_GENERATED}, {_IDENTITY}) WHEN a.attgenerated <> '' THEN
     format(' GENERATED ALWAYS AS (%s)%s', pg_get_expr(e.adbin, e.adrelid), CASE a.attgenerated WHEN 's' THEN ' STORED'
@@ -78,11 +83,19 @@ UNION ALL SELECT w.key, 1, format('CREATE EXTENSION %I SCHEMA %I VERSION %L;', x
 UNION ALL SELECT w.key, 1, CASE t.typtype
     WHEN 'e' THEN format('CREATE TYPE %I.%I AS ENUM (%s);', n.nspname, t.typname, (SELECT
         string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid))
-    WHEN 'd' THEN format('CREATE DOMAIN %I.%I AS %s%s%s;', n.nspname, t.typname, format_type(t.typbasetype,
-        t.typtypmod),
+    WHEN 'd' THEN format('CREATE DOMAIN %I.%I AS %s%s%s%s;', n.nspname, t.typname, format_type(t.typbasetype,
+        t.typtypmod), {_COLLATED.format(own="t.typcollation", type="t.typbasetype", word=" COLLATE ")},
         ' DEFAULT ' || t.typdefault, CASE WHEN t.typnotnull THEN ' NOT NULL' END)
-    ELSE (SELECT format('CREATE TYPE %I.%I AS RANGE (SUBTYPE = %s);', n.nspname, t.typname,
-        format_type(r.rngsubtype, NULL)) FROM pg_range r WHERE r.rngtypid = t.oid) END
+    ELSE (SELECT format('CREATE TYPE %I.%I AS RANGE (SUBTYPE = %s%s%s%s%s%s);', n.nspname, t.typname,
+        format_type(r.rngsubtype, NULL), (SELECT format(', SUBTYPE_OPCLASS = %I.%I', y.nspname, o.opcname)
+        FROM pg_opclass o JOIN pg_namespace y ON y.oid = o.opcnamespace WHERE o.oid = r.rngsubopc AND NOT o.opcdefault),
+        {_COLLATED.format(own="r.rngcollation", type="r.rngsubtype", word=", COLLATION = ")},
+        (SELECT format(', CANONICAL = %I.%I', y.nspname, o.proname) FROM pg_proc o JOIN pg_namespace y
+        ON y.oid = o.pronamespace WHERE o.oid = r.rngcanonical::oid),
+        (SELECT format(', SUBTYPE_DIFF = %I.%I', y.nspname, o.proname) FROM pg_proc o JOIN pg_namespace y
+        ON y.oid = o.pronamespace WHERE o.oid = r.rngsubdiff::oid), (SELECT format(', MULTIRANGE_TYPE_NAME = %I.%I',
+        y.nspname, o.typname) FROM pg_type o JOIN pg_namespace y ON y.oid = o.typnamespace
+        WHERE o.oid = r.rngmultitypid)) FROM pg_range r WHERE r.rngtypid = t.oid) END
     FROM wanted w JOIN pg_type t ON w.kind = 'y' AND w.is_gone AND t.oid = w.oid JOIN pg_namespace n
         ON n.oid = t.typnamespace
 UNION ALL SELECT w.key, 1, format('ALTER DOMAIN %I.%I %s;', n.nspname, t.typname, x.what)
@@ -93,14 +106,16 @@ UNION ALL SELECT w.key, 1, format('ALTER DOMAIN %I.%I %s;', n.nspname, t.typname
 UNION ALL SELECT w.key, 1, CASE c.relkind
     WHEN 'S' THEN (SELECT format('CREATE SEQUENCE %s AS %s %s;%s', {_NAME}, s.seqtypid::regtype, {_SEQUENCE},
         CASE WHEN {_NEXT} IS NOT NULL THEN format(E'\\nALTER SEQUENCE %s RESTART WITH %s;', {_NAME}, {_NEXT})
-        WHEN pg_sequence_last_value(s.seqrelid) IS NOT NULL THEN ' -- {_SPENT}' END)
+        WHEN ({_LAST}) IS NOT NULL THEN ' -- {_SPENT}' END)
         FROM pg_sequence s
         WHERE s.seqrelid = c.oid)
     WHEN 'c' THEN format('CREATE TYPE %s AS (%s);', {_NAME}, {_COLUMNS})
     WHEN 'v' THEN format('CREATE VIEW %s AS %s', {_NAME}, pg_get_viewdef(c.oid))
-    WHEN 'm' THEN format('CREATE MATERIALIZED VIEW %s AS %s', {_NAME}, pg_get_viewdef(c.oid))
+    WHEN 'm' THEN format('CREATE MATERIALIZED VIEW %s AS %s%s;', {_NAME}, rtrim(pg_get_viewdef(c.oid), ';'),
+        CASE WHEN NOT c.relispopulated THEN ' WITH NO DATA' END)
     WHEN 'i' THEN concat('CREATE ', substr(pg_get_indexdef(c.oid), 8), ';')
-    WHEN 'I' THEN concat('CREATE ', replace(substr(pg_get_indexdef(c.oid), 8), ' ON ONLY ', ' ON '), ';')
+    WHEN 'I' THEN concat('CREATE ', replace(substr(pg_get_indexdef(c.oid), 8), format(' %I ON ONLY ', c.relname),
+        format(' %I ON ', c.relname)), ';')
     WHEN 'f' THEN NULL
     ELSE concat('CREATE ', CASE c.relpersistence WHEN 'u' THEN 'UNLOGGED ' END, 'TABLE ', {_NAME},
         CASE WHEN c.relispartition THEN (SELECT format(' PARTITION OF %s %s', {NAMED.format(oid="h.inhparent")},
@@ -198,7 +213,7 @@ UNION ALL SELECT w.key, 4, concat({_ALTER}, coalesce('RESTART WITH ' || x.next, 
     AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND d.classid = 'pg_class'::regclass AND d.deptype = 'i'
     JOIN pg_sequence s ON s.seqrelid = d.objid, LATERAL (SELECT {_NEXT} AS next) x
     WHERE w.kind = 'a' AND (w.is_gone OR 3 = ANY (w.parts) AND split_part(w.flags, ' ', 2) = '') AND a.attidentity <> ''
-    AND pg_sequence_last_value(s.seqrelid) IS NOT NULL
+    AND ({_LAST}) IS NOT NULL
 UNION ALL SELECT w.key, 1, CASE WHEN k.conrelid <> 0 THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s;',
         {NAMED.format(oid="k.conrelid")}, k.conname, pg_get_constraintdef(k.oid))
     ELSE (SELECT format('ALTER DOMAIN %I.%I ADD CONSTRAINT %I %s;', n.nspname, t.typname, k.conname,
@@ -218,7 +233,7 @@ UNION ALL SELECT w.key, 2, format('ALTER ROUTINE %s OWNER TO %I;', p.oid::regpro
     FROM wanted w JOIN pg_proc p ON w.kind = 'f' AND p.oid = w.oid AND 1 = ANY (w.parts)
     AND (NOT w.is_gone OR pg_get_userbyid(p.proowner) <> current_user)
 UNION ALL SELECT w.key, 1, CASE WHEN w.is_gone OR 1 = ANY (w.parts) THEN CASE WHEN w.is_gone OR t.tgconstraint <> 0 THEN
-    pg_get_triggerdef(t.oid) ELSE replace(pg_get_triggerdef(t.oid), 'CREATE TRIGGER',
+    pg_get_triggerdef(t.oid) ELSE regexp_replace(pg_get_triggerdef(t.oid), '^CREATE TRIGGER',
         'CREATE OR REPLACE TRIGGER') END || ';' END
     FROM wanted w JOIN pg_trigger t ON w.kind = 't' AND t.oid = w.oid
 UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s TRIGGER %I;', {NAMED.format(oid="t.tgrelid")}, {_SWITCH}, t.tgname)
@@ -231,7 +246,7 @@ UNION ALL SELECT w.key, 1, concat(CASE WHEN w.is_gone THEN '' ELSE format(E'DROP
     ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')', ';')
     FROM wanted w JOIN pg_policy p ON w.kind = 'p' AND p.oid = w.oid
 UNION ALL SELECT w.key, 1, CASE WHEN w.is_gone THEN pg_get_ruledef(r.oid) WHEN 1 = ANY (w.parts) THEN
-    replace(pg_get_ruledef(r.oid), 'CREATE RULE', 'CREATE OR REPLACE RULE') END FROM wanted w JOIN pg_rewrite r
+    regexp_replace(pg_get_ruledef(r.oid), '^CREATE RULE', 'CREATE OR REPLACE RULE') END FROM wanted w JOIN pg_rewrite r
     ON w.kind = 'r' AND r.oid = w.oid
 UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s RULE %I;', {NAMED.format(oid="r.ev_class")}, CASE r.ev_enabled
     WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END, r.rulename)

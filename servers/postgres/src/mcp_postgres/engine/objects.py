@@ -16,7 +16,19 @@ from dataclasses import dataclass, field
 from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
 from mcp_postgres.engine.connections import Session
 
-__all__ = ["Edge", "Look", "Object", "Traced", "difference", "edges", "look", "remember", "traces", "was_then"]
+__all__ = [
+    "Edge",
+    "Look",
+    "Object",
+    "Traced",
+    "difference",
+    "edges",
+    "look",
+    "look_again",
+    "remember",
+    "traces",
+    "was_then",
+]
 
 _MINE = """CASE WHEN age({0}) <= 0 THEN {0} <> ALL (ARRAY(SELECT l.transactionid FROM pg_locks l
     WHERE l.locktype = 'transactionid' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()))
@@ -148,7 +160,7 @@ SELECT concat('c', c.oid) AS key, concat('n', n.oid) AS parent, quote_ident(c.re
         AND d.objid = c.oid AND d.deptype = 'a' AND d.refclassid = 'pg_class'::regclass))
         FROM pg_sequence s WHERE s.seqrelid = c.oid),
     CASE WHEN c.relkind IN ('v', 'm') THEN (SELECT w.xmin::text FROM pg_rewrite w WHERE w.ev_class = c.oid
-        AND w.rulename = '_RETURN') END, {_LACKS_RELATION}, concat_ws(' ', c.relam, c.reltablespace)]
+        AND w.rulename = '_RETURN') END, {_LACKS_RELATION}, concat_ws(' ', c.relam, c.reltablespace, c.reloftype)]
     FROM {_RELATIONS} LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 't'
 UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quote_ident(a.attname),
     CASE WHEN c.relkind NOT IN ('v', 'm') THEN format('column %I.%I.%I', n.nspname, c.relname, a.attname) END,
@@ -409,6 +421,14 @@ async def was_then(session: Session, was: Traced, now: Traced) -> tuple[Look, Lo
     for key in theirs:
         (then if key in then else there).pop(key)
     return then | was.others, there | now.others
+
+
+async def look_again(session: Session, oids: set[str]) -> Look:
+    """What there is now of these, and of all that the transaction has made and not taken back."""
+    found = Traced.of(await session.value(_NOW))
+    oids = oids | found.oids
+    oids |= {*json.loads(await session.value(_WITHIN, _array(oids), "{}") or "[]")}
+    return await look(session, oids) | found.others
 
 
 async def look(session: Session, oids: Iterable[str]) -> Look:

@@ -49,7 +49,7 @@ def _inside(was: Look, now: Look, keys: Sequence[str]) -> list[str]:
         form = _FORMS[kind].replace("COLUMN", "ATTRIBUTE") if what == "TYPE" and kind == "a" else _FORMS[kind]
         for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
             line = form.format(what=what, on=now[parent].spelled, now=current, was=old)
-            lines.append(line.replace(";", " CASCADE;") if what == "TYPE" and kind == "a" else line)
+            lines.append(line.removesuffix(";") + " CASCADE;" if what == "TYPE" and kind == "a" else line)
     return lines
 
 
@@ -58,6 +58,7 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
     lines: list[str] = []
     relations: dict[str, str] = {}
     things: dict[str, Object] = {}
+    divided: dict[str, tuple[str, str]] = {}
     for key in keys:
         one, other = was[key], now[key]
         schema = (now if one.parent in now else was)[one.parent].name
@@ -68,6 +69,8 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
             if target != other.spelled:
                 relations[target] = other.spelled
                 things[target] = other
+                divided[target] = (schema if moves else there, one.name)
+                divided[other.spelled] = (there, other.name)
             continue
         word = "ROUTINE" if key[0] == "f" else other.kind.upper()
         rest = other.spelled.removeprefix(f"{there}.")[len(other.name) :]
@@ -80,26 +83,21 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
     spares: dict[str, Object] = {}
 
     def spare(target: str, number: int) -> str:
-        made = f"{relations[target].removesuffix(things[target].name)}mcp_back_{number}"
-        spares[made] = things[target]
+        there, name = divided[relations[target]][0], f"mcp_back_{number}"
+        made = f"{there}.{name}"
+        spares[made], divided[made] = things[target], (there, name)
         return made
 
     by_now = {thing.spelled: thing for thing in things.values()}
     for current, target in renames_back(relations, spare):
         thing = spares.get(current) or by_now[current]
         word = thing.kind.removeprefix("partitioned ").upper()
-        (place, name), (there, called) = (_divided(each) for each in (target, current))
+        (place, name), (there, called) = divided[target], divided[current]
         if called != name:
             lines.append(f"ALTER {word} {current} RENAME TO {name};")
         if place != there:
             lines.append(f"ALTER {word} {there}.{name} SET SCHEMA {place};")
     return lines
-
-
-def _divided(name: str) -> tuple[str, str]:
-    """The schema, and the name in it."""
-    end = name.rindex('."') if name.endswith('"') else name.rindex(".")
-    return name[:end], name[end + 1 :]
 
 
 def _inherited(thing: Object) -> bool:

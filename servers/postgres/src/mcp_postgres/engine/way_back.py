@@ -449,4 +449,4 @@ def _optioned(thing: Object) -> str:
     if thing.value[0] == "true":
         return _grants([thing], again=True)[0]
     (line,) = _grants([thing], again=False)
-    return line.replace("REVOKE ", "REVOKE GRANT OPTION FOR ", 1).replace(";", " CASCADE;")
+    return line.replace("REVOKE ", "REVOKE GRANT OPTION FOR ", 1).removesuffix(";") + " CASCADE;"
