@@ -164,7 +164,7 @@ def _column(column: _Json) -> str:
         facts.append("one of " + ", ".join(column["enum"]))
     elif column["values"]:
         shares: Mapping[str, int] = column["values"]
-        facts.append("values " + ", ".join(f"{value} {share} %" for value, share in shares.items()))
+        facts.append("common values " + ", ".join(f"{value} {share} %" for value, share in shares.items()))
     if column.get("masked"):
         facts.append("masked")
     if column["not_null"]:
