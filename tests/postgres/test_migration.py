@@ -311,6 +311,37 @@ async def test_what_a_way_back_fails_at_or_leaves_is_said(made: str, sql: str, m
     assert left == [], back
 
 
+async def test_the_way_back_means_the_same_whatever_the_search_path() -> None:
+    base = make("CREATE TABLE base (id serial PRIMARY KEY); CREATE VIEW seen AS TABLE base")
+    base.run('CREATE TABLE "it\'s $(x)" (id integer REFERENCES base)', "owner")
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        sql = 'DROP VIEW seen; DROP TABLE "it\'s $(x)"; ALTER TABLE base ALTER id DROP DEFAULT'
+        back = text_of(await wire.call("edit_schema", sql=sql, dry_run=True)).partition("The way back:\n")[2]
+    assert "FROM public.base" in back and "REFERENCES public.base" in back and "'public.base_id_seq'" in back, back
+    assert """--table='public."it'"'"'s $(x)"' saves""" in back, back
+
+
+async def test_a_way_back_of_another_order_is_put_in_one_that_works() -> None:
+    base = make("CREATE TABLE base (id integer PRIMARY KEY, s serial, x text)")
+    base.run(
+        "CREATE VIEW v1 AS SELECT id FROM base; CREATE MATERIALIZED VIEW mm AS TABLE v1; CREATE INDEX ON mm (id)",
+        "owner",
+    )
+    with base.connect() as connection:
+        before = State.of(connection)
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        for sql in (
+            "ALTER TABLE base ALTER s DROP DEFAULT; DROP SEQUENCE base_s_seq;"
+            "ALTER TABLE base ALTER s ADD GENERATED ALWAYS AS IDENTITY",
+            "CREATE OR REPLACE VIEW v1 AS SELECT id, x FROM base",
+        ):
+            back = text_of(await wire.call("edit_schema", sql=sql, dry_run=True)).partition("The way back:\n")[2]
+            assert "Done" in text_of(await wire.call("edit_schema", sql=sql))
+            base.run(back, "owner")
+            with base.connect() as connection:
+                assert State.of(connection).differs(before) == [], back
+
+
 async def test_a_server_takes_the_way_back_that_it_told() -> None:
     base = make()
     base.run(

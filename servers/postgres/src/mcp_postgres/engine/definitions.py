@@ -20,6 +20,12 @@ _CAST = "values are cast back, and one that does not fit stops it"
 _NAME = "format('%I.%I', n.nspname, c.relname)"
 _ONE_LINE = "regexp_replace({}, E'[\\\\r\\\\n]+', ' ', 'g')"
 """A name in a remark, which ends with its line."""
+_IN_SHELL = (
+    "(SELECT CASE WHEN x.name ~ '^[a-z0-9_.]+$' THEN x.name ELSE "
+    "concat('''', replace(x.name, '''', '''\"''\"'''), '''')"
+    " END FROM (SELECT {} AS name) x)"
+)
+"""A name as one word of a shell."""
 _SEQUENCE = """concat_ws(' ', format('START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s', s.seqstart,
     s.seqincrement, s.seqmin, s.seqmax, s.seqcache), CASE WHEN s.seqcycle THEN 'CYCLE' END)"""
 _IDENTITY = f"""(SELECT {_SEQUENCE} FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid
@@ -127,7 +133,7 @@ UNION ALL SELECT w.key, 1, CASE c.relkind
         CASE c.relkind WHEN 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(c.oid) END, ';',
         CASE c.relkind WHEN 'r' THEN format(' -- its %srows are lost: pg_dump --table=%s saves them',
             CASE WHEN c.reltuples >= 0 THEN format('about %s ', c.reltuples::bigint) END,
-            {_ONE_LINE.format(_NAME)}) END) END
+            {_IN_SHELL.format(_ONE_LINE.format(_NAME))}) END) END
     FROM {_CLASS} WHERE w.kind = 'c' AND w.is_gone
 UNION ALL SELECT w.key, 2, format('CREATE OR REPLACE VIEW %s AS %s', {_NAME}, pg_get_viewdef(c.oid))
     FROM {_CLASS} WHERE w.kind = 'c' AND NOT w.is_gone AND c.relkind = 'v' AND 10 = ANY (w.parts)

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Coroutine, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -59,6 +60,7 @@ FROM (SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, pg_stat_get_x
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE {OWN} AND c.relkind IN ('r', 'p', 'm')) x WHERE x.made + x.changed + x.gone + x.looked > 0
 """
+_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
 _NUMBERS = """
 SELECT coalesce(json_agg(transactionid::text), '[]')::text FROM pg_locks
 WHERE pid = pg_backend_pid() AND locktype = 'transactionid' AND granted
@@ -164,7 +166,7 @@ class Effects:
         was, now = await was_then(self.session, self.was, self.now)
         lines = difference(was, now)
         if rehearsed:
-            self.seen = await self._kept(after(self.session, was, now))
+            self.seen = await self._kept(self._qualified(after(self.session, was, now)))
         return lines
 
     def _is_old(self, oid: str) -> bool:
@@ -212,8 +214,19 @@ class Effects:
 
     async def back(self) -> Sequence[str]:
         """Statements that undo the change, asked for when it is not there any more."""
-        lines = await self._kept(way_back(self.session, self.seen)) if self.seen is not None else None
+        seen = self.seen
+        lines = await self._kept(self._qualified(way_back(self.session, seen))) if seen is not None else None
         return [remark(f"no way back could be made: {self.trouble}")] if lines is None else lines
+
+    async def _qualified(self, work: Coroutine[Any, Any, _Found]) -> _Found:
+        """What `work` finds, with the schema at each name: who runs the way back may have another `search_path`."""
+        session = self.session
+        with closing(work):
+            path = await session.value("SELECT pg_catalog.current_setting('search_path')")
+            await session.value(_PATH, "pg_catalog")
+            found = await work
+        await session.value(_PATH, path)
+        return found
 
     async def _kept(self, work: Coroutine[Any, Any, _Found]) -> _Found | None:
         """What `work` finds; None where it fails, which undoes nothing but itself."""

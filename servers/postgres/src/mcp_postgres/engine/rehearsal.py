@@ -25,6 +25,7 @@ _WAIT = 100
 _DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE)\b")
 _ELSEWHERE = re.compile("55P04|55006|55P03|40|53|54|57")
 """States of errors that say nothing of what comes in a transaction of its own."""
+_NO_SUCH = ("42704", "42P01", "42883", "3F000")
 _COMPARED = {
     "c": (1, 2, 3, 4, 5, 8, 11), "a": (1, 3, 4, 5, 6, 7, 8, 9), "k": (0, 1), "t": (0, 2), "r": (0,), "s": (0,),
     "f": (2,), "y": (0, 1, 3), "n": (1,), "d": (0,), "g": (0, 1), "e": (), "p": (), "l": (), "x": (0,),
@@ -47,18 +48,35 @@ async def rehearsed(session: Session, statements: Sequence[str], seen: After, li
         for statement in statements:
             await session.together((statement, ()))
         await session.simple("SET CONSTRAINTS ALL IMMEDIATE")
-        found = [await _tried(session, line, end) for line in lines]
+        found = await _tried(session, lines, end)
         now = await look_again(session, {_number(key) for key in {*seen.was, *seen.now}})
     except (psycopg.Error, TimeoutError):
         return [*lines, UNTRIED]
     return [*found, *_left(seen, now, found)]
 
 
-async def _tried(session: Session, line: str, end: float) -> str:
-    """It, or why it fails; what else there is comes behind it all the same."""
+async def _tried(session: Session, lines: Sequence[str], end: float) -> list[str]:
+    """Those that work, in an order that works, and remarks why the others fail."""
+    found, failed = list[str](), dict.fromkeys(lines, "")
+    while failed:
+        before = len(failed)
+        for line in [*failed]:
+            why = await _failure(session, line, end)
+            if not why:
+                found += [line] if why is None else []
+                del failed[line]
+            else:
+                failed[line] = why
+        if len(failed) == before:
+            break
+    return found + [remark(f"not undone, for {why}: {line}") for line, why in failed.items()]
+
+
+async def _failure(session: Session, line: str, end: float) -> str | None:
+    """Why it fails; None where it works, and nothing where what it drops went with something else."""
     statements = split(line)
     if not all(_DEFINING.match(begin_of(statement)) for statement in statements):
-        return remark(f"not undone: {line}")
+        return "it defines nothing"
     await _bounded(session, end)
     await session.simple("SAVEPOINT mcp_line")
     try:
@@ -69,9 +87,10 @@ async def _tried(session: Session, line: str, end: float) -> str:
         if _ELSEWHERE.match(error.sqlstate or "57"):
             raise
         await session.simple("ROLLBACK TO SAVEPOINT mcp_line; RELEASE SAVEPOINT mcp_line")
-        return remark(f"not undone, for {error.diag.message_primary}: {line}")
+        is_gone = error.sqlstate in _NO_SUCH and len(statements) == 1 and line.startswith("DROP ")
+        return "" if is_gone else error.diag.message_primary or "an error without a word"
     await session.simple("RELEASE SAVEPOINT mcp_line")
-    return line
+    return None
 
 
 async def _bounded(session: Session, end: float) -> None:
@@ -100,7 +119,9 @@ def _left(seen: After, now: Look, lines: Sequence[str]) -> list[str]:
     for label, names in ordered.items():
         if label in others and names != others[label] and {*names} == {*others[label]}:
             left.append((f"{label}, the order of its columns", was[label]))
-    return [remark(f"not undone: {said}") for said, thing in left if not _told(thing, seen.was | seen.now, lines)]
+    known = seen.was | seen.now
+    unsaid = [remark(f"not undone: {said}") for said, thing in left if not _told(thing, known, lines)]
+    return [line for line in unsaid if line not in lines]
 
 
 def _differs(one: Object, other: Object) -> bool:

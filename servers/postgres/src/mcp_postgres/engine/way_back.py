@@ -127,7 +127,9 @@ class _Plan:
             if unseen := [key[1:] for key in ones if key not in was]:
                 # No part of the change: they are what they were.
                 more = {key: thing for key, thing in (await look(self.session, unseen)).items() if key not in was}
-                seen = self.seen = After(was | more, more | now, seen.depends, seen.again)
+                # Who tries the way back looks at them too.
+                was.update(more)
+                seen = self.seen = After(was, more | now, seen.depends, seen.again)
                 now, was = seen.now, seen.was
             fresh = {key for key in ones if key in was and key in now} - found
             found |= fresh
