@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem
@@ -11,7 +10,7 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_folder
 from mcp_fs.engine.search.ignore import Rules
-from mcp_fs.engine.walk import Filter, Skipped, opened, shown, spoken, visited
+from mcp_fs.engine.walk import Filter, Skipped, shown, spoken, visited
 from mcp_fs.models import Tree, counted
 from mcp_fs.policy import Readable
 
@@ -127,14 +126,13 @@ class _Grower:
         if own + sum(_bytes(one.label) for one in inner) > self._left and not always:
             return False
         self._left -= own
-        with self._held(branch) as folder:
-            for one in inner:
-                self._look(one, folder, branch.rules)
-                if (cost := _bytes(one.folded_line)) > self._left:
-                    self._left -= _bytes(_more(len(inner), "folder"))
-                    break
-                self._left -= cost
-                branch.branches.append(one)
+        for one in inner:
+            self._look(one, branch.rules)
+            if (cost := _bytes(one.folded_line)) > self._left:
+                self._left -= _bytes(_more(len(inner), "folder"))
+                break
+            self._left -= cost
+            branch.branches.append(one)
         branch.open = True
         return True
 
@@ -170,14 +168,7 @@ class _Grower:
         except Problem:
             return _Branch(None, parts, label, unseen="protected")
 
-    def _held(self, branch: _Branch) -> AbstractContextManager[Folder[Readable] | None]:
-        """The folder of `branch`, open again to open those in it; None where there are none, or it can't be."""
-        if branch.place is not None and branch.names_of_folders:
-            with suppress(OSError, Problem):
-                return open_folder(branch.place)
-        return nullcontext()
-
-    def _look(self, branch: _Branch, above: Folder[Readable] | None, rules: Rules | None) -> None:
+    def _look(self, branch: _Branch, rules: Rules | None) -> None:
         if branch.place is None:
             self.skipped.add("protected", branch.label.rstrip("/"))
             return
@@ -186,7 +177,7 @@ class _Grower:
             self.skipped.add(self.skipped.late(), branch.label.rstrip("/"))
             return
         try:
-            with opened(branch.place, above) as folder:
+            with open_folder(branch.place) as folder:
                 self.list(branch, folder, rules)
         except (OSError, Problem):
             branch.unseen = "could not be opened"

@@ -1,17 +1,15 @@
 """Down a folder in one fixed order, by handles: the files of a folder by name, then its folders by name.
 
-One thread: the interpreter's lock makes several slower. A folder is read whole before anything in it is opened. It
-stays open until its folders are walked, which are opened by their names in it; of a deep tree only the uppermost do,
-so that neither depth nor width costs descriptors.
+One thread: the interpreter's lock makes several slower. A folder is read whole before anything in it is opened, and
+closed before its folders are, so that neither depth nor width costs descriptors. Each is opened by its whole path: a
+folder above it that is held open could be moved out of the served one meanwhile, and what is in it be read there.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem, reason
@@ -30,7 +28,6 @@ __all__ = [
     "Sight",
     "Skipped",
     "Visit",
-    "opened",
     "order",
     "page_bytes",
     "shown",
@@ -46,8 +43,6 @@ WALK_SECONDS = 30.0
 AWAY = "not downloaded yet, so not searched; `read_text` fetches it"
 _MOST_NAMED = 5
 _USUAL = 200
-_MOST_HELD = 0 if sys.platform == "win32" else 32
-"""Folders that stay open while those in them are walked; on Windows nobody could rename or remove them meanwhile."""
 _NO_RULES = Rules(((),) * 4, False)
 
 
@@ -174,18 +169,18 @@ def walk(
     """
     folder, parts = open_folder(start), tuple[str, ...]()
     todo: list[tuple[Readable, tuple[str, ...], Rules | None]] = []
-    held: list[Folder[Readable]] = []
-    try:
-        rules = None if wanted.ignored else Rules.above(folder.place)
-        while True:
+    rules: Rules | None = None
+    while True:
+        with folder:
             stop.check()
+            if not parts and not wanted.ignored:
+                rules = Rules.above(folder.place)
             try:
                 visit, inner = visited(folder, parts, wanted, rules)
             except OSError as error:
                 if not parts:
                     raise
                 skipped.add(_reason(error), shown(folder.place.parent, folder.place.name))
-                folder.close()
             else:
                 skipped.leave_out(visit)
                 if after is not None:
@@ -196,17 +191,13 @@ def walk(
                         todo.append((folder.place / name, (*parts, name), inner))
                     except Problem:
                         skipped.add("protected", shown(folder.place, name))
-                held.append(folder)
-            if todo and skipped.is_late():
-                skipped.reasons[skipped.late()] = [spoken(place) for place, _, _ in reversed(todo)]
-                return
-            following = _next(todo, held, skipped)
-            if following is None:
-                return
-            folder, parts, rules = following
-    finally:
-        for one in (folder, *held):
-            one.close()
+        if todo and skipped.is_late():
+            skipped.reasons[skipped.late()] = [spoken(place) for place, _, _ in reversed(todo)]
+            return
+        following = _next(todo, skipped)
+        if following is None:
+            return
+        folder, parts, rules = following
 
 
 def without(visit: Visit, apart: Set[tuple[str, ...]]) -> Visit:
@@ -283,33 +274,15 @@ class Sight:
 
 
 def _next(
-    todo: list[tuple[Readable, tuple[str, ...], Rules | None]], held: list[Folder[Readable]], skipped: Skipped
+    todo: list[tuple[Readable, tuple[str, ...], Rules | None]], skipped: Skipped
 ) -> tuple[Folder[Readable], tuple[str, ...], Rules | None] | None:
-    """The folder that is next, opened from the one it lies in where that is held open."""
     while todo:
         place, parts, rules = todo.pop()
-        while held and held[-1].place.parts != place.parts[: len(held[-1].place.parts)]:
-            held.pop().close()
         try:
-            return opened(place, held[-1] if held else None), parts, rules
+            return open_folder(place), parts, rules
         except Problem:
             skipped.add("could not be opened", shown(place.parent, place.name))
-        finally:
-            if len(held) > _MOST_HELD:
-                held.pop().close()
     return None
-
-
-def opened(place: Readable, above: Folder[Readable] | None) -> Folder[Readable]:
-    """The folder at `place`; by its name alone if `above` is the one it lies in.
-
-    Raises:
-        Problem: it can't be opened.
-    """
-    if above is not None and len(above.place.parts) == len(place.parts) - 1:
-        with suppress(OSError):
-            return above.folder(place.name)
-    return open_folder(place)
 
 
 def visited(

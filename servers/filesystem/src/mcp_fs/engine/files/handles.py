@@ -127,6 +127,9 @@ def open_regular(folder: Folder[P], name: str, shown: Readable | None = None) ->
 
 def open_folder(place: P) -> Folder[P]:
     """The folder at `place`, open for listing; close it (`with`)."""
+    _refuse_replaced(place.root)
+    if (folder := _platform.folder_at(place)) is not None:
+        return folder
     with resolve(place) as spot:
         return spot.folder.folder(spot.name)
 

@@ -20,7 +20,7 @@ from mcp_fs.engine.files import syscalls
 from mcp_fs.engine.names import folded, may_have_another_spelling
 from mcp_fs.policy import Readable
 
-__all__ = ["Folder", "Spot", "resolve"]
+__all__ = ["Folder", "Spot", "folder_at", "resolve"]
 
 P = TypeVar("P", bound=Readable)
 P_co = TypeVar("P_co", bound=Readable, covariant=True)
@@ -164,6 +164,12 @@ def resolve(place: P, *, follow: bool = True) -> Spot[P]:
                 return spot
         spot.folder.close()
     return _Walk(place).to_end(follow)
+
+
+def folder_at(place: P) -> Folder[P] | None:
+    """The folder at `place`, open for listing, in one call; None where only `resolve` can tell."""
+    fd = syscalls.open_beneath("/".join(place.parts) or ".", os.O_RDONLY | _FOLDER, place.root.fd)
+    return None if fd is None else Folder(fd, place)
 
 
 class _Walk(Generic[P]):

@@ -29,7 +29,7 @@ from mcp_fs.engine.names import folded, may_have_another_spelling
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable
 
-__all__ = ["Folder", "Spot", "resolve"]
+__all__ = ["Folder", "Spot", "folder_at", "resolve"]
 
 P = TypeVar("P", bound=Readable)
 P_co = TypeVar("P_co", bound=Readable, covariant=True)
@@ -213,6 +213,11 @@ class Spot(Generic[P_co]):
 
     def __exit__(self, *_: object) -> None:
         self.folder.close()
+
+
+def folder_at(_: P) -> Folder[P] | None:
+    """None: no call does all of it."""
+    return None
 
 
 def resolve(place: P, *, follow: bool = True) -> Spot[P]:
