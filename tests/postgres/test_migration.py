@@ -279,6 +279,10 @@ async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str)
             "ALTER TABLE base ALTER s ADD GENERATED ALWAYS AS IDENTITY",
         ),
         ("CREATE TABLE kind OF spot (PRIMARY KEY (a))", "ALTER TABLE kind NOT OF"),
+        (
+            "CREATE SCHEMA a; CREATE TABLE a.t (c text)",
+            "ALTER SCHEMA a RENAME TO b; CREATE TYPE b.k AS ENUM ('x'); ALTER TABLE b.t ALTER c TYPE b.k USING c::b.k",
+        ),
         ('CREATE DOMAIN d AS text COLLATE "C" NOT NULL', "DROP DOMAIN d"),
         (
             'CREATE TYPE ra AS RANGE (SUBTYPE = text, COLLATION = "C", MULTIRANGE_TYPE_NAME = "ma ny");'

@@ -25,7 +25,8 @@ _WAIT = 100
 _DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE)\b")
 _ELSEWHERE = re.compile("55P04|55006|55P03|40|53|54|57")
 """States of errors that say nothing of what comes in a transaction of its own."""
-_NO_SUCH = ("42704", "42P01", "42883", "3F000")
+_MISSING = ("42704", "42P01", "42883", "3F000")
+_NO_SUCH = "nothing is there"
 _COMPARED = {
     "c": (1, 2, 3, 4, 5, 8, 11), "a": (1, 3, 4, 5, 6, 7, 8, 9), "k": (0, 1), "t": (0, 2), "r": (0,), "s": (0,),
     "f": (2,), "y": (0, 1, 3), "n": (1,), "d": (0,), "g": (0, 1), "e": (), "p": (), "l": (), "x": (0,),
@@ -61,9 +62,12 @@ async def _tried(session: Session, lines: Sequence[str], end: float) -> list[str
     while failed:
         before = len(failed)
         for line in [*failed]:
+            # What comes back behind a drop that found nothing must not be met by it.
+            if failed[line] and line.startswith("DROP ") and _NO_SUCH in failed[line]:
+                continue
             why = await _failure(session, line, end)
-            if not why:
-                found += [line] if why is None else []
+            if why is None:
+                found.append(line)
                 del failed[line]
             else:
                 failed[line] = why
@@ -73,7 +77,7 @@ async def _tried(session: Session, lines: Sequence[str], end: float) -> list[str
 
 
 async def _failure(session: Session, line: str, end: float) -> str | None:
-    """Why it fails; None where it works, and nothing where what it drops went with something else."""
+    """Why it fails; None where it works."""
     statements = split(line)
     if not all(_DEFINING.match(begin_of(statement)) for statement in statements):
         return "it defines nothing"
@@ -87,8 +91,8 @@ async def _failure(session: Session, line: str, end: float) -> str | None:
         if _ELSEWHERE.match(error.sqlstate or "57"):
             raise
         await session.simple("ROLLBACK TO SAVEPOINT mcp_line; RELEASE SAVEPOINT mcp_line")
-        is_gone = error.sqlstate in _NO_SUCH and len(statements) == 1 and line.startswith("DROP ")
-        return "" if is_gone else error.diag.message_primary or "an error without a word"
+        said = error.diag.message_primary or "an error without a word"
+        return f"{_NO_SUCH}: {said}" if error.sqlstate in _MISSING else said
     await session.simple("RELEASE SAVEPOINT mcp_line")
     return None
 
