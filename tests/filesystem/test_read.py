@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -448,11 +449,28 @@ def test_a_change_within_a_tick_of_the_clock_has_another_hash(
         assert read_part(place, wanted, index, Stop()).hash == content_hash(line * 100_000)
 
 
+def test_a_hash_is_not_kept_because_reading_took_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hour, late, clock = 3600 * 10**9, [0], time.time_ns
+
+    def slow(data: bytes) -> str:
+        late[0] += 2 * hour
+        return content_hash(data)
+
+    monkeypatch.setattr(read_module, "_version", lambda status: (status.st_ino, status.st_size))
+    monkeypatch.setattr(read_module, "_TICK_NS", hour)
+    monkeypatch.setattr(read_module, "content_hash", slow)
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + late[0])
+    place, index = served(tmp_path).readable("f"), LineIndex()
+    for line in (b"one\n", b"two\n"):
+        fill(tmp_path, {"f": line * 100_000})
+        assert read_part(place, Part(max_bytes=MB), index, Stop()).hash == content_hash(line * 100_000)
+
+
 @pytest.mark.parametrize("part", [{}, {"head": 1}])
 def test_the_hash_of_a_large_file_is_told_again_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(read_module, "_is_settled", lambda status: True)
+    monkeypatch.setattr(read_module, "_is_settled", lambda *_: True)
     fill(tmp_path, {"f": b"one\n" * 100_000})
     place, index = served(tmp_path).readable("f"), LineIndex()
     wanted, hashed = Part(end_line=part.get("head"), max_bytes=MB), list[int]()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import time
 from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
@@ -32,6 +33,7 @@ class Lines:
     """The lines of one open file.
 
     Attributes:
+        opened_ns: a time of the clock before anything was read of it.
         start: where its first line begins, behind a byte order mark.
         binary: whether it is no text as a whole; a page of it may be.
         taken: what its text was taken out of, if it was: then it is no file that could be edited.
@@ -42,6 +44,7 @@ class Lines:
 
     def __init__(self, place: Readable, file: BinaryIO, stop: Stop, taken: str | None = None) -> None:
         self.path, self.file, self.stop, self.taken = place.display, file, stop, taken
+        self.opened_ns = time.time_ns()
         self.status = os.fstat(file.fileno())
         sample = self.at(0, SAMPLE_BYTES)
         encoding = sniff(sample)

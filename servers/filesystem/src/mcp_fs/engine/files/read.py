@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -107,7 +106,7 @@ class LineIndex:
             known = content_hash(lines.at(0, _MOST_HASHED + 1) if whole is None else whole)
             if _version(os.fstat(lines.file.fileno())) != version:
                 return None if whole is None else known
-            if not _is_settled(now):
+            if not _is_settled(lines.status, lines.opened_ns):
                 return known
             with self._lock:
                 self._hashes[version] = known
@@ -314,10 +313,10 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _is_settled(status: os.stat_result) -> bool:
-    """Whether another change would show in the times: kernels stamp by their tick, some file systems by two seconds."""
+def _is_settled(status: os.stat_result, opened_ns: int) -> bool:
+    """Whether a change after `opened_ns` would show in the times: kernels stamp by ticks, some file systems by 2 s."""
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    return time.time_ns() - changed > (_TICK_NS if changed % 1_000_000_000 else _LONG_TICK_NS)
+    return opened_ns - changed > (_TICK_NS if changed % 1_000_000_000 else _LONG_TICK_NS)
 
 
 def _numbered(text: str, first: int) -> str:

@@ -96,7 +96,7 @@ def chooser(globs: Sequence[str]) -> Chooser:
 
 def ends_of_names(glob: str) -> str:
     """How each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
-    glob = _with_slashes(folded(glob)).rstrip("/")
+    glob = _with_slashes(folded(glob)).removeprefix("./").rstrip("/")
     whole = glob.startswith("/") or _names_drive(glob)  # which may be the path of a start, and mean all that is in it
     return "" if whole else _PATTERN.sub("", glob).rpartition("/")[2]
 
