@@ -1,5 +1,6 @@
 """Gits that are started before they are needed: never before the look at the repository, and never another answer."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -143,3 +144,48 @@ def test_an_end_that_nobody_learns_is_a_failure(tmp_path: Path) -> None:
         os.waitpid(process.pid, 0)
         process.stdout.close()
         assert process.wait() not in (0, 1, 128)
+
+
+def test_what_there_is_no_room_for_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first")
+    policy = Policy(load(Settings, [str(made.path)]))
+    git = Git(policy)
+    repository, stop = policy.repository(""), Stop(60)
+    waiting = git._starter._waiting  # pyright: ignore[reportPrivateUsage]
+
+    def subjects() -> bytes:
+        words = ["log", "--format=%s", "--stdin"]
+        with git.pieces(repository, words, stop, given=b"HEAD\n--\n", again=True) as pieces:
+            return b"".join(pieces)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    def gone(*_: object) -> None:
+        raise FileNotFoundError
+
+    assert subjects() == b"first\n"
+    waiting.popitem()[1].end()
+    opened = len(os.listdir("/dev/fd"))
+    pipe, left = os.pipe, 0
+
+    def limited() -> tuple[int, int]:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise OSError(errno.EMFILE, "too many open files")
+        return pipe()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pipe", limited)
+        for left in (2, 3, 4):  # the first is that of the git at work
+            assert subjects() == b"first\n" and not waiting
+            assert len(os.listdir("/dev/fd")) == opened, left
+    for name, refuse, waits in (("symlink", full, False), ("unlink", gone, True)):
+        assert subjects() == b"first\n"
+        [held] = [each.held for each in waiting.values()]
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, refuse)
+            assert subjects() == b"first\n"
+        assert held.process.poll() == (0 if waits else -9)

@@ -510,9 +510,11 @@ async def test_what_git_refuses_comes_with_the_next_move(tmp_path: Path) -> None
 async def test_a_failure_half_way_says_so_and_leads_back(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     oid = made.git("hash-object", "-w", "--stdin", given=b"written\n").strip()
-    entries = "".join(f"100644 blob {oid}\t{name}\n" for name in ("notes.txt", "x" * 300))
+    entries = "".join(f"100644 blob {oid}\t{name}\n" for name in ("fresh.txt", "notes.txt", "x" * 300))
     tree = made.git("mktree", given=entries.encode()).strip()
     made.git("tag", "long", made.git("commit-tree", "-p", "HEAD", "-m", "too long a name", tree).strip())
+    # Git has advice about these before it says why it failed.
+    made.write(".git/info/grafts", made.git("rev-parse", "HEAD"))
     made.write("side.txt", "precious\n")
     before = state(made)
     async with serving("--write", made.path) as asking:
@@ -522,8 +524,12 @@ async def test_a_failure_half_way_says_so_and_leads_back(tmp_path: Path) -> None
         ):
             said = await asking(tool, **arguments)
             assert state(made) != before
-            assert said.startswith("failed: ") and "after a part of it was done" in said, said
+            assert said.startswith("failed: git: `") and "after a part of it was done" in said, said
+            assert "hint:" not in said and "`unable to create file x" in said, said
+            # A restore has staged it by then, and its undo takes it away.
+            assert ("new files, which stay: fresh.txt" in said) is (tool == "run_reset"), said
             await undone(asking, said)
+            (made.path / "fresh.txt").unlink(missing_ok=tool != "run_reset")
             assert state(made) == before, tool
         said = await asking("run_switch", rev="long")
         assert said.startswith("failed: ") and "Nothing was changed" in said and state(made) == before
@@ -564,3 +570,24 @@ async def test_that_a_file_was_only_meant_to_be_added_is_told_where_it_is_lost(t
             made.write("a.txt", tool)
             assert said not in await asking("edit_index", paths=["a.txt"])
             assert said in await asking(tool, **arguments)
+
+
+@pytest.mark.anyio
+async def test_of_a_stash_below_others_the_way_back_says_where_it_goes(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for name in ("side.txt", "notes.txt"):
+        made.write(name, "aside\n")
+        made.git("stash", "push", "--quiet", "--message", name)
+    async with serving("--write", made.path) as asking:
+        for action, rev, is_told in (("drop", "stash@{1}", True), ("drop", "stash@{0}", False)):
+            said = await asking("run_stash", action=action, rev=rev)
+            assert ("as the first of the stashes" in said) is is_told, said
+            await undone(asking, said)
+        assert made.git("stash", "list", "--format=%gs").split() == [
+            "On",
+            "main:",
+            "side.txt",
+            "On",
+            "main:",
+            "notes.txt",
+        ]

@@ -200,6 +200,8 @@ class Twins:
             kept = {name for name, data in _whole(self._git_dir(self.ours)).items() if whole.get(name) != data}
             by_git = _whole(self._git_dir(self.theirs))
             left = {name for name in kept if name not in _LASTING and by_git.get(name) is None}
+            if calls_back(answer):
+                left = {name for name in left if not name.startswith("objects/")}  # what is to be brought back
             if left:
                 self.differ(what, f"refused, and left {sorted(left)[:5]}; {answer}")
             if code == 0 and theirs != before and not re.search(_OWN_REFUSALS, answer):
@@ -299,8 +301,17 @@ def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[byte
         kept = {name: kept[name] for name in ("files", "refs", "HEAD", "config")}
     if "not brought back by an undo" in answer:
         kept.pop("doing", None)
+    # Git's note of where HEAD was is written once more by what leads back.
+    if "doing" in kept:
+        kept["doing"] = [name for name in kept["doing"] if name not in _LASTING]
+    if "as the first of the stashes" in answer:
+        kept["stashes"] = sorted(kept["stashes"].split(b"\n"))
+        kept["refs"] = b"\n".join(line for line in kept["refs"].split(b"\n") if not line.startswith(b"refs/stash "))
     # Line ends are those that git would write.
     kept["files"] = {name: (mode, data.replace(b"\r\n", b"\n")) for name, (mode, data) in kept["files"].items()}
+    if new := re.search(r"(?m)^new files, which stay: (.*)$", answer):
+        for name in new[1].split(", "):
+            kept["files"].pop(name, None)
     # What was meant to be added can't be meant again: it is untracked then.
     for name in map(os.fsdecode, marked):
         kept["files"].pop(name, None)

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO
 
@@ -57,7 +57,8 @@ class Run:
         self._pipe.leave()
         self.said.close()
         if self.link:
-            os.unlink(self.link)
+            with suppress(FileNotFoundError):  # whoever tidies up temporary folders was faster
+                os.unlink(self.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,11 @@ class Starter:
         if not self._waits or waiting.command != command or len(given) > _MOST_GIVEN:
             waiting.end()
             return None
-        os.symlink(command.environment["GIT_DIR"], waiting.link)
+        try:
+            os.symlink(command.environment["GIT_DIR"], waiting.link)
+        except OSError:  # no room for it, or its folder is gone
+            waiting.end()
+            return None
         waiting.held.release(given)
         return Run(waiting.held.process, waiting.said, waiting.link)
 
@@ -131,13 +136,14 @@ class Starter:
                 return
             self._number += 1
             link = os.path.join(self._installed.scratch, f"ahead{self._number}")
-            said = unnamed(self._installed.scratch)
             unseen = replace(command, environment={**command.environment, "GIT_DIR": link})
             try:
-                held = Held(unseen, said, fed=fed)
+                with ExitStack() as files:
+                    said = files.enter_context(unnamed(self._installed.scratch))
+                    held = Held(unseen, said, fed=fed)
+                    files.pop_all()
             except OSError:
-                said.close()
-                return
+                return  # The call at hand needs none of this.
             limit_memory(held.process.pid)
             self._waiting[key] = _Waiting(command, held, said, link)
             oldest = self._waiting.popitem(last=False)[1] if len(self._waiting) > _MOST else None

@@ -200,6 +200,9 @@ class Changes:
         if ways:
             was.keep(layout)
         lines = [f"\nundo: {way}" for way in ways]
+        known = {path for _, path, _ in was.state.entries}
+        if new := [shown(path) for letters, path, _ in now.state.entries if letters == "??" and path not in known]:
+            lines.append(f"\nnew files, which stay: {clip(', '.join(sorted(new)[:_MOST_LISTED]), 2 * _ROW)}")
         return Conflict(f"{failure}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
 
     @staticmethod

@@ -36,7 +36,9 @@ class Failed(Problem):
 
     def __init__(self, said: str, code: int) -> None:
         self.said, self.code = said, code
-        words = re.sub(r"^(?:fatal|error): ", "", said.strip().partition("\n")[0]) or f"it ended with {code}"
+        # Advice and warnings come first where there are any, such as that grafts are deprecated.
+        found = re.search(r"(?m)^(?:fatal|error): (.*)", said) or re.search(r"(?m)^(?!hint:|warning:)(.*\S)", said)
+        words = found[1] if found else f"it ended with {code}"
         super().__init__(f"git: `{words[:300]}`.", "")
 
 

@@ -83,6 +83,8 @@ class Prepare:
             words = ["stash", "store", "--quiet", *(["--message", message] if message else []), oid or revision.text]
             return Change(words, named=revision, undo=[call("run_stash", action="drop")], moves="refs/stash")
         again = call("run_stash", action="store", rev=oid, message=self._said(revision)) if oid else ""
+        if again and oid != self._oid("refs/stash"):
+            again += " (as the first of the stashes then)"
         if action == "drop":
             return Change(["stash", "drop", "--quiet", revision.text], named=revision, undo=[again], files=False)
         refuse_in_the_way(self.git, self.repository, self.git.layout(self.repository), revision.text, self.stop)

@@ -211,10 +211,12 @@ class Held:
     """
 
     def __init__(self, command: Command, said: IO[bytes], *, fed: bool) -> None:
+        self._feed = reads = -1
         waits, self._gate = os.pipe()
-        reads, self._feed = os.pipe() if fed else (-1, -1)
         environment = {**command.environment, "GIT_CONFIG_GLOBAL": f"/dev/fd/{_WAITS}"}
         try:
+            if fed:
+                reads, self._feed = os.pipe()
             spawned = _spawned(
                 replace(command, environment=environment), reads if fed else None, said.fileno(), waits=waits
             )
