@@ -42,6 +42,18 @@ CREATE VIEW seen AS SELECT id, name FROM maker;
 CREATE TRIGGER seen_in INSTEAD OF INSERT ON seen BEGIN INSERT INTO maker (name) VALUES (NEW.name); END;
 CREATE TRIGGER noted AFTER DELETE ON maker BEGIN INSERT INTO log VALUES ('gone', OLD.id); END;
 CREATE TRIGGER odd_noted AFTER UPDATE ON "odd table" BEGIN INSERT INTO log VALUES (NEW."a b", NEW.id); END;
+CREATE TABLE "odd
+name" (a, "b;
+CREATE TABLE evil (x);--", c DEFAULT 'x
+;CREATE TABLE evil (x);--'); -- kept
+CREATE INDEX "of = two" ON pair (b) -- its end is a comment
+;
+CREATE VIEW remarked AS SELECT a, b FROM pair -- its end is a comment;
+;
+CREATE VIEW open AS SELECT what FROM log /* its end is a comment
+;*/;
+CREATE TRIGGER opened INSTEAD OF DELETE ON open BEGIN SELECT ';
+CREATE TABLE evil (x);'; END;
 INSERT INTO maker (name) VALUES ('a'), ('b'), ('c'), ('d');
 INSERT INTO "odd table" VALUES (1, 'x', 1), (2, 'y', 2), (3, 'z', 2);
 INSERT INTO pair VALUES ('p', 1, 'q'), ('p', 2, NULL), ('r', 1, x'00ff');
@@ -95,6 +107,30 @@ SHAPES = [
     "ALTER TABLE pair RENAME TO {w}; ALTER TABLE exact RENAME TO pair",
     "DROP TABLE exact; ALTER TABLE pair RENAME TO exact",
     "DROP TABLE nothing", "ANALYZE",
+    # Names are exchanged, of columns as well, also for one that differs in case only, or is a spare one.
+    "ALTER TABLE pair RENAME a TO {w}; ALTER TABLE pair RENAME b TO a; ALTER TABLE pair RENAME {w} TO b",
+    "ALTER TABLE exact RENAME n TO {w}; ALTER TABLE exact RENAME r TO n; ALTER TABLE exact RENAME b TO r;"
+    "ALTER TABLE exact RENAME {w} TO b", "ALTER TABLE late RENAME maker TO MAKER",
+    "ALTER TABLE pair RENAME a TO {w}; ALTER TABLE pair RENAME b TO A; ALTER TABLE pair RENAME {w} TO B",
+    "ALTER TABLE pair ADD mcp_back_0; ALTER TABLE pair RENAME a TO {w}; ALTER TABLE pair RENAME b TO a;"
+    "ALTER TABLE pair RENAME {w} TO b", "ALTER TABLE pair RENAME TO {w}; ALTER TABLE {w} RENAME TO PAIR",
+    "DROP TABLE log; ALTER TABLE late RENAME TO LOG", "ALTER /* of */ TABLE pair /* one */ DROP c",
+    # A table, a column or a view is made anew in the place of one that was.
+    "DROP TABLE log; CREATE TABLE log (which, what)", "DROP TABLE log; CREATE TABLE log (what, which)",
+    "DROP TABLE exact; CREATE TABLE exact (id INTEGER PRIMARY KEY, n TEXT, r, b)",
+    "DROP TABLE pair; CREATE TABLE pair (a, b, c)", "DROP TABLE late; CREATE TABLE {w} (id INTEGER PRIMARY KEY, m, n)",
+    "ALTER TABLE pair DROP c; ALTER TABLE pair ADD c", "ALTER TABLE {t} RENAME TO {w}; ALTER TABLE {w} DROP COLUMN n",
+    "DROP VIEW seen; CREATE VIEW seen AS SELECT name, id FROM maker;"
+    "CREATE TRIGGER seen_in INSTEAD OF INSERT ON seen BEGIN INSERT INTO maker (name) VALUES (NEW.name); END",
+    'ALTER TABLE pair RENAME TO {w}; CREATE TABLE pair AS SELECT * FROM {w}; DROP INDEX "of = two";'
+    'CREATE INDEX "of = two" ON pair (b) -- its end is a comment\n',
+    "ALTER TABLE pair RENAME TO {w}; DELETE FROM {w}; ALTER TABLE {w} RENAME TO {w}2; CREATE TABLE {w} (a)",
+    "ALTER TABLE {t} RENAME TO {w}; DELETE FROM {w}", "CREATE TABLE {w} (a); INSERT INTO {w} VALUES ('DROP VIEW open')",
+    # Line breaks and comments, in what is made anew and in what a remark tells.
+    "DROP VIEW remarked", "DROP VIEW open; DROP VIEW remarked", 'DROP INDEX "of = two"', "DROP TABLE pair",
+    'DROP TABLE "odd\nname"', 'ALTER TABLE "odd\nname" DROP a', 'ALTER TABLE "odd\nname" RENAME a TO "{w}\n;"',
+    'DROP TABLE "odd\nname"; CREATE TABLE "odd\nname" (b)', 'CREATE INDEX "{w} = 1" ON pair (c)',
+    "CREATE VIEW {w} AS SELECT 1 -- that;\n;DROP VIEW open",
 ]  # fmt: skip
 TABLES = ["maker", '"odd table"', "pair", "exact", "made", "late", "log"]
 
@@ -110,7 +146,8 @@ def state(path: Path) -> list[Any]:
                 continue  # a full-text table's own
             if name.startswith("sqlite_stat"):
                 continue
-            found.append((kind, name, table, re.sub(r'["\s]+', " ", sql or "").replace("( ", "(").replace(" (", "(")))
+            plain = re.sub(r" ?([(),]) ?", r"\1", re.sub(r'["\s]+', " ", sql or "")).strip()
+            found.append((kind, name, table, plain))
             if kind == "table":
                 found.append(sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))))
         return found
@@ -207,8 +244,16 @@ def one(server: Server, pattern: Path, folder: Path, sql: str) -> str:
             connection.executescript("\n".join(back))
         except sqlite3.Error as error:
             return f"the way back fails: {error}: {back}"
-    if not any("--" in line for line in back) and state(ours) != before:
-        left = state(ours)
+    left = state(ours)
+    if any(item[1:2] == ("evil",) for item in left):
+        return f"the way back {back} runs what is a remark"
+    remarks = "\n".join(line for line in back if line.startswith("--")).replace("\n-- ", "\n")
+    if remarks:  # It may be rows that are lost; of the schema, what a remark names.
+        told: list[Any] = [
+            item for item in (*left, *before) if isinstance(item, list) or (item[1:] and item[1] in remarks)
+        ]
+        left, before = ([item for item in side if item not in told] for side in (left, before))
+    if left != before:
         odd = [item for item in left if item not in before], [item for item in before if item not in left]
         return f"the way back {back} leaves {odd[0]} for {odd[1]}"
     return ""

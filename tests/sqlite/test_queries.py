@@ -106,3 +106,6 @@ async def test_the_next_step_is_named_once(tmp_path: Path) -> None:
             assert "as `parameters`" in said, said
         said = text_of(await wire.call("query_rows", sql="SELECT ?", parameters={"x": 1}))
         assert said.endswith("Pass an array as `parameters`: a value for every ?."), said
+        for mixed in ({"a": 1}, [1], [1, 2], None):
+            said = text_of(await wire.call("query_rows", sql="SELECT ?, :a", parameters=mixed))
+            assert said.endswith("Write ? for each of them, or a name for each."), said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
-from sqlite.prove_changes import prove
+from sqlite.prove_changes import Server, prove
 from sqlite.serving import commit, make, run, served, text_of
 from sqlite.test_writes import rows
 
@@ -229,3 +229,45 @@ async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: 
 def test_a_sample_of_changes_is_what_sqlite_makes_of_them() -> None:
     tally = prove(120, 4)
     assert tally.wrong == [] and tally.counts["changes"] == 120
+
+
+WAYS_BACK = [
+    ("w (a, b)", "ALTER TABLE w RENAME a TO t; ALTER TABLE w RENAME b TO a; ALTER TABLE w RENAME t TO b", ""),
+    ("w (a, b)", "ALTER TABLE w RENAME a TO t; ALTER TABLE w RENAME b TO A; ALTER TABLE w RENAME t TO B", ""),
+    ("W (a, b)", "ALTER TABLE w RENAME TO m; ALTER TABLE m RENAME TO w", ""),
+    ("w (a PRIMARY KEY, b)", "DROP TABLE w; CREATE TABLE w (b, a PRIMARY KEY)", "-- table w was: CREATE TABLE w (a"),
+    ("w (a PRIMARY KEY, b) WITHOUT ROWID", "DROP TABLE w; CREATE TABLE w (a PRIMARY KEY, b)", "-- table w was"),
+    ("w (a, b CHECK (b > 0))", "CREATE TABLE n (a, b); DROP TABLE w; ALTER TABLE n RENAME TO w", "-- table w was"),
+    ("w (a, b)", "DROP TABLE w; CREATE TABLE w (a, b)", "no statement brings back rows"),
+    ("w (a, b)", "ALTER TABLE w DROP b; ALTER TABLE w ADD b", "no statement brings back rows"),
+    ("w (a, b)", "ALTER TABLE w RENAME TO m; ALTER TABLE m DROP b", "-- table w was"),
+    ("w (a, b)", "ALTER TABLE w RENAME TO m; DELETE FROM m", "no statement brings back rows"),
+    ("w (a); CREATE TABLE x (a)", "DROP TABLE w; ALTER TABLE x RENAME TO W", "no statement brings back rows"),
+    ("w (a); CREATE VIEW s AS SELECT 1 -- that;\n; CREATE VIEW s2 AS SELECT 2", "DROP VIEW s; DROP VIEW s2", ""),
+    ("w (a); CREATE VIEW s AS SELECT 1 /* that;\n", "DROP VIEW s; PRAGMA user_version = 4", ""),
+    ('w (a); CREATE INDEX "i = 1" ON w (a)', 'DROP INDEX "i = 1"; CREATE INDEX "i = 2" ON w (a)', ""),
+    ("w (a, b DEFAULT '\n;CREATE TABLE evil (x);')", "ALTER TABLE w DROP b", "-- ;CREATE TABLE evil"),
+    (
+        "w (a); CREATE VIEW s AS SELECT a FROM w; CREATE TRIGGER g INSTEAD OF DELETE ON s BEGIN SELECT 1; END",
+        "DROP VIEW s; CREATE VIEW s AS SELECT 1 AS a; CREATE TRIGGER g INSTEAD OF DELETE ON s BEGIN SELECT 1; END",
+        "",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "sql", "said"), WAYS_BACK)
+def test_the_way_back_leads_back_or_says_what_is_lost(table: str, sql: str, said: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    run(path, f"PRAGMA user_version = 3; CREATE TABLE {table};\n")
+    # Names that SQLite writes are quoted, and a comment that was open is closed.
+    objects = "SELECT type, name, tbl_name, rtrim(replace(sql, '\"', ''), '*/') FROM sqlite_master ORDER BY 1, 2"
+    before = rows(path, objects)
+    with closing(Server(tmp_path)) as server:
+        tried, done = (server.change(path, sql, dry_run=dry_run) for dry_run in (True, False))
+    assert not isinstance(tried, str) and not isinstance(done, str), (tried, done)
+    back = "\n".join(tried["back"])
+    run(path, back)
+    assert said in back and ("--" in back.replace("-- that", "")) == bool(said), back
+    if "-- table" not in back:
+        assert rows(path, objects) == before and rows(path, "PRAGMA user_version") == [(3,)], back
+    assert not rows(path, "SELECT 1 FROM sqlite_master WHERE name = 'evil'")

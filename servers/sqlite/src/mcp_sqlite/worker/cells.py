@@ -174,7 +174,7 @@ def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
         return values
     if any(name.startswith("?") for name in names):
         what = f"The statement has parameters with and without a name: {', '.join(names)}."
-        raise Failure("invalid", what, "Write ? for each of them, or a name for each.")
+        raise Failure("invalid", what, wanted(names))
     if len({name[1:] for name in names}) < len(names):
         raise Failure("invalid", f"The statement has a name with different signs: {', '.join(names)}.", _ONE_NAME)
     by_number = all(name[1:].isdecimal() for name in names)
@@ -197,10 +197,12 @@ def wanted(names: Sequence[str]) -> str:
     """How values are passed for what `placeholders` found."""
     if not names:
         return "Write ? where each value of `parameters` stands, without quotes."
+    if len({name.startswith("?") for name in names}) > 1:
+        return "Write ? for each of them, or a name for each."
     if all(name.startswith("?") or name[1:].isdecimal() for name in names):
         each = f"each of {', '.join(names)}" if len(names) > 1 else f"every {names[0]}"
         return f"Pass an array as `parameters`: a value for {each}."
-    named = ", ".join(f'"{name[1:]}": …' for name in names if len(name) > 1)
+    named = ", ".join(f'"{name}": …' for name in dict.fromkeys(name[1:] for name in names))
     return f"Pass an object as `parameters`: {{{named}}}."
 
 

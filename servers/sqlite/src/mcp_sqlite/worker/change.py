@@ -12,7 +12,7 @@ from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 from mcp_sqlite.worker.errors import explained
-from mcp_sqlite.worker.objects import Made, difference, objects, way_back
+from mcp_sqlite.worker.objects import Kept, Shapes, difference, followed, objects, shapes, way_back
 from mcp_sqlite.worker.rehearsal import samples
 from mcp_sqlite.worker.statements import allotted, execute, refuse_misspelt, rows_of, split, spool_rows
 
@@ -24,6 +24,7 @@ _RETURNED_BYTES = 10_000
 _BEFORE = re.compile(r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*", re.DOTALL)
 """Blanks and comments."""
 _DROPS = re.compile(_BEFORE.pattern + r"DROP\s+TABLE\b", re.IGNORECASE | re.DOTALL)
+_CREATES = re.compile(_BEFORE.pattern + r"CREATE\b", re.IGNORECASE | re.DOTALL)
 _LETS_WAIT = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
 _MOST_BROKEN = 1000
 _BROKEN = 10
@@ -57,12 +58,18 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     with transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
         database.authorizer.shadows = schema.shadows(database)
         before = objects(database) if reshapes else {}
-        after: dict[str, Made] = {}
+        tells_back = reshapes and request["dry_run"]
+        had: Shapes = shapes(database) if tells_back else {}
+        rows = came = False
+        shape, kept = had, {name: Kept(name, table.columns) for name, table in had.items()}
         # A commit looks for keys that were let wait, which a dry run never gets to.
         looks = keys_wait or (request["dry_run"] and bool(database.own(_LETS_WAIT)))
         broken = _broken_keys(database) if looks else []
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
+            creates = _CREATES.match(sql) is not None
+            if came and not creates:  # Of many tables a look takes long, and what is new changes no other.
+                shape, came = shapes(database, shape), False
             try:
                 steps.append(
                     _repeated(database, mode, part) if _are_sets(given[number]) else _step(database, mode, part)
@@ -72,6 +79,13 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 raise Failure(
                     failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
                 ) from None
+            if tells_back:
+                there = {table.name for table in kept.values()}
+                rows = rows or any(f"table {name}" in there for name in steps[-1]["written"])
+                came = came or creates
+                if (what := steps[-1]["what"]) and not creates:
+                    was, shape = shape, shapes(database, shape)
+                    kept = followed(kept, was, shape, altered=what.startswith("ALTER"))
         now = _broken_keys(database) if looks or reshapes else []
         if looks and (lost := [key for key in now if key not in broken]):
             raise Failure(
@@ -79,16 +93,22 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 f"Foreign keys would point nowhere: {'; '.join(lost[:3])}.",
                 "Change or delete those rows in the same call. Nothing was changed.",
             )
+        after = objects(database) if reshapes else {}
         if reshapes:
-            after = objects(database)
             found["broken"] = now[:_BROKEN]
             found["objects"] = difference(before, after)
         if request["dry_run"]:
             written = {name for step in steps for name in step["written"]}
             tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
             found["samples"] = samples(connections, database, written | tables)
-            made = {name[8:] for name in found.get("objects", ()) if name.startswith("+ table ")}
-            found["back"] = way_back(before, after, statements, rows=bool(written - made))
+            found["back"] = way_back(
+                before,
+                after,
+                kept,
+                shapes(database, shape) if came else shape,
+                had,
+                rows=rows if reshapes else bool(written),
+            )
     found["seconds"] = time.monotonic() - begun
     return found
 

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from mcp_batteries.sql.renames import renames_back
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.schema import quoted
+from mcp_sqlite.worker.tokens import ended
 
-__all__ = ["Made", "difference", "objects", "way_back"]
+__all__ = ["Kept", "Made", "Shape", "Shapes", "difference", "followed", "objects", "shapes", "way_back"]
 
 _NUMBERS = ("user_version", "application_id")
 _ORDER = ("index", "view", "trigger")
-_DROPS_COLUMN = re.compile(r"\bALTER\s+TABLE\b.*\bDROP\b", re.IGNORECASE | re.DOTALL)
 _LOST = "-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done"
+
+
+class Shape(NamedTuple):
+    """A table.
+
+    Attributes:
+        columns: their names; of a virtual table none.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+
+
+Shapes = Mapping[str, Shape]
+"""By names with `table` before each."""
 
 
 class Made(NamedTuple):
@@ -24,33 +39,69 @@ class Made(NamedTuple):
 
     Attributes:
         table: the one that it is about.
-        root: where a table begins in the file; its name may become another.
     """
 
     sql: str
     table: str = ""
-    root: int = 0
-    columns: tuple[str, ...] = ()
+
+
+class Kept(NamedTuple):
+    """What became of a table that is still there.
+
+    Attributes:
+        columns: the names that those it had have now; None for one that was dropped.
+    """
+
+    name: str
+    columns: tuple[str | None, ...]
+
+
+def shapes(database: Database, known: Shapes | None = None) -> Shapes:
+    """The tables but those that virtual ones keep for themselves; what `known` has of them is not read again."""
+    hidden = schema.shadows(database)
+    found: dict[str, Shape] = {}
+    for name, sql, root in database.own(
+        "SELECT name, sql, rootpage FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+    ):
+        if str(name).lower() not in hidden:
+            shape = (known or {}).get(f"table {name}")
+            if shape is None or shape.sql != sql:
+                columns = database.own("SELECT name FROM pragma_table_xinfo(?) ORDER BY cid", [name]) if root else []
+                shape = Shape(str(sql), tuple(str(column) for (column,) in columns))
+            found[f"table {name}"] = shape
+    return found
+
+
+def followed(kept: Mapping[str, Kept], was: Shapes, now: Shapes, *, altered: bool) -> dict[str, Kept]:
+    """What became of tables, one statement later.
+
+    What begins where another began, or has its name and columns, may be made anew: only statement by statement it is
+    known which is which.
+
+    Args:
+        kept: what became of them until then.
+        altered: whether the statement was ALTER TABLE.
+    """
+    gone, came = was.keys() - now.keys(), now.keys() - was.keys()
+    moved = dict(zip(gone, came, strict=True)) if altered and len(gone) == len(came) == 1 else {}
+    found: dict[str, Kept] = {}
+    for table, (name, columns) in kept.items():
+        to = moved.get(name, name)
+        if to in now:
+            had, has = was[name].columns, now[to].columns
+            names = dict(zip(had, has, strict=True) if len(had) == len(has) else zip(has, has, strict=True))
+            found[table] = Kept(to, tuple(None if column is None else names.get(column) for column in columns))
+    return found
 
 
 def objects(database: Database) -> dict[str, Made]:
     """Every object by its kind and name, and the numbers that are kept with the schema."""
     rows = database.own(
-        "SELECT type || ' ' || name, coalesce(sql, ''), tbl_name, rootpage FROM sqlite_master"
+        "SELECT type || ' ' || name, coalesce(sql, ''), tbl_name FROM sqlite_master"
         " WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
-    columns: dict[str, list[str]] = {}
-    for table, column in database.own(
-        "SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c"
-        " WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY c.cid"
-    ):
-        columns.setdefault(str(table), []).append(str(column))
     hidden = {f"table {name}" for name in schema.shadows(database)}
-    found = {
-        str(name): Made(str(sql), str(table), int(root or 0), tuple(columns.get(str(table), ())))
-        for name, sql, table, root in rows
-        if str(name).lower() not in hidden
-    }
+    found = {str(name): Made(str(sql), str(table)) for name, sql, table in rows if str(name).lower() not in hidden}
     numbers = {name: database.own(f"PRAGMA {name}")[0][0] for name in _NUMBERS}
     return found | {f"{name} = {number}": Made("") for name, number in numbers.items() if number}
 
@@ -64,47 +115,64 @@ def difference(before: Mapping[str, Made], after: Mapping[str, Made]) -> list[st
 
 
 def way_back(
-    before: Mapping[str, Made], after: Mapping[str, Made], statements: Sequence[str], *, rows: bool
+    before: Mapping[str, Made],
+    after: Mapping[str, Made],
+    kept: Mapping[str, Kept],
+    now: Shapes,
+    had: Shapes,
+    *,
+    rows: bool,
 ) -> list[str]:
     """Statements that undo what the schema gained and lost; what no statement brings back stands there as a comment.
 
     Args:
-        statements: those that made the change.
+        kept: what became of the tables that were there.
+        now: the tables of now.
+        had: those of then.
         rows: whether rows of tables that were there are others now.
     """
-    renamed = _renamed(before, after)
+    renamed = {name: table.name for name, table in kept.items() if table.name != name}
     # A name may be there before and after, and be that of another table.
-    led = {*renamed.values()}
-    came = [name for name in after if name not in led and (name not in before or name in renamed)]
-    gone = [name for name in before if name not in renamed and (name not in after or name in led)]
-    other = [name for name in before if name in after and not {name} & (led | {*renamed})]
-    other = [name for name in other if before[name].sql != after[name].sql]
-    drops = [name for name in (*came, *other) if not _is_table(name) and " = " not in name]
+    led = {name.lower() for name in renamed.values()}
+    came = [name for name in after if name.lower() not in led and (name not in before or name in renamed)]
+    gone = [name for name in before if name not in renamed and (name not in after or name.lower() in led)]
+    same = [name for name in before if name in after and name.lower() not in led and name not in renamed]
+    other = [name for name in same if before[name] != after[name] or _moved(before[name], after[name], kept)]
+    drops = [name for name in (*came, *other) if not _is_table(name) and not _is_number(name)]
+    # With a view go its triggers, and those that were there are to be there again.
+    along = [name for name in same if name not in other and f"view {before[name].table}" in drops]
+    other += [name for name in along if name.startswith("trigger ")]
     with_table = {name for name in drops if f"table {after[name].table}" in came and not name.startswith("view ")}
     lines = [_drop(name) for name in sorted(drops) if name not in with_table]
     lines += [_drop(name) for name in sorted(came) if _is_table(name)]
     # No other table can be altered while a trigger or view names one that is missing.
-    lines += [f"{before[name].sql};" for name in gone if _is_table(name) and name not in led]
-    lost: set[str] = set()
-    can_be_renamed = not any(map(_DROPS_COLUMN.search, statements))
-    for name, now in [*renamed.items(), *((name, name) for name in other if _is_table(name))]:
-        found = _columns_back(before[name], after[now], can_be_renamed=can_be_renamed)
-        if found is None:
-            lost.add(before[name].table)
-        else:
-            lines += found
-    steps = renames_back(renamed, lambda name, number: f"table mcp_back_{number}")
-    lines += [f"ALTER TABLE {quoted(now[6:])} RENAME TO {quoted(name[6:])};" for now, name in steps]
-    lines += [f"{before[name].sql};" for name in gone if _is_table(name) and name in led]
-    again = [name for name in (*gone, *other) if not _is_table(name)]
-    for name in sorted(again, key=lambda name: _ORDER.index(name.partition(" ")[0]) if " = " not in name else 0):
+    lines += [ended(before[name].sql) for name in gone if _is_table(name) and name.lower() not in led]
+    lost = [name for name in other if _is_table(name) and name not in kept]
+    lost += [name for name, table in kept.items() if None in table.columns and before[name] != after[table.name]]
+    for name, table in kept.items():
+        if None not in table.columns:
+            lines += _columns_back(had[name].columns, table, now[table.name].columns)
+    spare = _spare("table mcp_back_", {*before, *after})
+    lines += [
+        f"ALTER TABLE {quoted(new[6:])} RENAME TO {quoted(old[6:])};"
+        for new, old in renames_back(renamed, spare, str.lower)
+    ]
+    lines += [ended(before[name].sql) for name in gone if _is_table(name) and name.lower() in led]
+    again = [name for name in (*gone, *other) if not _is_table(name) and not _is_number(name)]
+    unsure = [name[6:].lower() for name in lost]
+    for name in sorted(again, key=lambda name: _ORDER.index(name.partition(" ")[0])):
         if sql := before[name].sql:
-            lines.append(f"{sql};" if before[name].table not in lost else _comment(f"{sql};"))
-    lines += [_comment(f"{name} was: {before[name].sql};") for name in other if before[name].table in lost]
+            # A trigger can't be made on a view that is not there.
+            if before[name].table.lower() in unsure or (unsure and schema.named_in(sql, unsure)):
+                unsure.append(name.partition(" ")[2].lower())
+                lines.append(_remark(ended(sql)))
+            else:
+                lines.append(ended(sql))
+    lines += [_remark(f"{name} was: {ended(before[name].sql)}") for name in lost]
     for number in _NUMBERS:
-        was, now = (next((name for name in side if name.startswith(f"{number} = ")), "") for side in (before, after))
-        lines += [f"PRAGMA {was or f'{number} = 0'};"] if was != now else []
-    if rows or any(_is_table(name) for name in gone):
+        was, new = (next((name for name in side if name.startswith(f"{number} = ")), "") for side in (before, after))
+        lines += [f"PRAGMA {was or f'{number} = 0'};"] if was != new else []
+    if rows or len(kept) < len(had) or any(None in table.columns for table in kept.values()):
         lines.append(_LOST)
     return lines
 
@@ -113,39 +181,42 @@ def _is_table(name: str) -> bool:
     return name.startswith("table ")
 
 
+def _is_number(name: str) -> bool:
+    return name.startswith(_NUMBERS)
+
+
 def _drop(name: str) -> str:
     kind, _, word = name.partition(" ")
     return f"DROP {kind.upper()} {quoted(word)};"
 
 
-def _comment(text: str) -> str:
-    return "\n".join(f"-- {line}" for line in text.splitlines())
+def _remark(text: str) -> str:
+    # What stands behind a line break would be a statement.
+    return "-- " + re.sub(r"\r\n?|\n", r"\g<0>-- ", text)
 
 
-def _renamed(before: Mapping[str, Made], after: Mapping[str, Made]) -> dict[str, str]:
-    """The tables that have another name now: they begin where they began."""
-    roots = {made.root: name for name, made in after.items() if _is_table(name) and made.root}
-    return {
-        name: roots[made.root]
-        for name, made in before.items()
-        if _is_table(name) and roots.get(made.root, name) != name
-        and _like(made.columns, after[roots[made.root]].columns)
-    }  # fmt: skip
+def _moved(was: Made, now: Made, kept: Mapping[str, Kept]) -> bool:
+    """Whether what has the same text as before belongs to another table, which has that one's name."""
+    table = kept.get(f"table {was.table}")
+    return table is not None and table.name != f"table {now.table}"
 
 
-def _like(was: Sequence[str], now: Sequence[str]) -> bool:
-    # What is made anew may begin where a table was that is gone.
-    return was[:1] == now[:1] and len(now) >= len(was)
+def _spare(begin: str, taken: Collection[str]) -> Callable[[str, int], str]:
+    """Names that nobody has, for `renames_back`."""
+    names = {name.lower() for name in taken}
+
+    def spare(_: str, number: int) -> str:
+        while f"{begin}{number}" in names:
+            number += len(names)
+        return f"{begin}{number}"
+
+    return spare
 
 
-def _columns_back(was: Made, now: Made, *, can_be_renamed: bool) -> list[str] | None:
-    """What gives a table its columns again, under its name of now; None where nothing does."""
-    table, kept = quoted(now.table), now.columns[: len(was.columns)]
-    if was.root != now.root or len(kept) < len(was.columns) or (kept != was.columns and not can_be_renamed):
-        return None
-    lines = [f"ALTER TABLE {table} DROP COLUMN {quoted(name)};" for name in reversed(now.columns[len(kept) :])]
-    return lines + [
-        f"ALTER TABLE {table} RENAME COLUMN {quoted(new)} TO {quoted(old)};"
-        for old, new in zip(was.columns, kept, strict=True)
-        if old != new
-    ]
+def _columns_back(had: tuple[str, ...], kept: Kept, now: tuple[str, ...]) -> list[str]:
+    """What gives a table its columns again, under its name of now."""
+    table = quoted(kept.name[6:])
+    lines = [f"ALTER TABLE {table} DROP COLUMN {quoted(name)};" for name in reversed(now) if name not in kept.columns]
+    names = {old: new for old, new in zip(had, kept.columns, strict=True) if new is not None and new != old}
+    steps = renames_back(names, _spare("mcp_back_", {*had, *now}), str.lower)
+    return lines + [f"ALTER TABLE {table} RENAME COLUMN {quoted(new)} TO {quoted(old)};" for new, old in steps]

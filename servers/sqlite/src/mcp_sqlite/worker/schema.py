@@ -13,6 +13,7 @@ from mcp_sqlite.worker.authorizer import MODULES
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.facets import Measure, facets
+from mcp_sqlite.worker.tokens import ended
 
 __all__ = [
     "FTS",
@@ -363,7 +364,7 @@ def schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         "ORDER BY tbl_name, CASE type WHEN 'table' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, name",
         values,
     )
-    return {"sql": "".join(f"{sql};\n" for sql, table in rows if database.serves(str(table)))}
+    return {"sql": "".join(f"{ended(sql)}\n" for sql, table in rows if database.serves(str(table)))}
 
 
 def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

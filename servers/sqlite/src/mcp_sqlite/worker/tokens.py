@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 
-__all__ = ["BLANK", "EMPTY", "EXPLAIN", "TOKEN"]
+__all__ = ["BLANK", "EMPTY", "EXPLAIN", "TOKEN", "ended"]
 
 TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|(?>/\*.*?\*/))|(?P<text>[xX]?'(?:[^']|'')*')"""
@@ -17,3 +18,8 @@ _BEFORE = f"(?>(?:{BLANK};)*{BLANK})"
 EMPTY = re.compile(_BEFORE)
 """What stands before a statement, or in place of one."""
 EXPLAIN = re.compile(rf"\A{_BEFORE}EXPLAIN\b(?:{BLANK}QUERY\b{BLANK}PLAN\b)?", re.IGNORECASE)
+
+
+def ended(sql: str) -> str:
+    """A statement of the schema with its `;`, also where a comment is the end of what SQLite keeps of it."""
+    return next((sql + end for end in (";", "\n;", "*/;") if sqlite3.complete_statement(sql + end)), f"{sql};")
