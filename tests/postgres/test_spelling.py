@@ -33,7 +33,7 @@ TYPOS = {
     'SELECT * FROM orders WHERE "iid" = 1': "Text stands in single quotes: 'iid'. Perhaps you meant",
     'SELECT "Name" FROM customers': "Did you mean `name`? In quotes its capitals count.",
     "SELECT zzzz FROM customers": "There are: `id`, `name`.",
-    "hello": "begins with a command, such as SELECT",
+    "hello": "queries only: SELECT, WITH",
     "SELECT * FROM order": "Did you mean `orders`",
     "SELECT id, FROM orders": "There is a comma too many before it.",
     "SELECT group FROM kept": '`"group"`',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["KEYWORDS", "near", "other_parameter", "where_it_stopped"]
+__all__ = ["KEYWORDS", "NO_COMMAND", "near", "other_parameter", "where_it_stopped"]
 
 KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
@@ -13,6 +13,7 @@ KEYWORDS = (
     "RECURSIVE", "JOIN", "LEFT", "INNER", "CROSS", "EXPLAIN", "BETWEEN", "DISTINCT", "RETURNING", "CONFLICT",
 )  # fmt: skip
 """Words that are misspelt often enough."""
+NO_COMMAND = "A statement begins with a command, such as SELECT."
 _RESERVED = frozenset(
     (
         *KEYWORDS, "ADD", "ALL", "AND", "AS", "BY", "CASE", "CHECK", "COLLATE", "COMMIT", "CONSTRAINT", "DEFAULT",
@@ -49,7 +50,7 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
     if word.upper() not in _RESERVED:
         meant = near(word, KEYWORDS, 0.65) or ("" if taken.upper() in KEYWORDS else near(taken, KEYWORDS, 0.65))
         first = re.match(rf"\s*{re.escape(word)}(?!\w)", sql) if word else None
-        return meant or ("A statement begins with a command, such as SELECT." if first else "")
+        return meant or (NO_COMMAND if first else "")
     if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}(?!\w)", sql, re.IGNORECASE):
         return near(word, tables, 0.7)
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):

@@ -184,7 +184,8 @@ async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = 
     word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
     if not word and "SQLSTATE 42601" in found.what:
         word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
-    return type(found)(found.what, word) if word else found
+    # What a tool takes says more than that this is no command: it may be one that no tool takes.
+    return type(found)(found.what, word) if word and not (word == misspelt.NO_COMMAND and found.fix) else found
 
 
 async def _where_it_stopped(session: Session, said: str, sql: str) -> str:
