@@ -2,7 +2,9 @@
 
 import os
 import re
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -339,6 +341,31 @@ async def test_an_index_that_only_claims_to_be_large_is_not_copied(
     monkeypatch.setattr("shutil.copy2", copied)
     async with serving(made.path) as asking:
         assert "failed inside" not in await asking("read_diff")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("forged", [False, True])
+async def test_a_system_may_clean_up_the_server_s_own_folder(
+    tmp_path: Path, forged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, temporary = Made(tmp_path / "app"), tmp_path / "tmp"
+    made.commit("first", {"a.txt": "one\n"})
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    async with serving(made.path) as asking:
+        before = [await asking("list_commits"), await asking("get_status")]
+        assert "first" in before[0]
+        seen: set[Path] = set()
+        for _ in range(2):
+            [folder] = set(temporary.glob("mcp-git-*")) - seen
+            if forged:
+                seen.add(folder)
+                config = next(folder.glob("*/config"))
+                config.unlink()
+                config.write_text("[core]\n\tbare = true\n", "utf-8")
+            else:
+                shutil.rmtree(folder)
+            assert [await asking("list_commits"), await asking("get_status")] == before
 
 
 @pytest.mark.anyio

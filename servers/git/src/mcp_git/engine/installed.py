@@ -61,6 +61,11 @@ class Installed:
         os.mkdir(os.path.join(path, "nowhere"))
         return os.path.realpath(path)
 
+    def renew(self) -> None:
+        """Have another private folder made: a system may clean up what was not used for days."""
+        for name in ("scratch", "common", "_configuration_afar"):
+            self.__dict__.pop(name, None)
+
     @cached_property
     def program(self) -> str:
         """The absolute path of a git that is new enough, and not one that a served repository brings along.

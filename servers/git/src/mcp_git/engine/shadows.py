@@ -38,15 +38,18 @@ class Shadow:
     """The common directory that git sees of one repository.
 
     Attributes:
+        config: the path of its configuration.
+        written: what that file was when it was written.
         entries: what git is told of the repository's configuration.
         partial: whether objects are missing that its remote is to be asked for.
         has_work_tree: whether the folder that is served is the work tree, as its configuration has it.
     """
 
     def __init__(self, folder: str) -> None:
-        self.folder = folder
+        self.folder, self.config = folder, os.path.join(folder, "config")
         self.turn = threading.Lock()
         self.configured: tuple[_Signature | None, _Signature | None] | None = None
+        self.written: _Signature | None = None
         self.entries: Sequence[config.Entry] = ()
         self.partial = False
         self.has_work_tree = True
@@ -77,6 +80,11 @@ class Shadows:
     def _of(self, layout: Layout) -> Shadow:
         with self._turn:
             shadow = self._shadows.get(layout)
+            if shadow is not None and shadow.written is not None and shadow.written != _signature(shadow.config):
+                # Cleaned up, and perhaps somebody else's by now.
+                self._installed.renew()
+                self._shadows.clear()
+                shadow = None
             if shadow is None:
                 folder = os.path.join(self._installed.scratch, str(len(self._shadows)))
                 os.mkdir(folder)
@@ -136,10 +144,11 @@ class Shadows:
         shadow.entries, shadow.partial = config.allowed(entries), config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]
         text = config.written([*self._installed.own, *shadow.entries, *config.HARDENED.items(), *bare])
-        with open(os.path.join(shadow.folder, "config.new"), "w", encoding="utf-8", errors="surrogateescape") as file:
+        with open(f"{shadow.config}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-        os.replace(os.path.join(shadow.folder, "config.new"), os.path.join(shadow.folder, "config"))
-        shadow.configured = now
+        shadow.written = None
+        os.replace(f"{shadow.config}.new", shadow.config)
+        shadow.configured, shadow.written = now, _signature(shadow.config)
 
     def _listed(self, path: str) -> list[config.Entry]:
         found = _signature(path)
