@@ -79,7 +79,8 @@ class Step:
     def __exit__(self, failure: object, *_: object) -> None:
         is_idle = failure is not None and self._last is not None and not self.has_taken()
         if is_idle and all(map(_is_as_before, self._intents, self._items)):
-            self.drop()  # or else it would be one more name of a file, and a step that nobody made
+            with suppress(OSError, Problem):  # what failed before is what the answer tells
+                self.drop()  # or else it would be one more name of a file, and a step that nobody made
         self._stack.close()
 
     def is_far(self, folder: Folder[Any]) -> bool:
