@@ -51,7 +51,7 @@ async def rehearsed(session: Session, statements: Sequence[str], seen: After, li
         await session.simple("SET CONSTRAINTS ALL IMMEDIATE")
         found = await _tried(session, lines, end)
         now = await look_again(session, {_number(key) for key in {*seen.was, *seen.now}})
-    except (psycopg.Error, TimeoutError):
+    except (psycopg.Error, TimeoutError, LookupError, ValueError):  # nor does a mistake of ours fail the dry run
         return [*lines, UNTRIED]
     return [*found, *_left(seen, now, found)]
 
