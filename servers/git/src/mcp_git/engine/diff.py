@@ -6,11 +6,9 @@ A page is made of the files that it shows, so that a large change costs no more 
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -135,22 +133,19 @@ def diff(
 
 @contextmanager
 def _own_index(git: Git, repository: Repository, compared: Compared) -> Generator[str]:
-    """A folder with a copy of the index, for a comparison with the work tree; empty for others.
+    """A copy of the index (`Git.own_index`) for a comparison with the work tree; empty for others.
 
     Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
     whatever GIT_OPTIONAL_LOCKS says. One that is no file, or very large, is left to git: most often git refuses it.
     """
-    index = os.path.join(git.layout(repository).git_dir, "index")
-    if compared.revision is not None or compared.part == "staged" or not _can_be_copied(index):
-        yield ""
-        return
-    with tempfile.TemporaryDirectory(dir=git.installed.scratch) as folder:
-        os.mkdir(os.path.join(folder, "objects"))
-        try:
-            shutil.copy2(index, os.path.join(folder, "index"))
-        except FileNotFoundError:  # a git that ends has just taken it away
-            folder = ""
-        yield folder
+    with ExitStack() as stack:
+        beside = ""
+        if compared.revision is None and compared.part != "staged":
+            layout = git.layout(repository)
+            if _can_be_copied(os.path.join(layout.git_dir, "index")):
+                with suppress(FileNotFoundError):  # a git that ends has just taken it away
+                    beside = stack.enter_context(git.own_index(layout))
+        yield beside
 
 
 def _can_be_copied(index: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,7 +91,8 @@ class Git:
             fine: how it may end.
             changes: whether it writes, so that no link may lie where it does.
             literal: whether paths are no patterns; a pattern is never a caller's.
-            beside: a folder with an `index` and `objects` that it uses and writes in the place of the repository's.
+            beside: a folder with an `index` and `objects` that it uses and writes in the place of the repository's, as
+                `own_index` makes one.
 
         Raises:
             Failed: it ended otherwise.
@@ -219,6 +223,18 @@ class Git:
                 raise Failed(text(), code)
         finally:
             run.close()
+
+    @contextmanager
+    def own_index(self, layout: Layout) -> Generator[str]:
+        """A folder for `beside` with a copy of the repository's index, and no objects yet.
+
+        Raises:
+            FileNotFoundError: it has no index.
+        """
+        with tempfile.TemporaryDirectory(dir=self.installed.scratch) as folder:
+            os.mkdir(os.path.join(folder, "objects"))
+            shutil.copy2(os.path.join(layout.git_dir, "index"), os.path.join(folder, "index"))
+            yield folder
 
     def configuration(self, repository: Repository) -> Sequence[config.Entry]:
         """What git is told of the repository's configuration."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -119,13 +118,10 @@ def before(git: Git, repository: Repository, layout: Layout, loses: bool, stop: 
     state = look(git, repository, stop, layout=layout)
     letters = [letters for letters, _, _ in state.entries if letters != "??"]
     staged = any(two[0] != " " for two in letters) and not any(map(is_conflict, letters))
-    index = os.path.join(layout.git_dir, "index")
-    if not os.path.exists(index) or not (staged or (loses and letters)):
+    if not os.path.exists(os.path.join(layout.git_dir, "index")) or not (staged or (loses and letters)):
         yield Before(state)
         return
-    with tempfile.TemporaryDirectory(dir=git.installed.scratch) as folder:
-        os.mkdir(os.path.join(folder, "objects"))
-        shutil.copy2(index, os.path.join(folder, "index"))
+    with git.own_index(layout) as folder:
 
         def tree() -> str:
             return git.run(repository, ["write-tree"], stop, beside=folder).text.strip()[:_HASH]
