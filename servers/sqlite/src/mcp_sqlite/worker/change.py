@@ -12,19 +12,18 @@ from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 from mcp_sqlite.worker.errors import explained
-from mcp_sqlite.worker.objects import Kept, Shapes, difference, followed, objects, shapes, way_back
-from mcp_sqlite.worker.rehearsal import samples
+from mcp_sqlite.worker.objects import LOST, Trail, difference, objects, way_back
+from mcp_sqlite.worker.samples import samples
 from mcp_sqlite.worker.statements import allotted, execute, refuse_misspelt, rows_of, split, spool_rows
+from mcp_sqlite.worker.tokens import BLANK
 
 __all__ = ["change", "transaction"]
 
 _RETURNED = 100
 """Rows of RETURNING that are shown, if they are no more than so many bytes; a cursor leads to the rest."""
 _RETURNED_BYTES = 10_000
-_BEFORE = re.compile(r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*", re.DOTALL)
-"""Blanks and comments."""
-_DROPS = re.compile(_BEFORE.pattern + r"DROP\s+TABLE\b", re.IGNORECASE | re.DOTALL)
-_CREATES = re.compile(_BEFORE.pattern + r"CREATE\b", re.IGNORECASE | re.DOTALL)
+_BEFORE = re.compile(BLANK)
+_DROPS = re.compile(BLANK + r"DROP\s+TABLE\b", re.IGNORECASE)
 _LETS_WAIT = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
 _MOST_BROKEN = 1000
 _BROKEN = 10
@@ -58,18 +57,14 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     with transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
         database.authorizer.shadows = schema.shadows(database)
         before = objects(database) if reshapes else {}
-        tells_back = reshapes and request["dry_run"]
-        had: Shapes = shapes(database) if tells_back else {}
-        rows = came = False
-        shape, kept = had, {name: Kept(name, table.columns) for name, table in had.items()}
+        trail = Trail(database) if reshapes and request["dry_run"] else None
         # A commit looks for keys that were let wait, which a dry run never gets to.
         looks = keys_wait or (request["dry_run"] and bool(database.own(_LETS_WAIT)))
         broken = _broken_keys(database) if looks else []
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
-            creates = _CREATES.match(sql) is not None
-            if came and not creates:  # Of many tables a look takes long, and what is new changes no other.
-                shape, came = shapes(database, shape), False
+            if trail is not None:
+                trail.before(sql)
             try:
                 steps.append(
                     _repeated(database, mode, part) if _are_sets(given[number]) else _step(database, mode, part)
@@ -79,13 +74,8 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 raise Failure(
                     failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
                 ) from None
-            if tells_back:
-                there = {table.name for table in kept.values()}
-                rows = rows or any(f"table {name}" in there for name in steps[-1]["written"])
-                came = came or creates
-                if (what := steps[-1]["what"]) and not creates:
-                    was, shape = shape, shapes(database, shape)
-                    kept = followed(kept, was, shape, altered=what.startswith("ALTER"))
+            if trail is not None:
+                trail.behind(steps[-1]["what"], steps[-1]["written"])
         now = _broken_keys(database) if looks or reshapes else []
         if looks and (lost := [key for key in now if key not in broken]):
             raise Failure(
@@ -101,14 +91,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             written = {name for step in steps for name in step["written"]}
             tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
             found["samples"] = samples(connections, database, written | tables)
-            found["back"] = way_back(
-                before,
-                after,
-                kept,
-                shapes(database, shape) if came else shape,
-                had,
-                rows=rows if reshapes else bool(written),
-            )
+            found["back"] = way_back(before, after, trail) if trail is not None else [LOST] * bool(written)
     found["seconds"] = time.monotonic() - begun
     return found
 

@@ -11,6 +11,7 @@ from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.hints import hint
 from mcp_sqlite.worker.part import ServedPart
+from mcp_sqlite.worker.tokens import BLANK
 
 __all__ = ["explained", "is_damage", "reason"]
 
@@ -103,7 +104,8 @@ _NAMES = {
 }
 
 
-_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|(?>/\*.*?\*/))*(\w+)", re.DOTALL)
+_WORD = re.compile(BLANK + r"(\w+)")
+_ANALYZES = re.compile(BLANK + r"EXPLAIN\s+ANALYZE\b", re.IGNORECASE)
 _OTHER_WAYS = {
     "VACUUM": ("rebuild the whole file (`VACUUM`)", "The operator can run it; no statement here can."),
     "ATTACH": ("open another file (`ATTACH`)", "Name two served databases as `database` to read both: `one,other`."),
@@ -120,9 +122,7 @@ def _refusal(authorizer: Authorizer, sql: str) -> Failure:
         return refusal
     if refusal := _meant(sql):
         return refusal
-    found = _WORD.match(sql)
-    word = found[1].upper() if found else ""
-    if word == "EXPLAIN" and re.match(r"\s+ANALYZE\b", sql[found.end() if found else 0 :], re.IGNORECASE):
+    if _ANALYZES.match(sql):
         return Failure("refused", "SQLite has no EXPLAIN ANALYZE.", "`EXPLAIN QUERY PLAN`, or `explain_query`.")
     if "TEMP" in _NAMES.get(authorizer.denied_action, "") or "`sqlite_temp_master`" in (authorizer.denied or ""):
         return Failure(

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from mcp_batteries.sql.renames import renames_back
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.schema import quoted
-from mcp_sqlite.worker.tokens import ended
+from mcp_sqlite.worker.tokens import BLANK, ended
 
-__all__ = ["Kept", "Made", "Shape", "Shapes", "difference", "followed", "objects", "shapes", "way_back"]
+__all__ = ["LOST", "Made", "Trail", "difference", "objects", "way_back"]
 
 _NUMBERS = ("user_version", "application_id")
 _ORDER = ("index", "view", "trigger")
-_LOST = "-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done"
+_CREATES = re.compile(BLANK + r"CREATE\b", re.IGNORECASE)
+LOST = "-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done"
 
 
-class Shape(NamedTuple):
+class _Shape(NamedTuple):
     """A table.
 
     Attributes:
@@ -30,7 +31,7 @@ class Shape(NamedTuple):
     columns: tuple[str, ...]
 
 
-Shapes = Mapping[str, Shape]
+_Shapes = Mapping[str, _Shape]
 """By names with `table` before each."""
 
 
@@ -45,7 +46,7 @@ class Made(NamedTuple):
     table: str = ""
 
 
-class Kept(NamedTuple):
+class _Kept(NamedTuple):
     """What became of a table that is still there.
 
     Attributes:
@@ -56,10 +57,10 @@ class Kept(NamedTuple):
     columns: tuple[str | None, ...]
 
 
-def shapes(database: Database, known: Shapes | None = None) -> Shapes:
+def _shapes(database: Database, known: _Shapes | None = None) -> _Shapes:
     """The tables but those that virtual ones keep for themselves; what `known` has of them is not read again."""
     hidden = schema.shadows(database)
-    found: dict[str, Shape] = {}
+    found: dict[str, _Shape] = {}
     for name, sql, root in database.own(
         "SELECT name, sql, rootpage FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     ):
@@ -67,12 +68,56 @@ def shapes(database: Database, known: Shapes | None = None) -> Shapes:
             shape = (known or {}).get(f"table {name}")
             if shape is None or shape.sql != sql:
                 columns = database.own("SELECT name FROM pragma_table_xinfo(?) ORDER BY cid", [name]) if root else []
-                shape = Shape(str(sql), tuple(str(column) for (column,) in columns))
+                shape = _Shape(str(sql), tuple(str(column) for (column,) in columns))
             found[f"table {name}"] = shape
     return found
 
 
-def followed(kept: Mapping[str, Kept], was: Shapes, now: Shapes, *, altered: bool) -> dict[str, Kept]:
+class Trail:
+    """What becomes of the tables while statements run one by one.
+
+    Attributes:
+        had: the tables that were there.
+        kept: what became of them.
+        rows: whether rows of theirs are others now.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.had = self._was = self._now = _shapes(database)
+        self.kept = {name: _Kept(name, table.columns) for name, table in self.had.items()}
+        self.rows = self._creates = self._is_late = False
+
+    @property
+    def now(self) -> _Shapes:
+        """The tables of now."""
+        if self._is_late:
+            self._now, self._is_late = _shapes(self._database, self._now), False
+        return self._now
+
+    def before(self, sql: str) -> None:
+        """Look before a statement."""
+        self._creates = _CREATES.match(sql) is not None
+        if not self._creates:
+            self._was = self.now
+
+    def behind(self, what: str, written: Iterable[str]) -> None:
+        """Look behind it.
+
+        Args:
+            what: its first words, where it is about the schema.
+            written: the tables whose rows it wrote.
+        """
+        there = {table.name for table in self.kept.values()}
+        self.rows = self.rows or any(f"table {name}" in there for name in written)
+        if self._creates:  # Of many tables a look takes long, and what is new changes no other.
+            self._is_late = True
+        elif what:
+            self._now = _shapes(self._database, self._was)
+            self.kept = _followed(self.kept, self._was, self._now, altered=what.startswith("ALTER"))
+
+
+def _followed(kept: Mapping[str, _Kept], was: _Shapes, now: _Shapes, *, altered: bool) -> dict[str, _Kept]:
     """What became of tables, one statement later.
 
     What begins where another began, or has its name and columns, may be made anew: only statement by statement it is
@@ -84,13 +129,13 @@ def followed(kept: Mapping[str, Kept], was: Shapes, now: Shapes, *, altered: boo
     """
     gone, came = was.keys() - now.keys(), now.keys() - was.keys()
     moved = dict(zip(gone, came, strict=True)) if altered and len(gone) == len(came) == 1 else {}
-    found: dict[str, Kept] = {}
+    found: dict[str, _Kept] = {}
     for table, (name, columns) in kept.items():
         to = moved.get(name, name)
         if to in now:
             had, has = was[name].columns, now[to].columns
             names = dict(zip(had, has, strict=True) if len(had) == len(has) else zip(has, has, strict=True))
-            found[table] = Kept(to, tuple(None if column is None else names.get(column) for column in columns))
+            found[table] = _Kept(to, tuple(None if column is None else names.get(column) for column in columns))
     return found
 
 
@@ -114,23 +159,9 @@ def difference(before: Mapping[str, Made], after: Mapping[str, Made]) -> list[st
     return sorted(lines, key=lambda line: line[2:])
 
 
-def way_back(
-    before: Mapping[str, Made],
-    after: Mapping[str, Made],
-    kept: Mapping[str, Kept],
-    now: Shapes,
-    had: Shapes,
-    *,
-    rows: bool,
-) -> list[str]:
-    """Statements that undo what the schema gained and lost; what no statement brings back stands there as a comment.
-
-    Args:
-        kept: what became of the tables that were there.
-        now: the tables of now.
-        had: those of then.
-        rows: whether rows of tables that were there are others now.
-    """
+def way_back(before: Mapping[str, Made], after: Mapping[str, Made], trail: Trail) -> list[str]:
+    """Statements that undo what the schema gained and lost; what no statement brings back stands there as a comment."""
+    kept, now, had = trail.kept, trail.now, trail.had
     renamed = {name: table.name for name, table in kept.items() if table.name != name}
     # A name may be there before and after, and be that of another table.
     led = {name.lower() for name in renamed.values()}
@@ -172,8 +203,8 @@ def way_back(
     for number in _NUMBERS:
         was, new = (next((name for name in side if name.startswith(f"{number} = ")), "") for side in (before, after))
         lines += [f"PRAGMA {was or f'{number} = 0'};"] if was != new else []
-    if rows or len(kept) < len(had) or any(None in table.columns for table in kept.values()):
-        lines.append(_LOST)
+    if trail.rows or len(kept) < len(had) or any(None in table.columns for table in kept.values()):
+        lines.append(LOST)
     return lines
 
 
@@ -195,7 +226,7 @@ def _remark(text: str) -> str:
     return "-- " + re.sub(r"\r\n?|\n", r"\g<0>-- ", text)
 
 
-def _moved(was: Made, now: Made, kept: Mapping[str, Kept]) -> bool:
+def _moved(was: Made, now: Made, kept: Mapping[str, _Kept]) -> bool:
     """Whether what has the same text as before belongs to another table, which has that one's name."""
     table = kept.get(f"table {was.table}")
     return table is not None and table.name != f"table {now.table}"
@@ -213,7 +244,7 @@ def _spare(begin: str, taken: Collection[str]) -> Callable[[str, int], str]:
     return spare
 
 
-def _columns_back(had: tuple[str, ...], kept: Kept, now: tuple[str, ...]) -> list[str]:
+def _columns_back(had: tuple[str, ...], kept: _Kept, now: tuple[str, ...]) -> list[str]:
     """What gives a table its columns again, under its name of now."""
     table = quoted(kept.name[6:])
     lines = [f"ALTER TABLE {table} DROP COLUMN {quoted(name)};" for name in reversed(now) if name not in kept.columns]
