@@ -9,8 +9,8 @@ from mcp import Client
 
 from mcp_batteries.settings import load
 from mcp_postgres.engine import change, effects, rehearsal
-from mcp_postgres.engine.objects import traces
 from mcp_postgres.engine.session import Session
+from mcp_postgres.engine.traces import traces
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 from postgres.prove_changes import prove, wanting

@@ -21,7 +21,8 @@ from mcp_postgres.engine.admission import columns_of
 from mcp_postgres.engine.catalog import OWN, RELATION
 from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Session
-from mcp_postgres.engine.objects import Traced, difference, remember, traces, was_then
+from mcp_postgres.engine.objects import difference
+from mcp_postgres.engine.traces import Traced, remember, traces, was_then
 from mcp_postgres.engine.way_back import After, after, remark, way_back
 
 __all__ = ["Effects"]

@@ -1,133 +1,27 @@
-"""What there is in a database besides rows: objects that stay themselves under other names, and what they depend on.
-
-A transaction leaves its number on every row of the catalogue that it writes (`xmin`) and takes away (`xmax`), so that
-its changes cost what they are about, however large the database is. A cursor still sees what was there when it was
-declared: what these queries read must come from the tables of the catalogue, and not by functions that know only what
-there is now.
-"""
+"""What there is in a database besides rows: objects that stay themselves under other names, and what they depend on."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
 from mcp_postgres.engine.connections import Session
 
-__all__ = [
-    "Edge",
-    "Look",
-    "Object",
-    "Traced",
-    "difference",
-    "edges",
-    "look",
-    "look_again",
-    "remember",
-    "traces",
-    "was_then",
-]
+__all__ = ["LOOK", "RELATIONS", "TYPE", "Edge", "Look", "Object", "array", "difference", "edges", "look", "looked"]
 
-_MINE = """CASE WHEN age({0}) <= 0 THEN {0} <> ALL (ARRAY(SELECT l.transactionid FROM pg_locks l
-    WHERE l.locktype = 'transactionid' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()))
-    AND pg_xact_status((pg_current_xact_id()::text::bigint - age({0}))::text::xid8) = 'in progress' END"""
-"""Whether this transaction, or a part of it, has written this number; not others, under way or committed since.
-
-A part that has ended holds no lock on its number any more, as those that are under way do.
-"""
-_RELATIONS = "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-_TRACED = {
-    "pg_attribute": ("attrelid",), "pg_attrdef": ("adrelid",), "pg_constraint": ("oid", "conrelid", "contypid"),
-    "pg_index": ("indexrelid", "indrelid"), "pg_rewrite": ("oid", "ev_class"), "pg_trigger": ("oid", "tgrelid"),
-    "pg_policy": ("oid", "polrelid"), "pg_proc": ("oid",), "pg_enum": ("enumtypid",), "pg_range": ("rngtypid",),
-    "pg_sequence": ("seqrelid",), "pg_inherits": ("inhrelid", "inhparent"), "pg_description": ("objoid",),
-    "pg_statistic_ext": ("oid",), "pg_collation": ("oid",), "pg_extension": ("oid",), "pg_default_acl": ("oid",),
-    "pg_auth_members": ("member",),
-}  # fmt: skip
-"""Tables of the catalogue, and the columns that say which objects a row is about."""
-_TYPE = """(SELECT CASE WHEN coalesce(i.oid, y.oid) < 16384 THEN format_type(y.oid, NULL)
+RELATIONS = "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+TYPE = """(SELECT CASE WHEN coalesce(i.oid, y.oid) < 16384 THEN format_type(y.oid, NULL)
     ELSE format('%I.%I', m.nspname, coalesce(i.typname, y.typname)) || CASE WHEN i.oid IS NULL THEN '' ELSE '[]' END END
     FROM pg_type y LEFT JOIN pg_type i ON i.oid = y.typelem AND y.typcategory = 'A'
     JOIN pg_namespace m ON m.oid = coalesce(i.typnamespace, y.typnamespace) WHERE y.oid = {})"""
-_ONLY_TOLD = {
-    "pg_operator": ("operator", "(SELECT format('%I.%s (%s, %s)', n.nspname, t.oprname, coalesce("
-        f"{_TYPE.format('t.oprleft')}, 'NONE'), {_TYPE.format('t.oprright')}) FROM pg_namespace n "
-        "WHERE n.oid = t.oprnamespace)"),
-    "pg_cast": ("cast", f"format('(%s AS %s)', {_TYPE.format('t.castsource')}, {_TYPE.format('t.casttarget')})"),
-    "pg_opclass": ("operator class", "t.opcname"), "pg_opfamily": ("operator family", "t.opfname"),
-    "pg_am": ("access method", "t.amname"), "pg_language": ("language", "t.lanname"),
-    "pg_conversion": ("conversion", "t.conname"), "pg_ts_config": ("text search configuration", "t.cfgname"),
-    "pg_ts_dict": ("text search dictionary", "t.dictname"), "pg_ts_parser": ("text search parser", "t.prsname"),
-    "pg_ts_template": ("text search template", "t.tmplname"),
-    "pg_foreign_data_wrapper": ("foreign data wrapper", "t.fdwname"), "pg_foreign_server": ("server", "t.srvname"),
-    "pg_event_trigger": ("event trigger", "t.evtname"), "pg_publication": ("publication", "t.pubname"),
-    "pg_transform": ("transform for", _TYPE.format("t.trftype")), "pg_largeobject_metadata": ("large object", "t.oid"),
-}  # fmt: skip
-"""Tables of objects that no statement makes again, what these are called, and how each is."""
-
-
-def _branch(catalog: str, columns: Iterable[str], mark: str) -> str:
-    oids = ", ".join(f"(t.{column})" for column in columns)
-    mine = _MINE.format(f"t.{mark}")
-    return f"SELECT x.oid, NULL, NULL, NULL FROM {catalog} t, LATERAL (VALUES {oids}) x(oid) WHERE {mine}"
-
-
-def _told(catalog: str, kind: str, name: str, mark: str) -> str:
-    return f"""SELECT t.oid, 'z', format('{kind} %s', {name}), concat('{catalog} ', t.xmin) FROM {catalog} t
-    WHERE {_MINE.format(f"t.{mark}")} AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = '{catalog}'::regclass
-        AND d.objid = t.oid AND d.deptype IN ('a', 'e', 'i'))"""
-
-
-def _traces(mark: str) -> str:
-    parts = [
-        f"""SELECT c.oid, 'c', format('%s %I.%I', {RELATION}, n.nspname, c.relname), nullif(c.relfilenode, 0)::text
-        FROM {_RELATIONS} WHERE {_MINE.format(f"c.{mark}")} AND c.relkind <> 't'""",
-        f"SELECT n.oid, 'n', n.nspname::text, NULL FROM pg_namespace n WHERE {_MINE.format(f'n.{mark}')}",
-        f"""SELECT t.oid, 'y', format('%I.%I', n.nspname, t.typname), NULL FROM pg_type t
-        JOIN pg_namespace n ON n.oid = t.typnamespace WHERE {_MINE.format(f"t.{mark}")}""",
-        # An owner of a sequence is known by what it depends on only.
-        f"""SELECT d.objid, NULL, NULL, NULL FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a' AND {_MINE.format(f"d.{mark}")}""",
-        # Roles are in no table that everybody may read: all of them, where one is another now.
-        """SELECT r.oid, NULL, NULL, NULL FROM pg_roles r WHERE EXISTS (SELECT 1 FROM pg_locks l
-        WHERE l.pid = pg_backend_pid() AND l.mode = 'RowExclusiveLock'
-        AND l.relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass))""",
-        f"""SELECT d.objoid, 'z', 'comment on what all databases share', concat('pg_shdescription ', d.xmin)
-        FROM pg_shdescription d WHERE {_MINE.format(f"d.{mark}")}""",
-        *(_branch(catalog, columns, mark) for catalog, columns in _TRACED.items()),
-        *(_told(catalog, kind, name, mark) for catalog, (kind, name) in _ONLY_TOLD.items()),
-    ]
-    union = " UNION ".join(parts)
-    return f"""SELECT coalesce(json_agg(json_build_array(oid::text, kind, label, more)), '[]')::text
-    FROM ({union}) x(oid, kind, label, more) WHERE oid <> 0"""
-
-
-_NOW = _traces("xmin")
-_WITHIN = """
-WITH given AS MATERIALIZED (SELECT $1::oid[] AS oids, $2::oid[] AS named)
-SELECT coalesce(json_agg(DISTINCT x.oid::text), '[]')::text FROM (
-    SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY ((SELECT oids FROM
-        given)::oid[]) AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    UNION SELECT oid FROM pg_class WHERE relnamespace = ANY ((SELECT named FROM given)::oid[]) AND relkind <> 't'
-    UNION SELECT oid FROM pg_proc WHERE pronamespace = ANY ((SELECT named FROM given)::oid[])
-    UNION SELECT oid FROM pg_type WHERE typnamespace = ANY ((SELECT named FROM given)::oid[])
-    UNION SELECT oid FROM pg_statistic_ext WHERE stxnamespace = ANY ((SELECT named FROM given)::oid[])
-    UNION SELECT oid FROM pg_collation WHERE collnamespace = ANY ((SELECT named FROM given)::oid[])
-    UNION SELECT d.objid FROM pg_type t JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        AND d.classid = 'pg_proc'::regclass WHERE cardinality((SELECT named FROM given)) > 0
-        AND (SELECT named FROM given)::oid[] && ARRAY[t.oid, t.typelem, t.typrelid, t.typnamespace]
-) x(oid)
-"""
-"""What has others' names in its own: what lies in schemas, functions by the types of their arguments; and the tables of
-sequences, whose columns say how these count."""
-
 _NOT_OF_EXTENSION = """NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_{name}'::regclass
     AND d.objid = {table}.oid AND d.deptype = 'e')"""
 _TREE = "md5(regexp_replace({}::text, ':location -?\\d+', '', 'g'))"
 """An expression as it was parsed: the same whatever the things in it are called now."""
-_FUNCTION = f"""format('%I.%I(%s)', n.nspname, p.proname, (SELECT string_agg({_TYPE.format("g.type")}, ', ' ORDER BY
+_FUNCTION = f"""format('%I.%I(%s)', n.nspname, p.proname, (SELECT string_agg({TYPE.format("g.type")}, ', ' ORDER BY
     g.place) FROM unnest(p.proargtypes) WITH ORDINALITY g(type, place)))"""
 _ROLE = "(SELECT quote_ident(r.rolname) FROM pg_roles r WHERE r.oid = {})"
 _IN = "= ANY ((SELECT oids FROM wanted)::oid[])"
@@ -161,7 +55,7 @@ SELECT concat('c', c.oid) AS key, concat('n', n.oid) AS parent, quote_ident(c.re
         FROM pg_sequence s WHERE s.seqrelid = c.oid),
     CASE WHEN c.relkind IN ('v', 'm') THEN (SELECT w.xmin::text FROM pg_rewrite w WHERE w.ev_class = c.oid
         AND w.rulename = '_RETURN') END, {_LACKS_RELATION}, concat_ws(' ', c.relam, c.reltablespace, c.reloftype)]
-    FROM {_RELATIONS} LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 't'
+    FROM {RELATIONS} LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 't'
 UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quote_ident(a.attname),
     CASE WHEN c.relkind NOT IN ('v', 'm') THEN format('column %I.%I.%I', n.nspname, c.relname, a.attname) END,
     array[concat_ws(' ', a.atttypid, a.atttypmod, a.attcollation), a.attnotnull::text, {_TREE.format("e.adbin")},
@@ -171,7 +65,7 @@ UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quo
         AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')), a.attgenerated::text, a.attstorage::text,
     nullif(a.attstattarget, -1)::text, a.attcompression::text, array_to_string(a.attoptions, ', '),
     (NOT a.attislocal)::text]
-    FROM pg_attribute a JOIN {_RELATIONS} ON c.oid = a.attrelid
+    FROM pg_attribute a JOIN {RELATIONS} ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
     WHERE a.attrelid {_IN} AND {OWN} AND a.attnum > 0 AND NOT a.attisdropped
     AND c.relkind IN ('r', 'p', 'f', 'c', 'v', 'm')
@@ -213,7 +107,7 @@ UNION ALL SELECT concat('y', t.oid), concat('n', n.oid), quote_ident(t.typname),
     {_LACKS.format(kind="'T'", owner="t.typowner", acl="t.typacl")}] FROM pg_type t
     JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid {_IN} AND {_OF_TYPE}
 UNION ALL SELECT concat('e', e.oid), concat('y', e.enumtypid), quote_literal(e.enumlabel), format('label %s of %s',
-    e.enumlabel, {_TYPE.format("e.enumtypid")}), array[e.enumsortorder::text] FROM pg_enum e WHERE e.enumtypid {_IN}
+    e.enumlabel, {TYPE.format("e.enumtypid")}), array[e.enumsortorder::text] FROM pg_enum e WHERE e.enumtypid {_IN}
 UNION ALL SELECT concat('l', l.oid), concat('n', n.oid), quote_ident(l.collname), format('collation %I.%I', n.nspname,
     l.collname), array[]::text[] FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace
     WHERE l.oid {_IN} AND {OWN}
@@ -249,10 +143,10 @@ UNION ALL {
         SELECT concat('c', c.oid) AS key, '' AS column_name, format('%I.%I', n.nspname, c.relname) AS what,
             CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE '' END || format('%I.%I', n.nspname, c.relname) AS spelled,
             '' AS place, c.relowner AS owner, c.relacl AS acl
-            FROM {_RELATIONS} WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 'c'
+            FROM {RELATIONS} WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 'c'
         UNION ALL SELECT concat('a', b.attrelid, '.', b.attnum), quote_ident(b.attname), format('%I.%I.%I', n.nspname,
             c.relname, b.attname), format('%I.%I', n.nspname, c.relname), '', c.relowner, b.attacl
-            FROM pg_attribute b JOIN {_RELATIONS} ON c.oid = b.attrelid
+            FROM pg_attribute b JOIN {RELATIONS} ON c.oid = b.attrelid
             WHERE b.attrelid {_IN} AND {OWN} AND b.attacl IS NOT NULL
         UNION ALL SELECT concat('n', n.oid), '', format('schema %I', n.nspname), format('SCHEMA %I', n.nspname), '',
             n.nspowner, n.nspacl FROM pg_namespace n WHERE n.oid {_IN} AND {OWN}
@@ -270,14 +164,9 @@ UNION ALL {
     )
 }
 """
-_LOOK = f"""WITH wanted AS MATERIALIZED (SELECT {{}}::oid[] AS oids)
+LOOK = f"""WITH wanted AS MATERIALIZED (SELECT {{}}::oid[] AS oids)
 SELECT coalesce(json_agg(json_build_array(key, parent, name, label, value)), '[]')::text
 FROM ({_OBJECTS}) x(key, parent, name, label, value)"""
-_GIVEN = "mcp_look.oids"
-"""A setting that tells a cursor what is asked for: it has no parameters when it is read."""
-_REMEMBER = f"""DECLARE mcp_traces NO SCROLL CURSOR FOR {_traces("xmax")}"""
-_REMEMBER_OBJECTS = f"DECLARE mcp_objects NO SCROLL CURSOR FOR {_LOOK.format(f'current_setting({_GIVEN!r}, true)')}"
-
 _KEY = """CASE d.{0}classid
     WHEN 'pg_class'::regclass THEN CASE WHEN d.{0}objsubid = 0 OR (SELECT x.relkind FROM pg_class x
         WHERE x.oid = d.{0}objid) IN ('v', 'm') THEN concat('c', d.{0}objid) ELSE concat('a', d.{0}objid, '.',
@@ -345,6 +234,11 @@ class Object:
         return _split(self.label or "")[0]
 
     @property
+    def word(self) -> str:
+        """What statements call its kind."""
+        return "ROUTINE" if self.key[0] == "f" else self.kind.removeprefix("partitioned ").upper()
+
+    @property
     def spelled(self) -> str:
         """Its full name as SQL spells it, with what it is on."""
         return _split(self.label or "")[1]
@@ -357,86 +251,12 @@ Edge = tuple[str, str, str]
 _TWO_WORDS = ("partitioned table", "foreign table", "materialized view")
 
 
-@dataclass(frozen=True)
-class Traced:
-    """What rows of the catalogue that one transaction wrote are about.
-
-    Attributes:
-        oids: of all objects.
-        relations: the names, and the files, of relations by their oid.
-        names: those of relations, schemas and types.
-        others: objects that no statement makes again.
-    """
-
-    oids: set[str] = field(default_factory=set[str])
-    relations: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
-    names: dict[str, str] = field(default_factory=dict[str, str])
-    others: Look = field(default_factory=Look)
-
-    @staticmethod
-    def of(text: str | None) -> Traced:
-        """What a query for it found."""
-        found = Traced()
-        for oid, kind, label, more in json.loads(text or "[]"):
-            if kind == "z":
-                key = f"z{more.partition(' ')[0]}/{oid}"
-                found.others[key] = Object(key, "", label, label, (more,))
-                continue
-            found.oids.add(oid)
-            if kind:
-                found.names[oid] = label
-            if kind == "c":
-                found.relations[oid] = label, more
-        return found
-
-
-async def remember(session: Session, *, objects: bool) -> None:
-    """Keep what is there now in sight, for `was_then`.
-
-    Args:
-        objects: not relations only, whose rows are to be changed.
-    """
-    await session.simple(_REMEMBER)
-    if objects:
-        await session.simple(f"SELECT pg_catalog.set_config('{_GIVEN}', '{{}}', true)")
-        await session.simple(_REMEMBER_OBJECTS)
-
-
-async def traces(session: Session) -> tuple[Traced, Traced]:
-    """What this transaction has changed since `remember`: as it was then, and as it is now."""
-    was = Traced.of(await session.value("FETCH NEXT FROM mcp_traces"))
-    return was, Traced.of(await session.value(_NOW))
-
-
-async def was_then(session: Session, was: Traced, now: Traced) -> tuple[Look, Look]:
-    """The objects that a change is about, as they were when `remember` was called, and as they are now."""
-    oids = was.oids | now.oids
-    renamed = [oid for oid in was.names if now.names.get(oid, was.names[oid]) != was.names[oid]]
-    oids |= {*json.loads(await session.value(_WITHIN, _array(oids), _array(renamed)) or "[]")}
-    await session.value("SELECT pg_catalog.set_config($1, $2, true)", _GIVEN, _array(oids))
-    then = _looked(await session.value("FETCH NEXT FROM mcp_objects"))
-    there = await look(session, oids)
-    # What others did to schemas meanwhile is no part of it.
-    theirs = [key for key in {*then} ^ {*there} if key[0] == "n" and key[1:] not in oids]
-    for key in theirs:
-        (then if key in then else there).pop(key)
-    return then | was.others, there | now.others
-
-
-async def look_again(session: Session, oids: set[str]) -> Look:
-    """What there is now of these, and of all that the transaction has made and not taken back."""
-    found = Traced.of(await session.value(_NOW))
-    oids = oids | found.oids
-    oids |= {*json.loads(await session.value(_WITHIN, _array(oids), "{}") or "[]")}
-    return await look(session, oids) | found.others
-
-
 async def look(session: Session, oids: Iterable[str]) -> Look:
     """What there is now."""
-    return _looked(await session.value(_LOOK.format("$1"), _array(oids)))
+    return looked(await session.value(LOOK.format("$1"), array(oids)))
 
 
-def _looked(text: str | None) -> Look:
+def looked(text: str | None) -> Look:
     rows = json.loads(text or "[]")
     found = {key: Object(key, parent, name, label, tuple(value)) for key, parent, name, label, value in rows}
     for key, parent, name, label, value in rows:
@@ -452,13 +272,13 @@ def _described(look: Look, key: str, catalog: str) -> str:
     return thing.label or f"column {look[thing.parent].spelled}.{thing.name}"
 
 
-def _array(values: Iterable[str]) -> str:
+def array(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
 
 
 async def edges(session: Session, keys: Collection[str]) -> list[Edge]:
     """What these objects depend on, and what depends on them; on a part of an extension is on the extension."""
-    found: list[list[str]] = json.loads(await session.value(_EDGES, _array(keys)) or "[]")
+    found: list[list[str]] = json.loads(await session.value(_EDGES, array(keys)) or "[]")
     part = {one: other for one, other, kind in found if kind == "e"}
     known = [
         (one, other, kind) if kind == "e" else (part.get(one, one), part.get(other, other), kind)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_postgres.engine.connections import Session
-from mcp_postgres.engine.objects import Look, Object, look_again
+from mcp_postgres.engine.objects import Look, Object
+from mcp_postgres.engine.traces import look_again
 from mcp_postgres.engine.way_back import After, remark
 from mcp_postgres.split import begin_of, split
 

@@ -45,7 +45,7 @@ def _inside(was: Look, now: Look, keys: Sequence[str]) -> list[str]:
         if parent not in now:
             continue
         names = {was[key].name: now[key].name for key in keys if (now[key].parent, key[0]) == (parent, kind)}
-        what = "DOMAIN" if kind == "k" and parent[0] == "y" else now[parent].kind.removeprefix("partitioned ").upper()
+        what = "DOMAIN" if kind == "k" and parent[0] == "y" else now[parent].word
         form = _FORMS[kind].replace("COLUMN", "ATTRIBUTE") if what == "TYPE" and kind == "a" else _FORMS[kind]
         for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
             line = form.format(what=what, on=now[parent].spelled, now=current, was=old)
@@ -72,7 +72,7 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
                 divided[target] = (schema if moves else there, one.name)
                 divided[other.spelled] = (there, other.name)
             continue
-        word = "ROUTINE" if key[0] == "f" else other.kind.upper()
+        word = other.word
         rest = other.spelled.removeprefix(f"{there}.")[len(other.name) :]
         name = other.spelled
         if moves:
@@ -91,7 +91,7 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
     by_now = {thing.spelled: thing for thing in things.values()}
     for current, target in renames_back(relations, spare):
         thing = spares.get(current) or by_now[current]
-        word = thing.kind.removeprefix("partitioned ").upper()
+        word = thing.word
         (place, name), (there, called) = divided[target], divided[current]
         if called != name:
             lines.append(f"ALTER {word} {current} RENAME TO {name};")

@@ -9,11 +9,11 @@ import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.definitions import LATE, Wanted, definitions
 from mcp_postgres.engine.objects import Edge, Look, Object, edges, look
+from mcp_postgres.engine.ordering import ordered, roots
 from mcp_postgres.engine.renames import renames
 
 __all__ = ["After", "after", "remark", "way_back"]
@@ -30,8 +30,6 @@ _DROPS = {
 }  # fmt: skip
 _GRANT, _COMMENT = "g", "d"
 _WAITS = "when the values are back: "
-_WITH = "aeiPS"
-"""How what goes and comes with something else depends on it, as `pg_depend.deptype` says."""
 _SPELLED = {
     "c": (0, 1, 2, 3, 4, 5, 6, 8, 9, 10), "a": (0, 1, 2, 3, 5, 6, 7, 8, 9), "k": (0, 2), "f": (0, 1), "t": (0, 1),
     "p": (0,), "r": (0, 1), "s": (0, 1), "y": (0, 1, 2), "n": (0,),
@@ -101,7 +99,7 @@ class _Plan:
     async def lines(self) -> list[str]:
         seen = self.seen
         if seen.again:
-            gone = [key for key in seen.gone if key[0] not in _GRANT + _COMMENT]
+            gone = _things(seen.gone)
             said = await definitions(self.session, [_gone(seen.was[key]) for key in gone])
             seen = self.seen = _rebuilt(seen, {seen.was[key].label: key for key in gone}, said)
         self.depended = (
@@ -139,7 +137,7 @@ class _Plan:
         """What drops what is new, in the names of now; what is left; and what can be dropped behind all else only."""
         now, depends = self.seen.now, self.seen.depends
         new, changed = {*self.seen.new}, dict.fromkeys(self.seen.changed)
-        root = _roots(new, [edge for edge in depends if edge[1] in new or (edge[1] in changed and edge[2] == "i")], now)
+        root = roots(new, [edge for edge in depends if edge[1] in new or (edge[1] in changed and edge[2] == "i")], now)
         own = [key for key in self.seen.new if key not in root and key[0] not in _GRANT + _COMMENT] + [*self.remade]
         # A new schema is left first by what was moved into it.
         stays = {*changed, *(key for key in self.seen.renamed if now[key].parent in new)} - self.remade
@@ -149,7 +147,7 @@ class _Plan:
             more := {root.get(other, other) for one, other, _ in depends if root.get(one, one) in late} & {*own} - late
         ):
             late |= more
-        order = _ordered(own, [(root.get(other, other), root.get(one, one)) for one, other, _ in depends])
+        order = ordered(own, [(root.get(other, other), root.get(one, one)) for one, other, _ in depends])
         lines = [line for key in changed for line in self._detached(key)]
         left, granted = list[str](), list[Object]()
         for key in self.seen.new:
@@ -162,7 +160,7 @@ class _Plan:
                 if on is None or not on.label:
                     left.append(remark(f"not undone: {thing.label}, new"))
                 else:
-                    lines.append(f"COMMENT ON {_word(on)} {on.spelled} IS NULL;")
+                    lines.append(f"COMMENT ON {on.word} {on.spelled} IS NULL;")
         lines += _grants(granted, again=False)
         dropped: dict[bool, list[str]] = {False: lines, True: []}
         for keys in order:
@@ -202,16 +200,15 @@ class _Plan:
         was, now = self.seen.was, self.seen.now
         gone = {*self.seen.gone, *self.remade}
         changed = {*self.seen.changed} - self.remade
-        things = [key for key in (*gone, *changed) if key[0] not in _GRANT + _COMMENT]
-        wanted = [_gone(was[key]) for key in things if key in gone and key[1:].replace(".", "").isdigit()]
-        wanted += [
-            _changed(was[key], now[key]) for key in things if key in changed and key[1:].replace(".", "").isdigit()
-        ]
+        things = _things((*gone, *changed))
+        numbered = [key for key in things if key[1:].replace(".", "").isdigit()]
+        wanted = [_gone(was[key]) for key in numbered if key in gone]
+        wanted += [_changed(was[key], now[key]) for key in numbered if key in changed]
         here = [key for key in things if key in gone and key[0] == "k"]
         inherited = {key for key in here if was[key].parent in gone and was[key].value[1] == "true"}
         inherited |= {key for key in here if _comes_along(was[key], was, gone)}
         found = await definitions(self.session, [each for each in wanted if each.key not in inherited])
-        along = _roots(
+        along = roots(
             gone,
             [
                 edge
@@ -232,7 +229,7 @@ class _Plan:
         waits = {key for key, needed in needs if key[0] == "k" and needed & lost}
         waits |= {one for one, other in pairs if other in waits}
         lines, late = list[str](), list[str]()
-        for keys in _ordered([key for key in things if key not in along], pairs):
+        for keys in ordered([key for key in things if key not in along], pairs):
             for key in keys:
                 # Schemas are there already.
                 statements = [(rank, line) for rank, line in found.get(key, []) if rank > 1 or key[0] != "n"]
@@ -267,7 +264,7 @@ class _Plan:
         if on is None or not on.label:
             return remark(f"not undone: {thing.label}, {'changed' if thing.key in self.seen.now else 'dropped'}")
         said = (thing.value[0] or "").replace("'", "''")
-        return f"COMMENT ON {_word(on)} {on.spelled} IS '{said}';"
+        return f"COMMENT ON {on.word} {on.spelled} IS '{said}';"
 
     def _unsaid(self, key: str, is_spelled: bool) -> list[str]:
         """A remark for what no statement brings back."""
@@ -275,9 +272,7 @@ class _Plan:
         if thing.label is None:
             return []
         if key in now and key not in self.remade:
-            parts = {
-                at for at, (one, other) in enumerate(zip(thing.value, now[key].value, strict=True)) if one != other
-            }
+            parts = {*_differing(thing, now[key])}
             if is_spelled and parts <= {*_SPELLED.get(key[0], ())}:
                 return []
             if key[0] == "c" and parts <= ({6, 7} if thing.kind.endswith("table") else {1}):
@@ -329,54 +324,6 @@ def _comes_along(constraint: Object, look: Look, keys: Collection[str]) -> bool:
     )
 
 
-def _roots(keys: Collection[str], depends: Iterable[Edge], look: Look) -> dict[str, str]:
-    """What goes with something else of `keys`, by what goes; what that goes with is followed to its end."""
-    owner = {
-        one: other
-        for one, other, kind in depends
-        if one in keys and one != other and kind in _WITH
-        and not (look[one].kind == "table" and kind == "a" and other[0] == "c" and look[one].value[7] is None)
-    }  # fmt: skip
-    owner |= {
-        key: look[key].parent
-        for key in keys
-        if look[key].label is None or (key[0] in "ae" and look[key].parent in keys)
-    }
-    found: dict[str, str] = {}
-    for key in owner:
-        seen, end = {key}, owner[key]
-        while end in owner and end not in seen:
-            seen.add(end)
-            end = owner[end]
-        if end != key:
-            found[key] = end
-    return found
-
-
-def _ordered(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The keys, each behind those it waits for (the other of its pair); what waits for itself in a ring together."""
-    group = {key: [key] for key in keys}
-    at = {key: key for key in keys}
-    known = {(one, other) for one, other in pairs if one in group and other in group and one != other}
-    while True:
-        sorter = TopologicalSorter[str]({key: set[str]() for key in sorted(group, key=_age)})
-        for one, other in sorted(known):
-            if at[one] != at[other]:
-                sorter.add(at[one], at[other])
-        try:
-            return [group[key] for key in sorter.static_order()]
-        except CycleError as error:
-            first, *others = dict.fromkeys(error.args[1])
-            for key in others:
-                group[first] += group.pop(key)
-            at = {key: ring for ring, members in group.items() for key in members}
-
-
-def _age(key: str) -> tuple[int, str]:
-    digits = key[1:].partition(".")[0]
-    return (int(digits) if digits.isdigit() else 0, key)
-
-
 def _gone(thing: Object) -> Wanted:
     value = thing.value
     match thing.key[0]:
@@ -400,7 +347,7 @@ def _gone(thing: Object) -> Wanted:
 
 
 def _changed(was: Object, now: Object) -> Wanted:
-    parts = [at for at, (one, other) in enumerate(zip(was.value, now.value, strict=True)) if one != other]
+    parts = _differing(was, now)
     options, parents, flags = "", "", ""
     if was.key[0] == "c":
         options, parents, flags = _only(now.value[2], was.value[2]), now.value[6] or "", now.value[8] or ""
@@ -410,16 +357,15 @@ def _changed(was: Object, now: Object) -> Wanted:
     return Wanted(was.key, is_gone=False, parts=parts, options=options, parents=parents, flags=flags)
 
 
+def _differing(was: Object, now: Object) -> list[int]:
+    """The parts of the value that are others."""
+    return [at for at, (one, other) in enumerate(zip(was.value, now.value, strict=True)) if one != other]
+
+
 def _only(now: str | None, was: str | None) -> str:
     """The names of options that were not there."""
     mine, theirs = ({item.partition("=")[0] for item in (text or "").split(", ") if item} for text in (now, was))
     return ", ".join(sorted(mine - theirs))
-
-
-def _word(thing: Object) -> str:
-    if thing.key[0] == "f":
-        return "ROUTINE"
-    return thing.kind.removeprefix("partitioned ").upper()
 
 
 def _grants(things: Iterable[Object], *, again: bool) -> list[str]:
