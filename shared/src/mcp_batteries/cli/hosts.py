@@ -198,7 +198,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
 def _check_name(host: str, word: str) -> None:
     """Refuse what would start the server with another folder or file than was meant."""
     fix = "Name it by a link with a plain name."
-    if not word.isascii() and well_formed(word) != word:
+    if well_formed(word) != word:
         raise Invalid(f"{quote(word)} is not UTF-8, and hosts' files can hold nothing else.", fix)
     if host in _VARIABLES and (found := re.search(_VARIABLES[host], word)):
         raise Invalid(f"{host} takes `{found[0]}` in {quote(word)} for a variable and puts its value there.", fix)
