@@ -233,7 +233,7 @@ def test_missing_folders_are_reported_and_skipped(tmp_path: Path, caplog: pytest
 def test_an_empty_name_is_not_the_current_folder(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         load(Settings, [empty])
-    assert caught.value.code == 2 and "a folder's name is empty" in capsys.readouterr().err
+    assert caught.value.code == 2 and "a path is empty" in capsys.readouterr().err
 
 
 SECRETS = [

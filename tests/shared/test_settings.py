@@ -1,7 +1,9 @@
 """Flags and variables: one declaration, and nothing misspelt goes unnoticed."""
 
+import importlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -10,9 +12,17 @@ import pytest
 from mcp import Client
 from pydantic import Field
 
+from contract.test_contract import FOLDERS
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.own_settings import OwnSettings
-from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load, placeholder
+from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load, placeholder, why_not_there
+from mcp_batteries.testing.docs import package_of
+
+KINDS: list[type[Settings]] = [
+    importlib.import_module(f"{found}.settings").Settings for folder in FOLDERS if (found := package_of(folder))
+]
+NO_PATHS = {"allow_secrets", "exclude_tools", "role_claim", "auth_tokens"}
+"""Settings whose descriptions name files, and which hold no path."""
 
 
 class Toy(Settings):
@@ -151,7 +161,8 @@ def test_help_lists_own_options_first_then_each_common_one_in_one_group(capsys: 
 
 def test_arguments_give_the_same_settings_again() -> None:
     toys = load(Toy, ["--read-only", "--colour", "red", "--port", "0", "--audit-file", "x.log", "a", "b"])
-    assert toys.arguments() == ["--port", "0", "--read-only", "--audit-file", "x.log", "--colour", "red", "a", "b"]
+    log = os.path.abspath("x.log")
+    assert toys.arguments() == ["--port", "0", "--read-only", "--audit-file", log, "--colour", "red", "a", "b"]
     assert load(Toy, toys.arguments()) == toys
 
 
@@ -162,3 +173,66 @@ def test_a_path_is_what_a_shell_would_have_made_of_it(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sys, "platform", "win32")
     assert absolute(os.path.join("%USERPROFILE%", 'My Documents"')) == str(tmp_path / "My Documents")
     assert absolute("%NO_SUCH_NAME%") == os.path.abspath("%NO_SUCH_NAME%")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)
+def test_every_setting_that_names_a_file_or_folder_holds_an_absolute_path(
+    kind: type[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    found: set[str] = set()
+    for name, field in kind.model_fields.items():
+        is_list = isinstance(field.default, tuple)
+        names_one = re.search(
+            r"\b([Ff]iles?|[Ff]olders?|PEM|Unix socket)\b(?!\.\w)", f"{name.replace('_', ' ')} {field.description}"
+        )
+        if (
+            not names_one
+            or name in NO_PATHS
+            or (name == "socket" and sys.platform == "win32")
+            or not (is_list or field.annotation == str | None)
+        ):
+            continue
+        for written, path in ("~/a b", tmp_path / "a b"), ("a", Path.cwd() / "a"):
+            transport = "http" if name == "socket" else "stdio"
+            value = getattr(
+                kind.model_validate({"transport": transport, name: (written,) if is_list else written}), name
+            )
+            assert value == ((str(path),) if is_list else str(path)), f"{kind.COMMAND} {name}"
+        for empty in ("", " "):
+            with pytest.raises(ValueError, match=r"a path is empty"):
+                kind.model_validate({name: (empty,) if is_list else empty})
+        found.add(name)
+    assert {"audit_file", "wire_log", "auth_file", "state_key_file", "tls_certificate", "tls_key"} <= found
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("${workspaceFolder}", "`${workspaceFolder}` came as it is written"),
+        ("${workspaceFolder}/app.db", "`${workspaceFolder}` came as it is written"),
+        ("${env:HOME}/x", "`${env:HOME}` came"),
+        ("$HOME", "`$HOME` came"),
+        ("$env:USERPROFILE/x", "`$env:USERPROFILE` came"),
+        ("%NO_SUCH_NAME%/x", "`%NO_SUCH_NAME%` came"),
+        ('"/srv/my folder"', "The quotes"),
+        ("'/srv/my folder'", "The quotes"),
+        ("file:///srv/x", "without `file:`"),
+        ("file:/srv/x?mode=ro", "without `file:`"),
+        ("/srv/x ", "A blank"),
+        (" /srv/x", "A blank"),
+        (r"C:\Users\me", r"`C:\Users\me` is a path of Windows"),
+        ("c:/Users/me", "`c:/Users/me` is a path of Windows"),
+        ("/srv/x", ""),
+        ("/srv/a b/50%/it's/$5/x", ""),
+        ("x", ""),
+    ],
+)
+def test_what_a_path_was_meant_to_be(written: str, said: str) -> None:
+    """A host hands a path over as it stands in its file."""
+    if sys.platform == "win32" and "Windows" in said:
+        return
+    told = why_not_there(absolute(written))
+    assert told.startswith(said) if "without" not in said else said in told
+    assert bool(told) == bool(said)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from mcp_batteries.settings import Asked, Dependencies, Positional, absolute
+from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -26,7 +26,7 @@ class Settings(Common):
         "--check /path/to/folder",
     )
 
-    folders: Annotated[tuple[str, ...], Positional()] = Field(
+    folders: Annotated[tuple[str, ...], Positional(), ABSOLUTE] = Field(
         (), description="Folders to serve; nothing outside them can be reached."
     )
     allow_secrets: tuple[str, ...] = Field(
@@ -45,15 +45,6 @@ class Settings(Common):
         512, ge=0, description="Megabytes of old contents to keep for undo_changes, in the user's folder; 0 keeps none."
     )
     undo_days: int = Field(7, ge=1, le=3650, description="Days to keep them.")
-
-    @field_validator("folders")
-    @classmethod
-    def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
-        # A variable that a host leaves empty is not the folder it happens to start servers in.
-        if any(not folder.strip() for folder in folders):
-            raise ValueError("a folder's name is empty; name one, `.` for the current folder")
-        # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return tuple(absolute(folder) for folder in folders)
 
     def depends_on(self) -> Dependencies | None:
         return None if self.client_roots == "narrow" else Dependencies(places=self.folders)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from mcp_batteries.settings import Asked, Dependencies, Positional, absolute
+from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -31,16 +31,16 @@ class Settings(Common):
         "--check /path/to/folder /path/to/another",
     )
 
-    repositories: Annotated[tuple[str, ...], Positional()] = Field(
+    repositories: Annotated[tuple[str, ...], Positional(), ABSOLUTE] = Field(
         (), description="Top folders of the repositories to serve, each named after its folder."
     )
     write: bool = Field(False, description="Offer tools that change the index, commits, branches and the work tree.")
     fetch: bool = Field(False, description="Offer to fetch from the remotes of a repository's own configuration.")
     push: bool = Field(False, description="Offer to push to them; the user is asked before each push.")
-    remote_folder: tuple[str, ...] = Field(
+    remote_folder: Annotated[tuple[str, ...], ABSOLUTE] = Field(
         (), description="Folders in which remotes may also lie on this machine; hooks there are not run."
     )
-    worktree_folder: str | None = Field(
+    worktree_folder: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Folder in which worktrees may be made with --write; each is served like a repository."
     )
     remote_timeout: int = Field(300, ge=1, le=3600, description="Seconds until a fetch or push is stopped.")
@@ -49,18 +49,6 @@ class Settings(Common):
         "auto",
         description="How to notice changes; use poll where the kernel does not report them, as on network drives.",
     )
-
-    @field_validator("repositories", "remote_folder")
-    @classmethod
-    def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(map(str.strip, folders)):  # a variable that a host leaves empty
-            raise ValueError("the name of a folder is empty; `.` is the current folder")
-        return tuple(absolute(folder) for folder in folders)
-
-    @field_validator("worktree_folder")
-    @classmethod
-    def _absolute_folder(cls, folder: str | None) -> str | None:
-        return folder and cls._absolute((folder,))[0]
 
     def depends_on(self) -> Dependencies | None:
         return Dependencies(places=self.repositories)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Dependencies, absolute
+from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
@@ -71,10 +71,10 @@ class Settings(Common):
     login_scope: tuple[str, ...] = Field(
         ("repo", "read:org"), description="Scope that a login asks for, as far as the app has scopes; repeatable."
     )
-    token_file: str | None = Field(None, description="File with the token, instead of a variable.")
+    token_file: Annotated[str | None, ABSOLUTE] = Field(None, description="File with the token, instead of a variable.")
     app_id: str | None = Field(None, description="Act as this GitHub App, given by its ID or client ID.")
     app_installation: int = Field(0, ge=0, description="ID of the App's installation; 0 takes the only one.")
-    app_key_file: str | None = Field(None, description="Private key of the App (PEM file).")
+    app_key_file: Annotated[str | None, ABSOLUTE] = Field(None, description="Private key of the App (PEM file).")
     workers: int = Field(8, ge=1, le=64, description="Concurrent requests to GitHub.")
     timeout: int = Field(20, ge=1, le=300, description="Seconds until a request to GitHub is given up.")
     poll: float = Field(
@@ -83,11 +83,13 @@ class Settings(Common):
     cache: str | None = Field(
         None, description="Cache folder for subscriptions, or `memory`; by default in the user's cache folder."
     )
-    watch_list: str | None = Field(None, description="TOML file of resources to list; reloaded when it changes.")
-    inbox: str | None = Field(
+    watch_list: Annotated[str | None, ABSOLUTE] = Field(
+        None, description="TOML file of resources to list; reloaded when it changes."
+    )
+    inbox: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Folder where a webhook receiver stores deliveries; each makes the server check at once."
     )
-    inbox_secret_file: str | None = Field(
+    inbox_secret_file: Annotated[str | None, ABSOLUTE] = Field(
         None, description="File with the webhook secret, instead of GITHUB_WEBHOOK_SECRET."
     )
     write_interval: int = Field(
@@ -104,12 +106,6 @@ class Settings(Common):
     @classmethod
     def _absolute_unless_memory(cls, folder: str | None) -> str | None:
         return folder if folder in (None, "memory") else absolute(folder)
-
-    @field_validator("token_file", "app_key_file", "watch_list", "inbox", "inbox_secret_file")
-    @classmethod
-    def _absolute(cls, path: str | None) -> str | None:
-        # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return None if path is None else absolute(path)
 
     def depends_on(self) -> Dependencies | None:
         variables = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")

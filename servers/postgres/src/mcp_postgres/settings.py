@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Asked, Positional, Secret, absolute
+from mcp_batteries.settings import ABSOLUTE, Asked, Positional, Secret
 from mcp_batteries.settings import Settings as Common
 from mcp_postgres import role_sql
 
@@ -37,7 +37,7 @@ class Settings(Common):
         description="Databases as a URL or `key=value` text; a name may come first: `shop=postgresql://...`.",
     )
     demo: bool = Field(False, description="Also serve `demo`, a sample shop in a temporary PostgreSQL.")
-    password_file: str | None = Field(
+    password_file: Annotated[str | None, ABSOLUTE] = Field(
         None, description="File with the password, used if the URL, PGPASSWORD and .pgpass have none."
     )
     password_command: str | None = Field(
@@ -62,8 +62,12 @@ class Settings(Common):
     mask: tuple[str, ...] = Field(
         (), description="Never show or compare this column, `schema.table.column`; repeatable."
     )
-    files: str | None = Field(None, description="Folder for exports and imports; without it they are off.")
-    queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
+    files: Annotated[str | None, ABSOLUTE] = Field(
+        None, description="Folder for exports and imports; without it they are off."
+    )
+    queries: Annotated[str | None, ABSOLUTE] = Field(
+        None, description="Folder of .sql files, each served as a tool and a resource."
+    )
     role_claim: str | None = Field(
         None, description="Claim of each HTTP caller's token that names its PostgreSQL role; `role` in --auth-file."
     )
@@ -78,12 +82,6 @@ class Settings(Common):
     print_notify_sql: bool = Field(
         False, description="Print SQL for triggers that notify the channel of --listen and exit."
     )
-
-    @field_validator("files", "queries", "password_file")
-    @classmethod
-    def _absolute(cls, path: str | None) -> str | None:
-        # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return None if path is None else absolute(path)
 
     @field_validator("listen")
     @classmethod

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, reason
+from mcp_batteries.settings import why_not_there
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
@@ -225,7 +226,8 @@ def _check_file(path: str, *, create: bool) -> None:
     refuse_other_systems(path, "SQLite")
     if not os.path.exists(path):
         if not create:
-            raise Unavailable(f"{quote(path)} does not exist.", "Name a database file, or pass --create to make it.")
+            fix = why_not_there(path) or "Name a database file, or pass --create to make it."
+            raise Unavailable(f"{quote(path)} does not exist.", fix)
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         except OSError as error:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Asked, Dependencies, Positional, absolute
+from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, Positional, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -32,9 +32,13 @@ class Settings(Common):
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
     only: tuple[str, ...] = Field((), description="Serve only this table or view; repeatable.")
     mask: tuple[str, ...] = Field((), description="Never show or compare this column, `table.column`; repeatable.")
-    files: str | None = Field(None, description="Folder for exports, imports and backups; without it they are off.")
-    queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
-    insights: str | None = Field(
+    files: Annotated[str | None, ABSOLUTE] = Field(
+        None, description="Folder for exports, imports and backups; without it they are off."
+    )
+    queries: Annotated[str | None, ABSOLUTE] = Field(
+        None, description="Folder of .sql files, each served as a tool and a resource."
+    )
+    insights: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Database file that keeps insights; without it they end with the server."
     )
     sqlite_vec: bool = Field(
@@ -49,11 +53,6 @@ class Settings(Common):
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         # A URL stays one, so that the refusal can say whose it is.
         return tuple(path if "://" in path else absolute(path) for path in databases)
-
-    @field_validator("files", "queries", "insights")
-    @classmethod
-    def _absolute_path(cls, path: str | None) -> str | None:
-        return None if path is None else absolute(path)
 
     @model_validator(mode="after")
     def _part(self) -> Settings:

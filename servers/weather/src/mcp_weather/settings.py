@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Dependencies, Secret, absolute
+from mcp_batteries.settings import ABSOLUTE, Dependencies, Secret, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -30,7 +30,9 @@ class Settings(Common):
     EXAMPLES: ClassVar[tuple[str, ...]] = ("", "--units imperial", "--places ./places.toml")
     DOCUMENTED: ClassVar[tuple[str, ...]] = ()
 
-    places: str | None = Field(None, description="TOML file of saved places; reloaded when it changes.")
+    places: Annotated[str | None, ABSOLUTE] = Field(
+        None, description="TOML file of saved places; reloaded when it changes."
+    )
     units: str = Field(
         "metric",
         max_length=100,
@@ -88,12 +90,6 @@ class Settings(Common):
             if values.get(name, default) == default:
                 values = {**values, name: default.replace("://", "://customer-")}
         return values
-
-    @field_validator("places")
-    @classmethod
-    def _absolute(cls, path: str | None) -> str | None:
-        # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return None if path is None else absolute(path)
 
     @field_validator("cache")
     @classmethod

@@ -22,10 +22,11 @@ from mcp_batteries.settings.declared import (
     placeholder,
     variable,
 )
-from mcp_batteries.settings.paths import absolute
+from mcp_batteries.settings.paths import ABSOLUTE, absolute, why_not_there
 from mcp_batteries.settings.text_files import open_text
 
 __all__ = [
+    "ABSOLUTE",
     "SETTINGS_URI",
     "Asked",
     "Dependencies",
@@ -41,4 +42,5 @@ __all__ = [
     "passwords",
     "placeholder",
     "variable",
+    "why_not_there",
 ]

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import reason
 from mcp_batteries.settings.declared import Positional, Secret, Settings, Short, file_variable, placeholder, variable
+from mcp_batteries.settings.paths import absolute
 from mcp_batteries.settings.text_files import open_text
 
 __all__ = ["load"]
@@ -161,9 +162,9 @@ def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:
     """The secrets whose variables name a file instead, as container engines hand them over."""
     found: dict[str, str | list[str]] = {}
     for name in _secret_settings(kind):
-        if path := os.environ.get(file_variable(kind, name)):
+        if path := os.environ.get(file_variable(kind, name), "").strip():
             try:
-                with open_text(path) as file:
+                with open_text(absolute(path)) as file:
                     text = file.read().strip()
             except (OSError, UnicodeDecodeError) as problem:
                 why = reason(problem) if isinstance(problem, OSError) else "it is not UTF-8"

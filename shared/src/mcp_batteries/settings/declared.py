@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
+from mcp_batteries.settings.paths import ABSOLUTE
+
 __all__ = [
     "SETTINGS_URI",
     "Asked",
@@ -171,13 +173,13 @@ class Settings(BaseModel):
     transport: Transport = Field("stdio", description="How clients reach the server; use sse for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on with http and sse.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on with http and sse; 0 takes a free port.")
-    socket: str | None = Field(
+    socket: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Listen with http on this Unix socket, which only this user opens, and on no address."
     )
     allow_anonymous: bool = Field(
         False, description="Serve everybody who can reach the address when no token is required."
     )
-    auth_file: str | None = Field(
+    auth_file: Annotated[str | None, ABSOLUTE] = Field(
         None,
         description="Require a bearer token from this file of --new-token lines; reloaded when it changes.",
     )
@@ -201,10 +203,10 @@ class Settings(BaseModel):
     server_card: bool = Field(
         False, description="Tell anybody what this server is and where: a server card and catalogue; experimental."
     )
-    tls_certificate: str | None = Field(
+    tls_certificate: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Serve https with this certificate and its chain (PEM file); reloaded when it changes."
     )
-    tls_key: str | None = Field(None, description="Private key of the certificate (PEM file).")
+    tls_key: Annotated[str | None, ABSOLUTE] = Field(None, description="Private key of the certificate (PEM file).")
     trusted_proxy: tuple[str, ...] = Field(
         (),
         description="Address or network of a trusted proxy that sets X-Forwarded-For and -Proto; repeatable.",
@@ -255,14 +257,14 @@ class Settings(BaseModel):
         None,
         description="Message bus that tells replicas of each other's changes: redis://, nats:// or postgresql://.",
     )
-    state_key_file: str | None = Field(
+    state_key_file: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Shared keys, one per line, so that any replica can continue an elicitation."
     )
     log_level: LogLevel = Field("warning", description="Least severe messages to write to standard error.")
     log_format: Literal["text", "json"] = Field(
         "text", description="Form of those messages; json writes one object per line."
     )
-    wire_log: str | None = Field(
+    wire_log: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Append every message to this file, secrets masked; it holds what the tools read and write."
     )
     metrics: bool = Field(
@@ -274,7 +276,7 @@ class Settings(BaseModel):
     no_front: bool = Field(
         False, description="Start the whole server at once, not when the first call over stdio needs it."
     )
-    audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
+    audit_file: Annotated[str | None, ABSOLUTE] = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this configuration with a real client, print a report and exit.")
     verbose: Annotated[bool, Short("-v")] = Field(False, description="Show the details of each step of --check.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file and exit.")

@@ -5,18 +5,59 @@ from __future__ import annotations
 import os
 import re
 import sys
+from typing import TypeVar
 
-__all__ = ["absolute"]
+from pydantic import AfterValidator
+
+from mcp_batteries.errors import quote
+
+__all__ = ["ABSOLUTE", "absolute", "why_not_there"]
 
 _VARIABLE = re.compile("%([^%]+)%")
+_PLACEHOLDER = re.compile(r"\$\{[^{}]+\}|\$(?:env:)?[A-Za-z_]\w*|%[A-Za-z_]\w*%")
+_P = TypeVar("_P", str, "tuple[str, ...]", None)
 
 
 def absolute(path: str) -> str:
     r"""The absolute path of what `path` means, with `~` in it and on Windows `%USERPROFILE%`.
 
     A shell would replace them, but hosts start servers without one, in folders of their own.
+
+    Raises:
+        ValueError: it is empty.
     """
+    if not path.strip():  # A variable that a host leaves empty is not the folder it happens to start servers in.
+        raise ValueError("a path is empty; name a file or folder, `.` for the current one")
     if sys.platform == "win32":
         # Of `"C:\my folder\"` the last quote arrives too, and no name can hold one.
         path = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), path.removesuffix('"'))
     return os.path.abspath(os.path.expanduser(path))
+
+
+def _absolute(value: _P) -> _P:
+    if value is None:
+        return value
+    return absolute(value) if isinstance(value, str) else tuple(map(absolute, value))
+
+
+ABSOLUTE = AfterValidator(_absolute)
+"""Marks, inside `Annotated`, a setting of one path or several: what the operator meant is fixed when it is set, since
+hosts start servers in folders of their own."""
+
+
+def why_not_there(path: str) -> str:
+    """What the absolute `path`, where nothing is, was probably meant to be, as a sentence; empty if that is unknown."""
+    # What follows the current folder, in which it was taken for a relative path, is what was written.
+    if found := _PLACEHOLDER.search(path):
+        return f"{quote(found[0])} came as it is written, so the host does not replace it: write the whole path."
+    if re.search(r"(^|[/\\])file:[/\\]", path):
+        return "Write the path itself, without `file:`."
+    if re.search(r"""(^|[/\\])(["'])[^"']*\2$""", path):
+        return "The quotes came as a part of the name: leave them out."
+    if sys.platform != "win32" and (found := re.search(r"(?:^|/)[A-Za-z]:[/\\].*", path)):
+        return (
+            f"{quote(found[0].lstrip('/'))} is a path of Windows, and here it has another; in WSL, `wslpath` tells it."
+        )
+    if path != path.strip() or re.search(r"[/\\]\s+[/\\]", path):
+        return "A blank at an end of it is a part of the name: leave it out."
+    return ""

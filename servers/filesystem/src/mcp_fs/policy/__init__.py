@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
+from mcp_batteries.settings import why_not_there
 from mcp_fs.paths import file_uri, folded_parts, path_of_uri, refuse_unspeakable, split, without_dots
 from mcp_fs.policy.roots import Root, open_inner, open_root
 from mcp_fs.secrets import Secrets
@@ -123,14 +124,16 @@ class Policy:
         self._secrets = Secrets(settings.allow_secrets)
         roots: list[Root] = []
         failed: list[str] = []
+        fix = ""
         for folder in settings.folders:
             path = os.path.abspath(folder)
             try:
                 roots.append(open_root(path, {root.name for root in roots}))
             except OSError as error:
                 failed.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
+                fix = fix or why_not_there(folder)
         if not roots:
-            raise Unavailable(" ".join(failed), "Name a folder that exists.")
+            raise Unavailable(" ".join(failed), fix or "Name a folder that exists.")
         for why in failed:
             _log.warning("not served: %s", why)
         self._take(roots)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
+from mcp_batteries.settings import why_not_there
 from mcp_git.layout import Layout, inspect, refuse_links_below
 
 __all__ = ["Changeable", "Fetchable", "Linked", "NewWorktree", "Pushable", "Repositories", "Repository"]
@@ -99,15 +100,17 @@ class Repositories:
         self._worktree_folder = worktrees and os.path.realpath(worktrees)
         self.repositories: dict[str, Repository] = {}
         failed: list[str] = []
+        fix = ""
         for folder in folders:
             try:
                 repository = _open(folder, self.repositories)
             except OSError as error:
                 failed.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
+                fix = fix or why_not_there(folder)
             else:
                 self.repositories[repository.name] = repository
         if not self.repositories:
-            raise Unavailable(" ".join(failed), "Name the top folder of a repository.")
+            raise Unavailable(" ".join(failed), fix or "Name the top folder of a repository.")
         for why in failed:
             _log.warning("not served: %s", why)
         self._served = [repository.path for repository in self.repositories.values()]
