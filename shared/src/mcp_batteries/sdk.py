@@ -61,6 +61,12 @@ class Sessions:
         self._server = server
 
     @property
+    def state(self) -> Any:
+        """What the lifespan of `server` gave, which all share."""
+        manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
+        return None if manager is None else manager._lifespan_state  # pyright: ignore[reportPrivateUsage]
+
+    @property
     def ids(self) -> Collection[str]:
         """Of those that are open."""
         return self._transports.keys()

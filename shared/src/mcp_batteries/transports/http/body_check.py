@@ -13,17 +13,18 @@ import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.sdk import Sessions
+from mcp_batteries.sdk import Sessions, lowlevel
 from mcp_batteries.server.call_tools import calls_in
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
 from mcp_batteries.transports.http.batch_replies import answer_each, messages_in, replayed
+from mcp_batteries.transports.http.exchange import HttpExchanges
 from mcp_batteries.transports.http.in_flight import closing, unanswered
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
@@ -63,6 +64,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
     ) -> None:
         super().__init__(app, max_body)
         self._seconds, self._json, self._authorize = seconds, settings.json_response, authorize
+        self._server = server
+        self._exchanges: HttpExchanges | None = None
         self._sessions, self._owners = Sessions(server), dict[str, str]()
         self._sessions_each = settings.max_streams_each
         self._quota = Quota(
@@ -224,17 +227,16 @@ class BodyCheck(RequestBodyLimitMiddleware):
             mark.set()
 
     async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
+        if isinstance(message, JSONRPCRequest):
+            if self._exchanges is None:
+                self._exchanges = HttpExchanges(lowlevel(self._server), self._sessions.state, streams=not self._json)
+            request = Request(scope, receive)
+            route = self._exchanges.route(request, message)
+            if route is not None:
+                await self._exchanges.answer(request, message, route, receive, send)
+                return
         # What had to be repaired, or could be read in two ways, goes on in one.
-        replay = replayed(dump(message), receive)
-        version = Headers(scope=scope).get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
-        if not self._json or version in HANDSHAKE_PROTOCOL_VERSIONS:
-            await self.app(scope, replay, send)
-            return
-        # Since 2026-07-28 to close the connection is to cancel the call (Streamable HTTP, "Cancellation").
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
-            await self.app(scope, replay, send)
-            tasks.cancel_scope.cancel()
+        await self.app(scope, replayed(dump(message), receive), send)
 
 
 class _Unfit(Exception):
@@ -285,11 +287,6 @@ def _counted(send: Send, spend: Callable[[int], None]) -> Send:
         await send(part)
 
     return counted
-
-
-async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    await _gone(receive)
-    scope.cancel()
 
 
 async def _gone(receive: Receive) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, cast
+from contextlib import asynccontextmanager
+from typing import Any
 
 from mcp.server.connection import Connection, NotifyOnlyOutbound
 from mcp.server.lowlevel import Server
@@ -13,11 +12,13 @@ from mcp.server.models import InitializationOptions
 from mcp.server.runner import ServerRunner, aclose_shielded
 from mcp.shared.dispatcher import DispatchContext, OnNotify, OnRequest, Outbound
 from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import InboundLadderRejection, InboundModernRoute, classify_inbound_request
+from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.transport_context import TransportContext
 from mcp_types import PROTOCOL_VERSION_META_KEY, UnsupportedProtocolVersionErrorData
 from mcp_types.jsonrpc import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, JSONRPCRequest
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+
+from mcp_batteries.transports.exchanges import Exchanges
 
 __all__ = ["Handlers", "is_modern", "legacy", "modern"]
 
@@ -55,42 +56,13 @@ async def legacy(
         await aclose_shielded(connection)
 
 
-class _Exchange(Connection):
-    """The connection of one request, which ends with it.
-
-    A client says the same of itself in each request: that is read once, and what few requests need is made for those.
-    """
-
-    _stack: AsyncExitStack | None = None
-
-    @property
-    def exit_stack(self) -> AsyncExitStack:
-        if self._stack is None:
-            self._stack = AsyncExitStack()
-        return self._stack
-
-    @exit_stack.setter
-    def exit_stack(self, stack: AsyncExitStack) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Nothing: the one that each connection is made with is made when it is needed."""
-
-    @property
-    def has_stack(self) -> bool:
-        return self._stack is not None
-
-    def anew(self) -> _Exchange:
-        """One of the same client for the next request."""
-        other = copy.copy(self)
-        other.state = {}
-        return other
-
-
 @asynccontextmanager
 async def modern(
     server: Server[Any], outbound: Outbound, state: Any, options: InitializationOptions
 ) -> AsyncGenerator[Handlers]:
     """Requests of 2026-07-28, each with an envelope that says who asks and in which revision."""
     notices = NotifyOnlyOutbound(outbound)
-    last: tuple[InboundModernRoute, _Exchange] | None = None
+    exchanges = Exchanges(server, state, notices)
 
     async def on_request(context: _Context, method: str, params: _Params) -> dict[str, Any]:
         if method == "initialize":
@@ -102,18 +74,7 @@ async def modern(
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        nonlocal last
-        if last is None or last[0] != route:
-            known = _Exchange.from_envelope(
-                route.protocol_version, route.client_info, route.client_capabilities, outbound=notices
-            )
-            last = route, cast("_Exchange", known)
-        connection = last[1].anew()
-        try:
-            return await ServerRunner(server, connection, state).on_request(context, method, params)
-        finally:
-            if connection.has_stack:
-                await aclose_shielded(connection)
+        return await exchanges.answer(route, context, method, params)
 
     async def on_notify(context: _Context, method: str, params: _Params) -> None:
         # A notification has no envelope.

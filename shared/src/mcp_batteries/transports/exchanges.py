@@ -1,0 +1,84 @@
+"""Requests of 2026-07-28, each with an envelope that says who asks and in which revision."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+from mcp.server.connection import Connection
+from mcp.server.lowlevel import Server
+from mcp.server.runner import ServerRunner, aclose_shielded
+from mcp.shared.dispatcher import DispatchContext, Outbound
+from mcp.shared.inbound import InboundModernRoute
+from mcp.shared.transport_context import TransportContext
+
+__all__ = ["Exchanges"]
+
+
+class _Exchange(Connection):
+    """The connection of one request, which ends with it.
+
+    A client says the same of itself in each request: that is read once, and what few requests need is made for those.
+    """
+
+    _stack: AsyncExitStack | None = None
+
+    @property
+    def exit_stack(self) -> AsyncExitStack:
+        if self._stack is None:
+            self._stack = AsyncExitStack()
+        return self._stack
+
+    @exit_stack.setter
+    def exit_stack(self, stack: AsyncExitStack) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Nothing: the one that each connection is made with is made when it is needed."""
+
+    @property
+    def has_stack(self) -> bool:
+        return self._stack is not None
+
+    def anew(self) -> _Exchange:
+        """One of the same client for the next request."""
+        other = copy.copy(self)
+        other.state = {}
+        return other
+
+
+class Exchanges:
+    """Answers requests, each on a connection of its own.
+
+    Args:
+        state: what the server's lifespan gave.
+        outbound: where notices of no request go, if anywhere.
+    """
+
+    def __init__(self, server: Server[Any], state: Any, outbound: Outbound | None = None) -> None:
+        self._server, self._state = server, state
+        self._outbound: dict[str, Any] = {} if outbound is None else {"outbound": outbound}
+        self._last: tuple[InboundModernRoute, _Exchange] | None = None
+
+    async def answer(
+        self,
+        route: InboundModernRoute,
+        context: DispatchContext[TransportContext],
+        method: str,
+        params: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        """The result of `method`, asked for by `route`.
+
+        Raises:
+            Exception: whatever the server raises.
+        """
+        if self._last is None or self._last[0] != route:
+            known = _Exchange.from_envelope(
+                route.protocol_version, route.client_info, route.client_capabilities, **self._outbound
+            )
+            self._last = route, cast("_Exchange", known)
+        connection = self._last[1].anew()
+        try:
+            return await ServerRunner(self._server, connection, self._state).on_request(context, method, params)
+        finally:
+            if connection.has_stack:
+                await aclose_shielded(connection)
