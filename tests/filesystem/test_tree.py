@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -644,3 +645,54 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
 
 def _denied(*_: object) -> None:
     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+SLIPS = {
+    r"src\new": "`src/new`",
+    r".\src\new": "`src/new`",
+    " src/new": "`src/new`",
+    "src/new ": "`src/new`",
+    "src/new\n": "`src/new`",
+    "src/new\r\n": "`src/new`",
+    '"src/new"': "`src/new`",
+    "`src/new`": "`src/new`",
+    "'src/new'": "`src/new`",
+    "src/a\tb": "the path below",
+    "~/new": "the path below",
+    "$HOME/new": "the path below",
+    "${workspaceFolder}/src/new": "the path below",
+    r"%USERPROFILE%\new": "the path below",
+    r"C:\Users\me\new": "the path below",
+    "C:/Users/me/new": "the path below",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="such names are none there")
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", SLIPS)
+async def test_a_slip_makes_no_name_unless_it_is_there_or_spelt_out(here: Ground, path: str) -> None:
+    """A path of another system, or with what stood around it, would be a new file in a place that nobody looks at."""
+    tools = WriteTools(here.policy, Engine(here.policy))
+    (here.root / "src").mkdir()
+    (here.root / "f").write_text("f")
+    before = sorted(here.root.rglob("*"))
+    patch = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+    makers: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"path": path, "content": "x", "parents": True}),
+        ("write_file", {"path": path, "content": "x", "parents": True, "append": True}),
+        ("create_directory", {"path": path}),
+        ("copy_file", {"source": "f", "target": path}),
+        ("move_file", {"source": "f", "target": path}),
+    ]
+    if path.isprintable() and path[0] != '"':  # the header of a patch ends before, or quotes
+        makers.append(("edit_files", {"patch": patch}))
+    for name, arguments in makers:
+        with pytest.raises(Invalid, match="would make a name with") as caught:
+            await getattr(tools, name)(**arguments)
+        assert SLIPS[path] in caught.value.fix
+        assert sorted(here.root.rglob("*")) == before
+    uri = here.writable(path).uri
+    await tools.write_file(uri, "meant", parents=True)
+    assert here.readable(path) == here.readable(uri)
+    await tools.write_file(path, ", and changed", append=True)
+    assert [file.read_text() for file in here.root.rglob("*") if file.is_file()].count("meant, and changed") == 1

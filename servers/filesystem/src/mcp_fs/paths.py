@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable
@@ -10,12 +11,31 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mcp_batteries.errors import Invalid, Refused, quote
 
-__all__ = ["file_uri", "folded_parts", "for_system", "path_of_uri", "refuse_unspeakable", "split", "without_dots"]
+__all__ = [
+    "file_uri",
+    "folded_parts",
+    "for_system",
+    "is_uri",
+    "path_of_uri",
+    "refuse_unspeakable",
+    "slip",
+    "split",
+    "without_dots",
+]
 
 _WINDOWS = sys.platform == "win32"
 _FOLDS_CASE = sys.platform in ("win32", "darwin")
 _LONGEST = 247
 """Longest path that every call of Windows takes; most take 259 characters, those that make a folder fewer."""
+
+
+_SLIPS = {
+    "a backslash": re.compile(r"\\"),
+    "a blank at an end": re.compile(r"^\s|\s$"),
+    "a control character": re.compile(r"[\x00-\x1f\x7f-\x9f]"),
+}
+_ELSEWHERE = re.compile(r"~|[A-Za-z]:|\$[A-Z_]+|\$\{[^{}]*\}|%[A-Za-z_]+%")
+_QUOTES = "\"'`"
 
 
 def file_uri(path: str) -> str:
@@ -107,3 +127,31 @@ def path_of_uri(uri: str) -> str:
     if host.lower() not in ("", "localhost"):
         return f"\\\\{host}{path}"
     return path[1:] if path[2:3] == ":" else path
+
+
+def is_uri(path: str) -> bool:
+    """Whether `path` is spelt as a `file:` URI, in which nothing is written by a slip."""
+    return path[:6].lower() == "file:/"
+
+
+def slip(parts: tuple[str, ...]) -> tuple[int, str, str] | None:
+    """What nearly always makes another path than was meant, where there is nothing yet: a path of another system,
+    what a shell or a host would have replaced, or what stood around it.
+
+    Returns:
+        How many names lead to the first such name, what it has, and the path that was meant; empty if that lies
+        elsewhere.
+    """
+    text = "/".join(parts)
+    names = [name.strip() for name in text.strip(_QUOTES).replace("\\", "/").split("/")]
+    kept = without_dots(name for name in names if name not in ("", ".")) or ("~",)
+    meant = "" if _ELSEWHERE.fullmatch(kept[0]) else "/".join(kept)
+    if text[:1] in _QUOTES and text[-1:] == text[:1] and text.strip(_QUOTES):
+        return 1, "a quotation mark", meant
+    if parts and _ELSEWHERE.fullmatch(parts[0]):
+        return 1, quote(parts[0]), ""
+    for depth, name in enumerate(parts, 1):
+        for what, pattern in _SLIPS.items():
+            if pattern.search(name):
+                return depth, what, meant
+    return None

@@ -16,9 +16,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.settings import why_not_there
-from mcp_fs.paths import file_uri, folded_parts, path_of_uri, refuse_unspeakable, split, without_dots
+from mcp_fs.paths import file_uri, folded_parts, is_uri, path_of_uri, refuse_unspeakable, slip, split, without_dots
 from mcp_fs.policy.roots import Root, open_inner, open_root
 from mcp_fs.secrets import Secrets
 
@@ -189,6 +189,20 @@ class Policy:
         policy.check(place)
         return place
 
+    def slip(self, path: str, place: Writable) -> tuple[Readable, Problem] | None:
+        """Where a name begins that `path`, which is `place`, makes by a slip of the pen, and why to refuse it there."""
+        if is_uri(path) or (found := slip(place.parts)) is None:
+            return None
+        depth, what, meant = found
+        parts = tuple(meant.split("/"))
+        is_plain = bool(meant) and slip(parts) is None
+        other = quote(Readable(place.root, parts, place.policy).display)
+        fix = f"Write {other}" if is_plain else f"Write the path below {quote(place.root.path)}"
+        return Readable(place.root, place.parts[:depth], place.policy), Invalid(
+            f"{quote(path)} would make a name with {what}.",
+            f"{fix}, or {quote(place.uri)} if that name is meant.",
+        )
+
     def search_roots(self, path: str) -> list[Readable]:
         """Where a walk begins: at `path`, or in every served folder when it names them all.
 
@@ -279,7 +293,7 @@ class Policy:
 
     def _place(self, path: str) -> tuple[Root, tuple[str, ...]]:
         refuse_unspeakable(path)
-        if path[:6].lower() == "file:/":
+        if is_uri(path):
             path = path_of_uri(path)
             refuse_unspeakable(path)
         if os.path.isabs(path):

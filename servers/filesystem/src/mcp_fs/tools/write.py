@@ -67,7 +67,7 @@ class WriteTools:
             raise Invalid("`append` and `overwrite` can't be used together.", "Use one of them.")
         if path.endswith(("/", os.sep)):
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
-        place = self.policy.writable(path)
+        place = await self._target(path)
         if append:
             return await self.engine.append(place, content, parents=parents)
         return await self.engine.write(place, content, overwrite=overwrite, parents=parents)
@@ -107,7 +107,7 @@ class WriteTools:
 
         Not needed before `write_file` with `parents`.
         """
-        return await self.engine.create_folder(self.policy.writable(path))
+        return await self.engine.create_folder(await self._target(path))
 
     @tool(
         "Replace text",
@@ -144,7 +144,7 @@ class WriteTools:
 
         To rename use `move_file`.
         """
-        return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
+        return await self.engine.copy(self.policy.readable(source), await self._target(target), overwrite=overwrite)
 
     @tool("Move file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def move_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
@@ -152,7 +152,7 @@ class WriteTools:
 
         Fails if that exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
         """
-        return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)
+        return await self.engine.move(self.policy.writable(source), await self._target(target), overwrite=overwrite)
 
     @tool("Delete file", effect="destroy", seconds=_LONG)
     async def delete_file(
@@ -179,4 +179,15 @@ class WriteTools:
                     return literal
         if not patch.path:
             raise Invalid("The patch names no file.")
-        return self.policy.writable(patch.path)
+        return await self._target(patch.path) if patch.creates else self.policy.writable(patch.path)
+
+    async def _target(self, path: str) -> Writable:
+        """Where something may be made.
+
+        Raises:
+            Invalid: a name on the way is not there, and nobody would give it.
+        """
+        place = self.policy.writable(path)
+        if (found := self.policy.slip(path, place)) and not await self.engine.exists(found[0]):
+            raise found[1]
+        return place
