@@ -75,7 +75,7 @@ class World:
     async def sky(self, text: str, day: str | None) -> Astronomy:
         place = await self.place(text)
         here = await self.engine.local_time(place)
-        return await self.engine.astronomy(place, self.policy.sky_day(day, here.today), here)
+        return await self.engine.astronomy(place, self.policy.sky_day(day, here.today, here.zone), here)
 
 
 def text(result: Any) -> str:

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -418,3 +419,16 @@ def test_a_saved_country_is_known_by_each_of_its_names(said: str, tmp_path) -> N
     path.write_text(f"[home]\nlatitude = 33.521\nlongitude = -86.812\ncountry = '{said}'\n", "utf-8")
     saved = SavedPlaces(str(path))
     assert saved.problem is None and saved.all()["home"].country == "US"
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("Pacific/Apia", "2011-12-30"), ("Pacific/Kiritimati", "1994-12-31"), ("Pacific/Kwajalein", "1993-08-21")],
+)
+def test_a_day_that_never_was_has_no_sky(zone: str, day: str) -> None:
+    """West of the date line one day, east of it the next: the one between was no polar night."""
+    with pytest.raises(Invalid, match=f"There was no {day} there"):
+        policy.sky_day(day, TODAY, ZoneInfo(zone))
+    for beside in (-1, 1):
+        other = date.fromisoformat(day) + timedelta(days=beside)
+        assert policy.sky_day(other.isoformat(), TODAY, ZoneInfo(zone)) == Day(other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from mcp_batteries.errors import Invalid, quote
 
@@ -72,15 +72,18 @@ def forecast_day(text: str, today: date) -> Day:
     return Day(day)
 
 
-def sky_day(text: str | None, today: date) -> Day:
+def sky_day(text: str | None, today: date, zone: tzinfo = UTC) -> Day:
     """The day whose sun and moon can be computed; `today` without `text`.
 
     Raises:
-        Invalid: it means none, or one for which the formulas are not made.
+        Invalid: it means none, one for which the formulas are not made, or one that `zone` never had.
     """
     day = today if text is None else _day(text, today)
     if not FIRST_SKY.year <= day.year <= LAST_SKY.year:
         raise Invalid(f"Sun and moon are computed from {FIRST_SKY} to {LAST_SKY}, not for {day}.")
+    begin, end = (datetime.combine(on, time.min, zone).timestamp() for on in (day, day + timedelta(days=1)))
+    if begin >= end:  # in Samoa, 30 December 2011
+        raise Invalid(f"There was no {day} there: the calendar went over the date line.", "Ask for the day before it.")
     return Day(day)
 
 

@@ -129,4 +129,4 @@ class ConditionTools:
         """
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
-        return await self.engine.astronomy(where, self.policy.sky_day(date, here.today), here)
+        return await self.engine.astronomy(where, self.policy.sky_day(date, here.today, here.zone), here)
