@@ -80,6 +80,7 @@ def named(work: Callable[..., Any]) -> frozenset[str]:
     return frozenset(names)
 
 
+@cache
 def _is_ours(file: str) -> bool:
     """Whether `file` holds tests; those of the contract are part of the common package."""
     return file.startswith(str(TESTS)) or Path(file).parts[-2:] == ("testing", "contract.py")
