@@ -67,6 +67,7 @@ async def test_a_change_is_made_and_its_way_back_leads_back(tmp_path: Path) -> N
     calls: list[tuple[str, dict[str, Any]]] = [
         ("create_commit", {"message": "A commit\n\n# with a body", "all_tracked": True}),
         ("run_merge", {"rev": "topic"}),
+        ("run_merge", {"rev": "topic", "message": "Both\n\n# of them"}),
         ("run_rebase", {"rev": "topic"}),
         ("run_cherry_pick", {"rev": picked[:10]}),
         ("run_cherry_pick", {"rev": "HEAD", "revert": True}),
@@ -470,7 +471,7 @@ async def test_nobody_to_commit_as_and_another_git_at_work(tmp_path: Path, monke
 async def test_a_refusal_that_git_gives_no_words_for_says_the_next_move(tmp_path: Path) -> None:
     async with serving("--write", made_app(tmp_path).path) as asking:
         said = await asking("create_commit", message="Nothing")
-        assert "nothing to commit" in said and "`edit_index`" in said and "``" not in said
+        assert "nothing to commit" in said and "`paths`" in said and "``" not in said
 
 
 @pytest.mark.anyio
@@ -591,3 +592,123 @@ async def test_of_a_stash_below_others_the_way_back_says_where_it_goes(tmp_path:
             "main:",
             "notes.txt",
         ]
+
+
+@pytest.mark.anyio
+async def test_a_merge_with_a_message_is_a_commit_even_where_the_branch_could_be_moved(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("topic", {"topic.txt": "topic\n"})
+    made.git("switch", "--quiet", "main")
+    async with serving("--write", made.path) as asking:
+        assert "`create_commit`" in await asking("run_merge", rev="topic", message="Both", squash=True)
+        answer = await asking("run_merge", rev="topic", message="Both\n\n# of them")
+        assert made.git("log", "-1", "--format=%B %p").split("\n\n")[:1] == ["Both"]
+        assert "# of them" in made.git("log", "-1", "--format=%B")
+        assert len(made.git("log", "-1", "--format=%p").split()) == 2, answer
+        await undone(asking, answer)
+        assert made.git("log", "-1", "--format=%s") == "first\n"
+
+
+@pytest.mark.anyio
+async def test_a_commit_stages_what_it_names_and_nothing_where_it_fails(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    index = made.path / ".git/index"
+    made.write("notes.txt", (made.path / "notes.txt").read_text().replace("line 3\n", "LINE 3\n").replace("28", "XX"))
+    made.write("new.txt", "new\n")
+    (made.path / "side.txt").unlink()
+    hunk = made.git("diff", "-U1", "notes.txt").partition("@@ -28")[0]
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking(
+            "create_commit", message="One hunk, one new, one gone", paths=["new.txt", "side.txt"], patch=hunk
+        )
+        assert made.git("show", "--format=", "--name-status").split() == [
+            "A",
+            "new.txt",
+            "M",
+            "notes.txt",
+            "D",
+            "side.txt",
+        ]
+        assert "XX" not in made.git("show") and "XX" in made.git("diff")
+        await undone(asking, answer)
+        assert state(made) == before
+        for given, why in (
+            ({"message": "a\0b", "paths": ["."]}, "NUL"),
+            ({"message": "x", "paths": ["new.txt", "nothing.txt"]}, "did not match any"),
+            ({"message": "x", "paths": ["new.txt"], "patch": hunk.replace(" line 2", " line 9")}, "does not apply"),
+        ):
+            data = index.read_bytes()
+            assert why in await asking("create_commit", **given)
+            assert (index.read_bytes(), state(made)) == (data, before)
+        (made.path / ".git/refs/heads/main.lock").write_text("")
+        data = index.read_bytes()
+        assert "Another `git`" in await asking("create_commit", message="x", paths=["."])
+        assert (index.read_bytes(), state(made)) == (data, before)
+        assert not (made.path / ".git/index.lock").exists()
+
+
+@pytest.mark.anyio
+async def test_the_first_commit_of_all_stages_what_it_names(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.write("a.txt", "one\n")
+    async with serving("--write", made.path) as asking:
+        lock = made.path / ".git/refs/heads/main.lock"
+        lock.write_text("")
+        assert "Another `git`" in await asking("create_commit", message="first", paths=["a.txt"])
+        assert not (made.path / ".git/index").exists()
+        lock.unlink()
+        assert "nothing else uncommitted" in await asking("create_commit", message="first", paths=["a.txt"])
+
+
+@pytest.mark.anyio
+async def test_a_step_stages_what_is_resolved_and_leaves_the_conflicts_where_more_are_left(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(branch, {"side.txt": text, "notes.txt": text})
+    async with serving("--write", made.path) as asking:
+        assert "2 in conflict" in await asking("run_merge", rev="topic")
+        for name in ("side.txt", "notes.txt"):
+            made.write(name, "both\n")
+        before = state(made)
+        assert "Leave" in await asking("run_step", action="abort", paths=["side.txt"])
+        assert "failed" in await asking("run_step", action="continue", paths=["side.txt"])
+        assert state(made) == before
+        answer = await asking("run_step", action="continue", paths=["side.txt", "notes.txt"])
+        assert "nothing else uncommitted" in answer
+        assert made.git("show", "HEAD:side.txt") == "both\n"
+        await undone(asking, answer)
+        assert made.git("log", "-1", "--format=%s") == "main\n"
+
+
+@pytest.mark.anyio
+async def test_a_file_that_was_only_written_again_stops_no_reset(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("second", {"side.txt": "second\n"})
+    async with serving("--write", made.path) as asking:
+        os.utime(made.path / "side.txt", (1, 1))
+        await undone(asking, await asking("run_reset", rev="HEAD~1"))
+        assert made.git("log", "-1", "--format=%s") == "second\n"
+
+
+@pytest.mark.anyio
+async def test_a_message_that_git_cannot_take_is_refused_or_written_otherwise(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("topic", {"topic.txt": "topic\n"})
+    made.git("switch", "--quiet", "main")
+    made.write("notes.txt", "changed\n")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("run_merge", {"rev": "topic"}),
+        ("create_tag", {"name": "v1"}),
+        ("run_stash", {}),
+        ("run_stash", {"action": "store"}),
+        ("create_commit", {"all_tracked": True}),
+    ]
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in calls:
+            before = state(made)
+            assert "`message` holds a NUL" in await asking(tool, **arguments, message="a\0b"), tool
+            assert state(made) == before

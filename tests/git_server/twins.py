@@ -142,9 +142,10 @@ class Twins:
                 words = ["stash", action, *(["--index"] * (index and action != "drop")), which]
                 return "run_stash", {"action": action, "rev": which, "index": index}, words, b""
             case 14:
-                squash = chance.random() < 0.3
-                words = ["merge", "--no-edit", *(["--squash"] * squash), rev]
-                return "run_merge", {"rev": rev, "squash": squash}, words, b""
+                squash, joined = chance.random() < 0.3, chance.random() < 0.3
+                given = {"squash": True} if squash else {"message": "Both"} if joined else {}
+                way = ["--squash"] if squash else ["--no-ff", "--message=Both"] if joined else []
+                return "run_merge", {"rev": rev, **given}, ["merge", "--no-edit", *way, rev], b""
             case 15:
                 return "run_rebase", {"rev": rev}, ["rebase", rev], b""
             case 16:

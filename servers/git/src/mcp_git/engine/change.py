@@ -14,7 +14,7 @@ from mcp_git.engine.diff import both_sides
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, lines_of
 from mcp_git.engine.status import State, is_conflict, look, under_way
-from mcp_git.engine.ways_back import Back, Before, before, call, refuse_overwriting, staged_since
+from mcp_git.engine.ways_back import Back, Before, before, call, kept_index, refuse_overwriting, staged_since
 from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
@@ -61,6 +61,8 @@ class Change:
         source: from what files are written, whatever lies there.
         moves: a ref without whose move nothing happened.
         then: what follows the command, and is told.
+        first: commands that stage something before it, each with what it reads; taken back where it fails.
+        refreshed: whether it takes a file for changed that was only written again, unless the index knows better.
     """
 
     words: Sequence[str]
@@ -73,6 +75,8 @@ class Change:
     source: Revision | None = None
     moves: str = ""
     then: Callable[[], Sequence[str]] = tuple
+    first: Sequence[tuple[Sequence[str], bytes]] = ()
+    refreshed: bool = False
 
 
 class Changes:
@@ -102,12 +106,18 @@ class Changes:
             with before(self._git, repository, layout, bool(change.loses), stop) as was:
                 was_at = self._oid(repository, change.moves, stop)
                 os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
+                if change.refreshed:
+                    words = ["update-index", "-q", "--refresh"]
+                    self._git.run(repository, words, stop, fine=(0, 1, 128), changes=True)
+                unstage = kept_index(layout) if change.first else lambda: None
                 try:
-                    self._git.run(repository, change.words, stop, given=change.given, changes=True)
+                    for words, given in [*change.first, (change.words, change.given)]:
+                        self._git.run(repository, words, stop, given=given, changes=True)
                 except Failed as failure:
                     # That it stopped at a conflict is an answer, not a failure.
                     begun = under_way(self._git, repository, layout, stop) != was.state.doing
                     if not begun and not _conflicts(look(self._git, repository, stop), was.state):
+                        unstage()
                         raise self._problem(failure, repository, layout, change, was, stop) from None
                 if change.moves and self._oid(repository, change.moves, stop) == was_at:
                     raise self._nothing(change)
@@ -208,7 +218,7 @@ class Changes:
     @staticmethod
     def _nothing(change: Change) -> Conflict:
         commits = change.words[0] == "commit"
-        fix = "Stage files with `edit_index`, or set `all_tracked`." if commits else "See `get_status`."
+        fix = "Name what to stage in `paths`, or set `all_tracked`." if commits else "See `get_status`."
         return Conflict(f"git found nothing to {change.words[0]}.", fix)
 
 

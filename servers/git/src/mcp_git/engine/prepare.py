@@ -97,8 +97,8 @@ class Prepare:
 
         return Change(words, named=revision, back="files", loses=["."], then=dropped)
 
-    def step(self, action: str) -> Change:
-        """Continue, skip or abort what is under way."""
+    def step(self, action: str, first: Sequence[tuple[Sequence[str], bytes]] = ()) -> Change:
+        """Continue, skip or abort what is under way; to continue, `first` stages what is resolved."""
         layout = self.git.layout(self.repository)
         doing = under_way(self.git, self.repository, layout, self.stop)
         if not doing or doing[0].startswith("bisect"):
@@ -111,7 +111,7 @@ class Prepare:
         ]
         start = next((oid for oid in begun if oid), "") or look(self.git, self.repository, self.stop).oid
         undo = [f"{call('run_reset', rev=start[:_HASH], mode='keep')} (to before it began)"]
-        return Change([doing[0].split(" ")[0], f"--{action}"], undo=undo)
+        return Change([doing[0].split(" ")[0], f"--{action}"], undo=undo, first=first)
 
     def _back(self, to: str) -> Sequence[str]:
         """The call that leads to where HEAD is now; none if it is there already, or at no commit."""

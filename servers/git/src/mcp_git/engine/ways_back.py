@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,7 +21,7 @@ from mcp_git.layout import Layout
 from mcp_git.names import shown
 from mcp_git.policy import Repository, Revision
 
-__all__ = ["Back", "Before", "before", "call", "refuse_in_the_way", "refuse_overwriting", "staged_since"]
+__all__ = ["Back", "Before", "before", "call", "kept_index", "refuse_in_the_way", "refuse_overwriting", "staged_since"]
 
 Back = Literal["keep", "soft", "mixed", "hard", "commit all", "files", "index", "carried"]
 """By a reset of that mode, by taking a commit apart, by writing files again, by staging what was staged; or by another
@@ -143,6 +143,31 @@ def staged_since(git: Git, repository: Repository, was: Before, stop: Stop) -> l
     words = ["diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "--no-renames", "-z", tree, "--"]
     words = words if tree else ["ls-files", "-z"]
     return [os.fsdecode(path) for path in git.run(repository, words, stop).out.split(b"\0")[:-1]]
+
+
+def kept_index(layout: Layout) -> Callable[[], None]:
+    """What puts the index back as it is now; nothing where another program is writing it then."""
+    index, lock = (os.path.join(layout.git_dir, name) for name in ("index", "index.lock"))
+    data: bytes | None = None
+    with suppress(FileNotFoundError), open(index, "rb") as file:
+        data = file.read()
+
+    def put_back() -> None:
+        with suppress(FileExistsError), open(lock, "xb") as file:
+            try:
+                file.write(data or b"")
+            except OSError:
+                os.unlink(lock)
+                raise
+            file.close()
+            if data is None:
+                with suppress(FileNotFoundError):
+                    os.unlink(index)
+                os.unlink(lock)
+            else:
+                os.replace(lock, index)
+
+    return put_back
 
 
 def refuse_overwriting(

@@ -33,6 +33,7 @@ from mcp_git.policy.revisions import (
     Place,
     Range,
     Revision,
+    message,
     new_name,
     place,
     range_of,
@@ -128,6 +129,7 @@ class Policy(Repositories):
     ref = staticmethod(ref)
     new_name = staticmethod(new_name)
     place = staticmethod(place)
+    message = staticmethod(message)
 
     def __init__(self, settings: PolicySettings) -> None:
         write, fetch, push = (

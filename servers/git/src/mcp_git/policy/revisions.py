@@ -143,6 +143,17 @@ def place(path: str) -> Place:
     return Place("/".join(parts))
 
 
+def message(text: str) -> str:
+    """A message of a commit, a tag or a stash, as git takes it; what is no character becomes `?`.
+
+    Raises:
+        Invalid: it holds a NUL.
+    """
+    if "\0" in text:
+        raise Invalid("The `message` holds a NUL.", "Leave it out.")
+    return text.encode("utf-8", "replace").decode()
+
+
 def _refuse_options(text: str) -> None:
     if text.startswith("-"):
         raise Invalid(f"{quote(text)} begins with a dash, as no revision does.", "`list_refs` has names of revisions.")

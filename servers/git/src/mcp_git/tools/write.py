@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -23,6 +23,12 @@ __all__ = ["WriteTools"]
 Paths = Annotated[list[str], Field(max_length=1000, description="From the repository's root; `.` is all.")]
 NewRef = Annotated[str, Field(description="Name to give.")]
 Target = Annotated[str, Field(description="Commit, branch or tag.")]
+
+
+def _patch(text: str) -> bytes:
+    return (text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape")
+
+
 _adapt = renames(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
 
 
@@ -49,28 +55,37 @@ class WriteTools:
             raise Invalid("Either `paths` or a `patch` is needed.", "Give one of them.")
         if rev and (patch or not unstage):
             raise Invalid("`rev` says what unstaged `paths` are then.", "Leave it out, or set `unstage`.")
+        if not unstage:
+            [(words, given)] = self._staging(paths, patch)
+            return await self._made(repo, Change(words, given, back="index"))
         if patch:
-            words = ["apply", "--cached", "--whitespace=nowarn", *(["--reverse"] if unstage else []), "-"]
-            given = patch if patch.endswith("\n") else patch + "\n"
-            return await self._made(repo, Change(words, given.encode("utf-8", "surrogateescape"), back="index"))
-        places = [self.policy.place(path).path or "." for path in paths]
+            words = ["apply", "--cached", "--whitespace=nowarn", "--reverse", "-"]
+            return await self._made(repo, Change(words, _patch(patch), back="index"))
         source = self.policy.revision(rev) if rev else None
-        words = ["reset", "--quiet", *([source.text] if source else [])] if unstage else ["add", "--all"]
-        return await self._made(repo, Change([*words, "--", *places], named=source, back="index"))
+        words = ["reset", "--quiet", *([source.text] if source else []), "--", *self._places(paths)]
+        return await self._made(repo, Change(words, named=source, back="index"))
 
     @tool("Create commit", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_commit(
         self,
         message: Annotated[str, Field(min_length=1, description="Subject, empty line, body.")],
+        paths: Annotated[
+            list[str], Field(max_length=1000, description="To stage first, new ones too; `.` is all.")
+        ] = [],  # noqa: B006
+        patch: Annotated[str, Field(description="Unified diff of single hunks to stage first.")] = "",
         all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
         amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Commit what is staged; `edit_index` stages. Hooks are not run, nothing is signed."""
+        """Commit what is staged, and what is named. Hooks are not run, nothing is signed.
+
+        Nothing stays staged by a commit that fails. To stage without a commit use `edit_index`.
+        """
         words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
         words += ["--all"] * all_tracked + ["--amend"] * amend
-        back = "commit all" if all_tracked else "soft"
-        return await self._made(repo, Change(words, message.encode("utf-8", "replace"), back=back))
+        first = self._staging(paths, patch)
+        back = "commit all" if first or all_tracked else "soft"
+        return await self._made(repo, Change(words, self.policy.message(message).encode(), back=back, first=first))
 
     @tool("Create branch", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_branch(
@@ -102,7 +117,7 @@ class WriteTools:
         words = ["tag", "--no-sign", *(["--annotate", "--file=-"] if message else []), new.text, start.text]
         undo = [call("delete_ref", name=new.text, kind="tag")]
         return await self._made(
-            repo, Change(words, message.encode("utf-8", "replace"), named=start, undo=undo, files=False)
+            repo, Change(words, self.policy.message(message).encode(), named=start, undo=undo, files=False)
         )
 
     @tool("Delete a ref", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
@@ -132,8 +147,7 @@ class WriteTools:
 
         To unstage only use `edit_index`, to undo commits `run_reset`.
         """
-        source = self.policy.revision(rev)
-        places = [self.policy.place(path).path or "." for path in paths]
+        source, places = self.policy.revision(rev), self._places(paths)
         if not places:
             raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
         words = ["restore", f"--source={source.text}", "--staged", "--worktree", "--", *places]
@@ -157,17 +171,17 @@ class WriteTools:
         """
         if action == "push":
             words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
-            words += ["--message", message] if message else []
+            words += ["--message", message] if (message := self.policy.message(message)) else []
             undo = [call("run_stash", action="pop", index=True)]
             return await self._made(repo, Change(words, undo=undo, moves="refs/stash"))
-        revision = self.policy.revision(rev)
-        return await self._prepared(repo, lambda prepare: prepare.stash(action, revision, message, index))
+        revision, said = self.policy.revision(rev), self.policy.message(message)
+        return await self._prepared(repo, lambda prepare: prepare.stash(action, revision, said, index))
 
     @tool("Merge", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_merge(
         self,
         rev: Target,
-        message: Annotated[str, Field(description="Of the merge commit.")] = "",
+        message: Annotated[str, Field(description="Of the merge commit, which is then made in any case.")] = "",
         squash: bool = False,
         repo: RepositoryName = "",
     ) -> Answer:
@@ -175,12 +189,16 @@ class WriteTools:
 
         `get_status` lists the conflicts; the answer says how to undo it. For a single commit use `run_cherry_pick`.
         """
+        if message and squash:
+            raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
         named = self.policy.revision(rev)
         words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
-        words += (["--squash"] if squash else []) + (["--file=-"] if message else [])
-        given = message.encode("utf-8", "replace")
+        # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
+        words += ["--squash"] * squash + (
+            ["--no-ff", "--cleanup=whitespace", f"--message={self.policy.message(message)}"] if message else []
+        )
         back = "files" if squash else "keep"
-        return await self._made(repo, Change([*words, named.text], given, named=named, back=back, loses=["."]))
+        return await self._made(repo, Change([*words, named.text], named=named, back=back, loses=["."]))
 
     @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
@@ -209,13 +227,23 @@ class WriteTools:
         return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named))
 
     @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
-    async def run_step(self, action: Literal["continue", "skip", "abort"], repo: RepositoryName = "") -> Answer:
+    async def run_step(
+        self,
+        action: Literal["continue", "skip", "abort"],
+        paths: Annotated[
+            list[str], Field(max_length=1000, description="To continue: resolved ones to stage first.")
+        ] = [],  # noqa: B006
+        repo: RepositoryName = "",
+    ) -> Answer:
         """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it.
 
         `abort` leads back to before it began, `skip` leaves out the commit at hand. `get_status` says what is under
-        way, `edit_index` stages.
+        way.
         """
-        return await self._prepared(repo, lambda prepare: prepare.step(action))
+        if paths and action != "continue":
+            raise Invalid(f"To `{action}` stages nothing.", "Leave `paths` out.")
+        first = self._staging(paths, "")
+        return await self._prepared(repo, lambda prepare: prepare.step(action, first))
 
     @tool("Reset", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_reset(
@@ -236,7 +264,10 @@ class WriteTools:
         words = ["reset", "--quiet", f"--{mode}", named.text, "--"]
         source = named if mode == "hard" else None
         loses = ["."] if mode in ("keep", "hard") else []
-        return await self._made(repo, Change(words, named=named, back=mode, loses=loses, source=source))
+        refreshed = mode == "keep"
+        return await self._made(
+            repo, Change(words, named=named, back=mode, loses=loses, source=source, refreshed=refreshed)
+        )
 
     @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), seconds=LONGEST, adapt=_adapt)
     async def create_worktree(
@@ -262,6 +293,18 @@ class WriteTools:
     ) -> Answer:
         """Remove a worktree that `create_worktree` made, with its ignored files; its branch stays."""
         return await self.engine.delete_worktree(self.policy.linked(name), force=force)
+
+    def _places(self, paths: Sequence[str]) -> list[str]:
+        return [self.policy.place(path).path or "." for path in paths]
+
+    def _staging(self, paths: Sequence[str], patch: str) -> list[tuple[Sequence[str], bytes]]:
+        """The commands that stage files and single hunks, each with what it reads."""
+        found: list[tuple[Sequence[str], bytes]] = []
+        if paths:
+            found.append((["add", "--all", "--", *self._places(paths)], b""))
+        if patch:
+            found.append((["apply", "--cached", "--whitespace=nowarn", "-"], _patch(patch)))
+        return found
 
     async def _made(self, repo: str, change: Change) -> Answer:
         return await self.engine.change(self.policy.changeable(repo), change)
