@@ -561,9 +561,11 @@ class TestForms:
 
     async def test_files_are_added_and_deleted_by_name(self, here: Ground) -> None:
         (here.root / "gone").write_text("x\n")
-        patch = "*** Begin Patch\n*** Add File: new\n+one\n+two\n*** Delete File: gone\n*** End Patch"
+        patch = (
+            "*** Begin Patch\n*** Add File: new\n+one\n+two\n*** Add File: none\n*** Delete File: gone\n*** End Patch"
+        )
         await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
-        assert {path.name: path.read_text() for path in here.root.iterdir()} == {"new": "one\ntwo\n"}
+        assert {path.name: path.read_text() for path in here.root.iterdir()} == {"new": "one\ntwo\n", "none": ""}
 
     @pytest.mark.parametrize(
         ("patch", "said"),

@@ -561,7 +561,7 @@ async def test_the_tools(here: Ground) -> None:
     await tools.write_file("a/f", "text")
     await tools.copy_file("a/f", "a/b/g")
     await tools.move_file("a/b", "c")
-    await tools.delete_file("a", recursive=True)
+    await tools.delete_file(["a"], recursive=True)
     assert all_of(here) == {"c/g": "text"}
 
 
@@ -576,7 +576,7 @@ async def test_a_read_only_server_changes_nothing_even_if_asked(tmp_path: Path) 
         tools.create_directory("a"),
         tools.copy_file("f", "g"),
         tools.move_file("f", "g"),
-        tools.delete_file("f"),
+        tools.delete_file(["f"]),
     ):
         with pytest.raises(Refused, match="read-only"):
             await call

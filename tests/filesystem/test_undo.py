@@ -95,7 +95,7 @@ PATCH = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n--- /dev/null\n+++ b/n\n@@
 
 CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "create": lambda ground: ground.write("n", "new"),
-    "create with folders": lambda ground: ground.engine.write(ground.at("d/x/y/n"), "n", overwrite=False, parents=True),
+    "create with folders": lambda ground: ground.engine.write(ground.at("d/x/y/n"), "n", overwrite=False),
     "overwrite": lambda ground: ground.write("f", "new"),
     "edit": lambda ground: ground.edit("g", "two", "three"),
     "append": lambda ground: ground.engine.append(ground.at("f"), "more"),
@@ -112,8 +112,16 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "move": lambda ground: ground.engine.move(ground.at("f"), ground.at("d/n"), overwrite=False),
     "move over": lambda ground: ground.engine.move(ground.at("f"), ground.at("g"), overwrite=True),
     "move folder": lambda ground: ground.engine.move(ground.at("d"), ground.at("n"), overwrite=False),
-    "delete": lambda ground: ground.engine.delete(ground.at("f"), recursive=False, trash=False),
-    "delete folder": lambda ground: ground.engine.delete(ground.at("d"), recursive=True, trash=False),
+    "delete": lambda ground: ground.engine.delete([ground.at("f")], recursive=False, trash=False),
+    "copy into new folders": lambda ground: ground.engine.copy(ground.at("d"), ground.at("x/y/n"), overwrite=False),
+    "move into new folders": lambda ground: ground.engine.move(ground.at("d"), ground.at("x/y/n"), overwrite=False),
+    "patch into new folders": lambda ground: ground.engine.patch(
+        [(ground.at(patch.path), patch) for patch in parse(PATCH.replace("b/n", "b/x/y/n"))], dry_run=False
+    ),
+    "delete several": lambda ground: ground.engine.delete(
+        [ground.at(path) for path in ("d/h", "f", "f", "d", "g")], recursive=True, trash=False
+    ),
+    "delete folder": lambda ground: ground.engine.delete([ground.at("d")], recursive=True, trash=False),
 }
 
 
@@ -166,7 +174,7 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
                     case "move":
                         await ground.engine.move(ground.at(path), ground.at(other), overwrite=True)
                     case "delete":
-                        await ground.engine.delete(ground.at(path), recursive=True, trash=False)
+                        await ground.engine.delete([ground.at(path)], recursive=True, trash=False)
                     case _:
                         await ground.engine.create_folder(ground.at(path))
             except Problem:
@@ -219,7 +227,7 @@ async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: 
 
 
 async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -> None:
-    await ground.engine.write(ground.at("x/y/a"), "a", overwrite=False, parents=True)
+    await ground.engine.write(ground.at("x/y/a"), "a", overwrite=False)
     step = await ground.last()
     await ground.write("x/b", "b")
     assert "delete x/y/a" in await ground.undo(step)
@@ -230,7 +238,7 @@ async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -
 async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str) -> None:
     before = ground.state()
     for change in (
-        ground.engine.write(ground.at(path), "", overwrite=False, parents=True),
+        ground.engine.write(ground.at(path), "", overwrite=False),
         ground.engine.create_folder(ground.at(path)),
         ground.engine.copy(ground.at("d"), ground.at("."), overwrite=True),
         ground.engine.move(ground.at("d"), ground.at("."), overwrite=False),
@@ -323,7 +331,7 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
     result = await ground.engine.write(ground.at("f"), "y", overwrite=True)
     assert "undo_changes can't take this back: 2,000 bytes are more than the operator lets it keep" in result.text()
     assert (ground.root / "f").read_text() == "y"
-    large = await ground.engine.delete(ground.at("d"), recursive=True, trash=False)
+    large = await ground.engine.delete([ground.at("d")], recursive=True, trash=False)
     assert "can't take this back" in large.text() and not (ground.root / "d").exists()
 
 

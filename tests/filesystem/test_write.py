@@ -178,7 +178,7 @@ def test_what_is_no_file_is_not_replaced(here: Ground) -> None:
 
 
 def test_a_missing_folder_is_named(here: Ground) -> None:
-    with pytest.raises(NotFound, match=r"The folder `no/such` does not exist. Set `parents` to create it"):
+    with pytest.raises(NotFound, match=r"The folder `no/such` does not exist. Create it first"):
         put(here, "no/such/f")
 
 

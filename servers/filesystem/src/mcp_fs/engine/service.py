@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -30,6 +30,7 @@ from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import Sorting, find
+from mcp_fs.engine.search.fitting import fitting
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.skills import skill_folders
 from mcp_fs.engine.undo.step import Step
@@ -47,6 +48,7 @@ from mcp_fs.models import (
     Matches,
     Media,
     Moved,
+    MovedAll,
     Replaced,
     Steps,
     Tallies,
@@ -60,7 +62,8 @@ from mcp_fs.policy import Policy, Readable, Root, Writable
 
 __all__ = ["Engine"]
 
-_Changed = TypeVar("_Changed", Edited, Moved, Replaced, Written, Edited | Written)
+_Changed = TypeVar("_Changed", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
+_P = TypeVar("_P", bound=Readable)
 
 
 class Engine:
@@ -176,12 +179,13 @@ class Engine:
 
     # Writing
 
-    async def write(self, place: Writable, content: str, *, overwrite: bool, parents: bool = False) -> Written:
-        """Create or replace a text file, with the folders to it if `parents`."""
+    async def write(self, place: Writable, content: str, *, overwrite: bool) -> Written:
+        """Create or replace a text file, with the folders to it."""
 
         def work(stop: Stop, step: Step | None) -> Written:
-            with tree.folders_to(place.parent, stop, step) if parents else nullcontext():
-                return write_file(place, content, overwrite=overwrite, stop=stop, step=step)
+            with _folders_to([place], stop, step) as made:
+                written = write_file(place, content, overwrite=overwrite, stop=stop, step=step)
+                return replace(written, notes=[*made, *written.notes])
 
         return await self._change(work, what="Writing", long=False)
 
@@ -216,17 +220,21 @@ class Engine:
                 )
                 for place, patch in files
             ]
-            return change_files(changes, dry_run=dry_run, stop=stop, step=step)
+            new = [place for place, patch in files if patch.creates and not dry_run]
+            with _folders_to(new, stop, step) as made:
+                edited = change_files(changes, dry_run=dry_run, stop=stop, step=step)
+                return replace(edited, notes=[*made, *edited.notes])
 
         return await self._change(work, what="Patching")
 
-    async def append(self, place: Writable, content: str, *, parents: bool = False) -> Edited | Written:
-        """Add text to the end of a file, in its encoding; create it when there is none."""
+    async def append(self, place: Writable, content: str) -> Edited | Written:
+        """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
 
         def work(stop: Stop, step: Step | None) -> Edited | Written:
             if not _exists(place):
-                with tree.folders_to(place.parent, stop, step) if parents else nullcontext():
-                    return write_file(place, content, overwrite=False, stop=stop, step=step)
+                with _folders_to([place], stop, step) as made:
+                    written = write_file(place, content, overwrite=False, stop=stop, step=step)
+                    return replace(written, notes=[*made, *written.notes])
             change = Change(place, partial(appended, added=content))
             return change_files([change], dry_run=False, stop=stop, step=step)
 
@@ -254,23 +262,35 @@ class Engine:
         )
 
     async def copy(self, source: Readable, target: Writable, *, overwrite: bool) -> Moved:
-        """Copy a file, a folder or a link."""
-        return await self._change(
-            lambda stop, step: copying.copy(source, target, overwrite=overwrite, stop=stop, step=step), what="Copying"
-        )
+        """Copy a file, a folder or a link, with the folders to its place."""
+
+        def work(stop: Stop, step: Step | None) -> Moved:
+            with _folders_to([target], stop, step) as made:
+                copied = copying.copy(source, target, overwrite=overwrite, stop=stop, step=step)
+                return replace(copied, notes=[*made, *copied.notes])
+
+        return await self._change(work, what="Copying")
 
     async def move(self, source: Writable, target: Writable, *, overwrite: bool) -> Moved:
-        """Rename a file, a folder or a link."""
-        return await self._change(
-            lambda stop, step: tree.move(source, target, overwrite=overwrite, stop=stop, step=step), what="Moving"
-        )
+        """Rename a file, a folder or a link, with the folders to its place."""
 
-    async def delete(self, place: Writable, *, recursive: bool, trash: bool) -> Moved:
-        """Delete a file, a folder or a link, or put it into the trash."""
+        def work(stop: Stop, step: Step | None) -> Moved:
+            with _folders_to([target], stop, step) as made:
+                moved = tree.move(source, target, overwrite=overwrite, stop=stop, step=step)
+                return replace(moved, notes=[*made, *moved.notes])
+
+        return await self._change(work, what="Moving")
+
+    async def delete(self, places: Sequence[Writable], *, recursive: bool, trash: bool) -> MovedAll:
+        """Delete files, folders and links, or put them into the trash."""
         return await self._change(
-            lambda stop, step: tree.delete(place, recursive=recursive, trash=trash, stop=stop, step=step),
+            lambda stop, step: tree.delete_all(places, recursive=recursive, trash=trash, stop=stop, step=step),
             what="Deleting",
         )
+
+    async def fitting(self, start: _P, glob: str, name: str, most: int) -> tuple[Sequence[_P], Sequence[str]]:
+        """The entries below `start` that a glob means, at most `most`, and what was left out."""
+        return await in_thread(lambda stop: fitting(start, glob, name, most, stop), what="Finding files", long=True)
 
     async def steps(self) -> Steps:
         """What the caller's calls changed, as far as it can be taken back."""
@@ -345,6 +365,17 @@ class Engine:
         except Problem:
             return None
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+
+
+@contextmanager
+def _folders_to(places: Sequence[Writable], stop: Stop, step: Step | None) -> Generator[Sequence[str]]:
+    """The folders that are missing above `places`, made for what is done inside; a note that names them."""
+    missing = next((place.parent for place in places if not _exists(place.parent)), None)
+    if missing is None:
+        yield ()
+        return
+    with tree.folders_to(missing, stop, step) as (_, made), _folders_to(places, stop, step) as more:
+        yield [*(f"new folder {made[0].display}" for _ in made[:1]), *more]
 
 
 def _exists(place: Readable) -> bool:

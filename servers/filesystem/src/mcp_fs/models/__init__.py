@@ -5,7 +5,7 @@ from mcp_fs.models.reading import FileSlices, Media, TextSlice, Whole
 from mcp_fs.models.searching import FoundFiles, Match, Matches, Tallies
 from mcp_fs.models.undoing import Steps, Undone, UndoStep
 from mcp_fs.models.words import counted, is_one_line, one_line
-from mcp_fs.models.writing import Edited, Moved, Replaced, Written, clipped_diff
+from mcp_fs.models.writing import Edited, Moved, MovedAll, Replaced, Written, clipped_diff
 
 __all__ = [
     "Compared",
@@ -19,6 +19,7 @@ __all__ = [
     "Matches",
     "Media",
     "Moved",
+    "MovedAll",
     "Replaced",
     "Steps",
     "Tallies",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.results import TextResult, below
 from mcp_fs.models.words import counted
 
-__all__ = ["Edited", "Moved", "Replaced", "Written", "clipped_diff"]
+__all__ = ["Edited", "Moved", "MovedAll", "Replaced", "Written", "clipped_diff"]
 
 _MOST_NAMED = 50
 _MOST_SHOWN = 1_000_000
@@ -132,3 +132,22 @@ class Moved(TextResult):
     def text(self) -> str:
         head = f"{self.did} {self.path}" + ("" if self.target is None else f" to {self.target}")
         return ", ".join([head, *self.notes])
+
+
+@dataclass(frozen=True, slots=True)
+class MovedAll(TextResult):
+    """What happened to several entries alike; of one alone, its line.
+
+    Attributes:
+        notes: what the caller should know of all of them.
+    """
+
+    entries: Sequence[Moved]
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        first, *others = self.entries
+        if not others:
+            return replace(first, notes=[*first.notes, *self.notes]).text()
+        head = "; ".join([f"[{first.did.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
+        return "\n".join([head, *below(("", ", ".join([one.path, *one.notes]), ()) for one in self.entries)])

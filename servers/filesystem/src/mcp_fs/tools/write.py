@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,8 +17,9 @@ from mcp_fs.engine.files.patch import FilePatch, parse
 from mcp_fs.engine.replace import Substitution
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import Edited, Moved, Replaced, Written
+from mcp_fs.models import Edited, Moved, MovedAll, Replaced, Written
 from mcp_fs.policy import Policy, Writable
+from mcp_fs.tools.paths import several
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -41,8 +42,16 @@ def _flat(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{name: value for name, value in arguments.items() if name not in names}, "edits": [edit]}
 
 
+def _with_folders(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Missing folders are made; who asks for it, as other servers want it, may."""
+    taken = renames(text="content", file_text="content", file_path="path")(arguments)
+    return {name: value for name, value in taken.items() if (name, value) != ("parents", True)}
+
+
 _LONG = 3600.0
 """A large tree takes its time: the caller hears that it goes on, and can cancel."""
+_MOST_DELETED = 200
+"""Each has an open folder, so that all can be looked at before the first goes."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +59,17 @@ class WriteTools:
     policy: Policy
     engine: Engine
 
-    @tool("Write file", effect="destroy", adapt=renames(text="content", file_text="content", file_path="path"))
+    @tool("Write file", effect="destroy", adapt=_with_folders)
     async def write_file(
         self,
         path: str,
         content: str,
         overwrite: bool = False,
         append: Annotated[bool, Field(description="To the end, in its encoding.")] = False,
-        parents: Annotated[bool, Field(description="Create missing folders.")] = False,
     ) -> Written | Edited:
         """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
-        To change a part use `edit_file`.
+        Makes missing folders, as all tools do. To change a part use `edit_file`.
         """
         if append and overwrite:
             raise Invalid("`append` and `overwrite` can't be used together.", "Use one of them.")
@@ -69,8 +77,8 @@ class WriteTools:
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         place = await self._target(path)
         if append:
-            return await self.engine.append(place, content, parents=parents)
-        return await self.engine.write(place, content, overwrite=overwrite, parents=parents)
+            return await self.engine.append(place, content)
+        return await self.engine.write(place, content, overwrite=overwrite)
 
     @tool("Edit file", effect="destroy", view=DIFF, adapt=_flat)
     async def edit_file(
@@ -105,7 +113,7 @@ class WriteTools:
     async def create_directory(self, path: str) -> Moved:
         """Create a folder and missing ones above it; one that exists is no error.
 
-        Not needed before `write_file` with `parents`.
+        Only for empty ones.
         """
         return await self.engine.create_folder(await self._target(path))
 
@@ -154,18 +162,23 @@ class WriteTools:
         """
         return await self.engine.move(self.policy.writable(source), await self._target(target), overwrite=overwrite)
 
-    @tool("Delete file", effect="destroy", seconds=_LONG)
+    @tool("Delete file", effect="destroy", seconds=_LONG, adapt=renames(path="paths"))
     async def delete_file(
         self,
-        path: str,
+        paths: Annotated[list[str], Field(min_length=1)],
         recursive: bool = False,
         trash: Annotated[bool, Field(description="To the desktop's trash instead.")] = False,
-    ) -> Moved:
-        """Delete a file, a link (not its target) or a folder; `recursive` if it is not empty.
+    ) -> MovedAll:
+        """Delete files, links (not targets), folders (`recursive` if not empty), or all that `**/*.bak` names.
 
-        `undo_changes` brings it back, unless it went to the `trash`.
+        `undo_changes` brings them back, unless they went to the `trash`.
         """
-        return await self.engine.delete(self.policy.writable(path), recursive=recursive, trash=trash)
+        places, notes = list[Writable](), list[str]()
+        for path in paths:
+            found, more = await several(self.engine, self.policy.writable, path, _MOST_DELETED - len(places))
+            places, notes = [*places, *found], [*notes, *more]
+        deleted = await self.engine.delete(places, recursive=recursive, trash=trash)
+        return replace(deleted, notes=[*notes, *deleted.notes])
 
     async def _patched(self, patch: FilePatch) -> Writable:
         """The file of a patch: git puts `a/` before its name, other tools do not."""

@@ -232,7 +232,7 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
         if not did:
             return
         hunks = [_unnumbered(part) for part in _hunks(body)]
-        if did != "Delete" and not hunks:
+        if did == "Update" and not hunks:
             raise Invalid(f"The patch changes nothing in `{path}`.", _HOW)
         patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
@@ -54,7 +54,6 @@ class Change:
 @dataclass(slots=True)
 class _Prepared:
     change: Change
-    spot: Spot[Writable]
     old: os.stat_result | None
     hash: str | None
     data: bytes | None
@@ -78,17 +77,19 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
         Problem: whatever `revise` raises; nothing was written.
     """
     with ExitStack() as stack:
-        spots = [stack.enter_context(writing_to(change.place)) for change in changes]
+        reached = [_reached(change, stack, dry_run) for change in changes]
+        spots = [spot for spot in reached if spot is not None]
         stack.enter_context(locked(spots, stop))
-        prepared = [_prepare(change, spot, stop) for change, spot in zip(changes, spots, strict=True)]
+        prepared = [_prepare(change, spot, stop) for change, spot in zip(changes, reached, strict=True)]
         existing = [(item.old.st_dev, item.old.st_ino) for item in prepared if item.old is not None]
-        if len({spot.place for spot in spots}) < len(spots) or len(set(existing)) < len(existing):
+        names = {(spot or change).place for spot, change in zip(reached, changes, strict=True)}
+        if len(names) < len(changes) or len(set(existing)) < len(existing):
             raise Invalid("One file is named twice.", "Put all of its changes into one.")
         notes: list[str] = []
         if not dry_run:
             staged = [
-                stack.enter_context(stage(item.spot, item.data or b"", item.old, item.change.place))
-                for item in prepared
+                stack.enter_context(stage(spot, item.data or b"", item.old, item.change.place))
+                for item, spot in zip(prepared, spots, strict=True)
             ]
             stop.check()
             for item in staged:
@@ -107,15 +108,25 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
         return Edited([item.line for item in prepared], [item.diff for item in prepared], dry_run, notes, before)
 
 
-def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
+def _reached(change: Change, stack: ExitStack, dry_run: bool) -> Spot[Writable] | None:
+    """The spot of a file; None for one in a folder that a dry run does not make."""
+    try:
+        return stack.enter_context(writing_to(change.place))
+    except NotFound:
+        if not (dry_run and change.creates):
+            raise
+        return None
+
+
+def _prepare(change: Change, spot: Spot[Writable] | None, stop: Stop) -> _Prepared:
     stop.check()
     place = change.place
     shown = quote(place.display)
-    old = regular_status(spot, place)
+    old = None if spot is None else regular_status(spot, place)
     if old is None and not change.creates:
         raise problem(FileNotFoundError(2, ""), place)
     decoded, digest = _NEW, None
-    if old is not None:
+    if spot is not None and old is not None:
         if old.st_size > MOST_BYTES:
             raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MOST_BYTES:,} can be edited.")
         with open_regular(spot.folder, spot.name, place) as file:
@@ -142,7 +153,7 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
     if change.deletes and new:
         raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
     diff = unified_diff(readable(decoded.text), readable(new), place.display, created=old is None, deleted=gone)
-    return _Prepared(change, spot, old, digest, None if gone else encode(new, decoded), diff)
+    return _Prepared(change, old, digest, None if gone else encode(new, decoded), diff)
 
 
 def _same_hash(digest: str, expected: str) -> bool:

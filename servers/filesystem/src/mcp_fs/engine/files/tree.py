@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
@@ -28,11 +29,11 @@ from mcp_fs.engine.files.write import (
 from mcp_fs.engine.names import folded
 from mcp_fs.engine.undo.states import MADE, state_of
 from mcp_fs.engine.undo.step import Arrival, Intent, Step
-from mcp_fs.models import Moved, counted
+from mcp_fs.models import Moved, MovedAll, counted
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable, Writable
 
-__all__ = ["create_folder", "delete", "folders_to", "move", "relocate", "weight"]
+__all__ = ["create_folder", "delete", "delete_all", "folders_to", "move", "relocate", "weight"]
 
 _OTHER = "Choose another path."
 _ENTRY = 512  # bytes that a name and an inode take, about
@@ -44,13 +45,13 @@ def create_folder(place: Writable, stop: Stop, step: Step | None = None) -> Move
     Raises:
         Conflict: something else has the name.
     """
-    with folders_to(place, stop, step) as (there, created):
-        return Moved("created" if created else "already there:", there.display)
+    with folders_to(place, stop, step) as (there, made):
+        return Moved("created" if made else "already there:", there.display)
 
 
 @contextmanager
-def folders_to(place: Writable, stop: Stop, step: Step | None = None) -> Generator[tuple[Writable, bool]]:
-    """The folder at `place`, with those above it, and whether it is new; those that are new go again after a failure.
+def folders_to(place: Writable, stop: Stop, step: Step | None = None) -> Generator[tuple[Writable, Sequence[Writable]]]:
+    """The folder at `place`, and which of it and those above it are new; these go again after a failure.
 
     What is recorded inside is one step with them.
     """
@@ -73,8 +74,11 @@ def folders_to(place: Writable, stop: Stop, step: Step | None = None) -> Generat
                         raise Conflict(f"{quote(level.display)} exists and is not a folder.", _OTHER) from None
                 else:
                     made.append(there)
-                    confirm(spot.folder, level, "created")
-        yield there, bool(made)
+                    try:
+                        spot.folder.sync()
+                    except OSError as error:
+                        raise problem(error, level, "it was not created") from error
+        yield there, made
     except BaseException:
         for new in reversed(made):
             with suppress(OSError, Problem), resolve(new, follow=False) as spot:
@@ -154,44 +158,99 @@ def _are_apart(start: Spot[Writable], end: Spot[Writable]) -> bool:
 
 
 def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop, step: Step | None = None) -> Moved:
-    """Delete a file, a link (never what it points to), or a folder.
+    """`delete_all` of one."""
+    (deleted,) = delete_all([place], recursive=recursive, trash=trash, stop=stop, step=step).entries
+    return deleted
+
+
+def delete_all(
+    places: Sequence[Writable], *, recursive: bool, trash: bool, stop: Stop, step: Step | None = None
+) -> MovedAll:
+    """Delete files, links (never what they point to) and folders; what lies in another of them goes with that.
+
+    All are looked at before the first goes.
 
     Args:
         recursive: whether a folder that is not empty goes with all that is in it.
-        trash: whether it goes to the desktop's trash instead, from where a person can bring it back.
+        trash: whether they go to the desktop's trash instead, from where a person can bring them back.
 
     Raises:
-        Conflict: the folder is not empty.
-        Refused: it is a served folder itself, or holds a protected folder, such as `.ssh`.
-        TooLarge: the folder has more than 200 levels.
+        Conflict: a folder is not empty.
+        Refused: one is a served folder itself, or holds a protected folder, such as `.ssh`.
+        TooLarge: a folder has more than 200 levels.
+        Unavailable: some went, and the next could not; both are named.
     """
-    with resolve(place, follow=False) as spot, locked([spot], stop):
-        _refuse_root(spot.place)
-        count = protected = 0
+    with ExitStack() as stack:
+        found = {(spot := stack.enter_context(resolve(place, follow=False))).place: (place, spot) for place in places}
+        outermost = [both for one, both in found.items() if not any(other in found for other in _above(one))]
+        stack.enter_context(locked([spot for _, spot in outermost], stop))
+        doomed = [_look(place, spot, recursive, stop) for place, spot in outermost]
+        intents = [Intent(one.spot.place, one.spot.folder, None, gives=one.size) for one in doomed]
+        given = [None] * len(doomed) if trash or step is None else step.record(intents)
+        done: list[Moved] = []
+        for one, kept in zip(doomed, given, strict=True):
+            try:
+                done.append(_delete(one, kept, trash, stop, step, alone=len(doomed) == 1))
+            except Problem as failure:
+                if not done:
+                    raise
+                did, gone = done[0].did.rstrip(":"), ", ".join(quote(moved.path) for moved in done)
+                raise Unavailable(
+                    f"{len(done)} of {len(doomed)} were {did}: {gone}. The next was not: {failure.what}",
+                    failure.fix,
+                ) from failure
+        for one in () if trash else {one.spot.folder.place: one for one in doomed}.values():
+            confirm(one.spot.folder, one.place, "deleted")
+    return MovedAll(done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """What is to be deleted: where it is, the bytes it takes, and what is said of it."""
+
+    place: Writable
+    spot: Spot[Writable]
+    size: int
+    notes: Sequence[str]
+
+
+def _above(place: Writable) -> Generator[Writable]:
+    while place.parts:
+        place = place.parent
+        yield place
+
+
+def _look(place: Writable, spot: Spot[Writable], recursive: bool, stop: Stop) -> _Going:
+    _refuse_root(spot.place)
+    with told(place):
         found = spot.folder.stat(spot.name)
-        size = found.st_size
-        if stat.S_ISDIR(found.st_mode):
-            with spot.folder.folder(spot.name) as folder:
-                if not recursive and any(True for _ in folder.scan()):
-                    raise Conflict(
-                        f"{quote(place.display)} is a folder that is not empty.",
-                        "Set `recursive` to delete it with all that is in it.",
-                    )
-                doomed = _Doomed(stop)
-                count, protected, size = doomed.count(folder), doomed.protected, doomed.size
-        notes = [f"with {counted(count, 'entry')}"] if count else []
-        if protected:
-            notes.append(f"{protected:,} of them protected")
-        if trash:
-            _to_trash(spot, place)
-            return Moved("moved to the trash:", place.display, notes=notes)
-        try:
-            if step is None or not _give(step, spot, place, size, stop):
-                remove_all(spot.folder, spot.name, stop)
-        except OSError as error:
-            raise problem(error, place, "part of it is gone" if count else "") from error
-        confirm(spot.folder, place, "deleted")
-    return Moved("deleted", place.display, notes=notes)
+    if not stat.S_ISDIR(found.st_mode):
+        return _Going(place, spot, found.st_size, ())
+    with spot.folder.folder(spot.name) as folder:
+        if not recursive and any(True for _ in folder.scan()):
+            raise Conflict(
+                f"{quote(place.display)} is a folder that is not empty.",
+                "Set `recursive` to delete it with all that is in it.",
+            )
+        doomed = _Doomed(stop)
+        doomed.count(folder)
+    notes = [f"with {counted(doomed.seen, 'entry')}"] if doomed.seen else []
+    if doomed.protected:
+        notes.append(f"{doomed.protected:,} of them protected")
+    return _Going(place, spot, doomed.size, notes)
+
+
+def _delete(one: _Going, kept: Writable | None, trash: bool, stop: Stop, step: Step | None, *, alone: bool) -> Moved:
+    place, spot = one.place, one.spot
+    if trash:
+        _to_trash(spot, place)
+        return Moved("moved to the trash:", place.display, notes=one.notes)
+    try:
+        if step is None or kept is None or not _give(step, spot, place, kept, stop, alone=alone):
+            remove_all(spot.folder, spot.name, stop)
+    except OSError as error:
+        raise problem(error, place, "part of it is gone" if one.notes else "") from error
+    return Moved("deleted", place.display, notes=one.notes)
 
 
 def weight(spot: Spot[Writable], stop: Stop) -> int:
@@ -205,17 +264,14 @@ def weight(spot: Spot[Writable], stop: Stop) -> int:
     return doomed.size
 
 
-def _give(step: Step, spot: Spot[Writable], place: Writable, size: int, stop: Stop) -> bool:
-    """Move what is to be deleted to where old contents are kept; False when it can't be and is still there."""
-    (kept,) = step.record([Intent(spot.place, spot.folder, None, gives=size)])
-    if kept is None:
-        return False
+def _give(step: Step, spot: Spot[Writable], place: Writable, kept: Writable, stop: Stop, *, alone: bool) -> bool:
+    """Move what is to be deleted to `kept`, where old contents are; False when it can't be and is still there."""
     try:
         with resolve(kept, follow=False) as end:
             relocate(spot, place, end, kept, overwrite=False, stop=stop)
     except (OSError, Problem) as failure:
-        if not step.has_taken():
-            step.drop(failure)
+        if not step.has_taken(kept):
+            step.drop(failure) if alone else step.lacks(place, failure)
         return False
     return True
 

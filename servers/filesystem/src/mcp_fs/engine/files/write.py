@@ -71,7 +71,7 @@ def write_file(
         data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
         raise Invalid("The content has a lone surrogate, which no text file can hold.") from None
-    with writing_to(place, way="Set `parents` to create it too.") as spot, locked([spot], stop):
+    with writing_to(place) as spot, locked([spot], stop):
         old = regular_status(spot, place)
         if old is not None and not overwrite:
             raise Conflict(
@@ -87,8 +87,8 @@ def write_file(
 
 
 @contextmanager
-def writing_to(place: Writable, *, follow: bool = True, way: str = _CREATE_IT) -> Generator[Spot[Writable]]:
-    """The spot of an entry to be made or changed; as `resolve`, saying which folder is missing, and the `way` on."""
+def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writable]]:
+    """The spot of an entry to be made or changed; as `resolve`, saying which folder is missing."""
     if is_in_archive(place):
         raise Refused(f"{quote(place.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
     with ExitStack() as stack:
@@ -101,7 +101,7 @@ def writing_to(place: Writable, *, follow: bool = True, way: str = _CREATE_IT) -
                     f"{quote(place.parent.display)} is a file; nothing can be made below it.", "Choose another path."
                 ) from missing
             if above is None:
-                raise NotFound(f"The folder {quote(place.parent.display)} does not exist.", way) from missing
+                raise NotFound(f"The folder {quote(place.parent.display)} does not exist.", _CREATE_IT) from missing
             raise
         yield spot
 

@@ -93,8 +93,7 @@ class Step:
 
     def record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
         """Write down what is about to happen, which is one step; for each entry the place for what `gives` tells of."""
-        ahead, self._ahead = self._ahead, ()
-        if ahead:
+        if ahead := self._ahead:
             self.drop()
         try:
             return self._record([*ahead, *intents])[len(ahead) :]
@@ -105,16 +104,21 @@ class Step:
     def begin(self, intents: Sequence[Intent]) -> None:
         """Record what happens first; what is recorded next is one step with it."""
         self.record(intents)
-        self._ahead = intents
+        self._ahead = [*self._ahead, *intents]
 
-    def has_taken(self) -> bool:
-        """Whether anything that was given is kept, whole; of what was there, some may be gone then."""
+    def has_taken(self, kept: Readable | None = None) -> bool:
+        """Whether anything that was given, or what was to be at `kept`, is kept, whole; of it some may be gone then."""
         with suppress(OSError, Problem):
             given = [number for number, intent in enumerate(self._intents) if intent.gives is not None]
             if self._last is not None and given:
+                names = [f"{self._last.name}.{number}" for number in given] if kept is None else [kept.name]
                 with self._store.top() as top:
-                    return any(state_of(top, f"{self._last.name}.{number}") is not None for number in given)
+                    return any(state_of(top, name) is not None for name in names)
         return False
+
+    def lacks(self, place: Readable, failure: OSError | Problem) -> None:
+        """Say that one of several is not kept."""
+        self._say(failure, f"the deletion of {place.display}")
 
     def drop(self, failure: OSError | Problem | None = None) -> None:
         """Forget what was recorded last, which is not what happens; with a failure, say that nothing can be kept."""
@@ -125,9 +129,9 @@ class Step:
         if failure is not None:
             self._say(failure)
 
-    def _say(self, failure: OSError | Problem) -> None:
+    def _say(self, failure: OSError | Problem, what: str = "this") -> None:
         why = reason(failure) if isinstance(failure, OSError) else failure.what.rstrip(".")
-        self.notes.append(f"undo_changes can't take this back: {why}")
+        self.notes.append(f"undo_changes can't take {what} back: {why}")
 
     def _record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
         found = [self._before(intent) for intent in intents]
