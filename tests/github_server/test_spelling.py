@@ -67,6 +67,11 @@ def test_whatever_unicode_hides_is_spelt_out_and_meant() -> None:
         assert meant_path(shown) == path
 
 
+def test_whatever_ascii_shows_is_shown_as_it_is() -> None:
+    shown = "".join(map(chr, range(0x20, 0x7F)))
+    assert not any(map(unseen, shown)) and shown_path(shown) == shown
+
+
 @given(PATHS)
 def test_each_path_has_one_spelling_that_means_it(path: str) -> None:
     shown = shown_path(path)

@@ -36,6 +36,8 @@ _SPELT = re.compile(r"\\u\{([0-9a-fA-F]{1,6})\}")
 
 def shown_path(path: str) -> str:
     """`path` as people and models are shown it."""
+    if path.isascii() and path.isprintable() and "\\u{" not in path:
+        return path  # nearly all are, and so is every name in GitHub's answers
     shown = path.replace(r"\u{", r"\u{5c}u{")
     while True:
         before, shown = shown, _IN_PATHS.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", shown)
