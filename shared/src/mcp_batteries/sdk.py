@@ -10,8 +10,9 @@ from __future__ import annotations
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import anyio
 from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
@@ -24,8 +25,21 @@ from mcp.server.session import ServerSession
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from opentelemetry import trace
 
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.server.streamable_http import EventMessage
+    from mcp.shared.dispatcher import CallOptions
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+    from mcp.shared.message import ServerMessageMetadata
+    from mcp.shared.transport_context import TransportContext
+    from mcp_types.jsonrpc import RequestId
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
 __all__ = [
+    "SESSION_TRANSPORT",
     "SSE_RESPONSE",
+    "SessionTransport",
     "Sessions",
     "announce",
     "connection_of",
@@ -66,6 +80,10 @@ class Sessions:
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
         return None if manager is None else manager._lifespan_state  # pyright: ignore[reportPrivateUsage]
 
+    def get(self, key: str) -> StreamableHTTPServerTransport | None:
+        """The one of this id, if it is open."""
+        return self._transports.get(key)
+
     @property
     def ids(self) -> Collection[str]:
         """Of those that are open."""
@@ -93,6 +111,60 @@ def connection_of(session: ServerSession) -> Connection:
     connection's exit stack. Neither can be reached through the proxy's public names.
     """
     return session._connection  # pyright: ignore[reportPrivateUsage]
+
+
+SESSION_TRANSPORT = "StreamableHTTPServerTransport"
+"""The name in `mcp.server.streamable_http_manager` of the class that each session of older clients is served by."""
+
+
+_MOST_MESSAGES = 16
+"""That wait to be sent to the client of one request."""
+
+
+class SessionTransport(StreamableHTTPServerTransport):
+    """One session of Streamable HTTP, whose posts can be answered without the SDK's streams.
+
+    The SDK has no public way from a session's request to its handler.
+    """
+
+    async def post(self, request: Request, receive: Receive, send: Send) -> bool:
+        """Answer a POST of this session; False leaves it to the SDK."""
+        raise NotImplementedError
+
+    async def _handle_post_request(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
+        if not await self.post(request, receive, send):
+            await super()._handle_post_request(scope, request, receive, send)
+
+    def metadata(self, request: Request) -> ServerMessageMetadata:
+        """What handlers learn of `request`."""
+        return self._message_metadata(request)
+
+    @contextmanager
+    def messages(self, request_id: RequestId) -> Generator[MemoryObjectReceiveStream[EventMessage]]:
+        """What the session's dispatcher has for the client of this request, besides its answer."""
+        streams = cast(
+            "tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]",
+            anyio.create_memory_object_stream(_MOST_MESSAGES),
+        )
+        self._request_streams[str(request_id)] = streams
+        try:
+            yield streams[1]
+        finally:
+            self._request_streams.pop(str(request_id), None)
+            for stream in streams:
+                stream.close()
+
+    @staticmethod
+    async def ask(
+        connection: Connection,
+        request_id: RequestId,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None,
+    ) -> dict[str, Any]:
+        """The client's answer to `method`, asked where `messages` of this request are sent."""
+        dispatcher = cast("JSONRPCDispatcher[TransportContext]", connection.outbound)
+        return await dispatcher.send_raw_request(method, params, opts, _related_request_id=request_id)
 
 
 def tool_table(server: MCPServer[Any]) -> dict[str, Tool]:

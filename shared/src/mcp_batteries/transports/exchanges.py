@@ -1,8 +1,9 @@
-"""Requests of 2026-07-28, each with an envelope that says who asks and in which revision."""
+"""What any transport does with a request of either era, and with what its handler raises."""
 
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any, cast
@@ -11,10 +12,45 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
 from mcp.server.runner import ServerRunner, aclose_shielded
 from mcp.shared.dispatcher import DispatchContext, Outbound
+from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundModernRoute
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp.shared.transport_context import TransportContext
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, ErrorData
 
-__all__ = ["Exchanges"]
+__all__ = ["Exchanges", "error_data", "has_envelope", "refuse_envelope"]
+
+_log = logging.getLogger(__name__)
+
+
+def has_envelope(params: Mapping[str, Any] | None) -> bool:
+    """Whether a request says in itself in which revision it is, as since 2026-07-28."""
+    meta = (params or {}).get("_meta")
+    return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
+
+
+def refuse_envelope(params: Mapping[str, Any] | None) -> None:
+    """Refuse a request with an envelope, on a connection that began with a handshake.
+
+    Raises:
+        MCPError: It has one.
+    """
+    if params and "_meta" in params and has_envelope(params):
+        raise MCPError(
+            INVALID_REQUEST,
+            "this connection serves the handshake protocol era; "
+            "requests carrying the 2026-07-28 envelope are not accepted on it",
+        )
+
+
+def error_data(raised: Exception, method: str) -> ErrorData:
+    """What a client of a handshake is told of what a handler raised; the log is told of defects."""
+    known = handler_exception_to_error_data(raised)
+    if known is None:
+        _log.error("the handler of %r raised", method, exc_info=raised)
+        return ErrorData(code=INTERNAL_ERROR, message="Internal server error")
+    return known
 
 
 class _Exchange(Connection):
@@ -47,7 +83,7 @@ class _Exchange(Connection):
 
 
 class Exchanges:
-    """Answers requests, each on a connection of its own.
+    """Answers requests of 2026-07-28, each on a connection of its own.
 
     Args:
         state: what the server's lifespan gave.

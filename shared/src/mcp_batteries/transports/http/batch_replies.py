@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import anyio
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.transports.batches import REVISION, members
-from mcp_batteries.transports.jsonrpc import Malformed, parse
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
 __all__ = ["answer_each", "messages_in", "replayed"]
 
 _MOST = 1_000
+_ID_TWICE = "Another request of this array has this `id`."
 _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")]
 
 
@@ -41,8 +42,15 @@ async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive
     async def answer(message: bytes) -> None:
         await app(scope, replayed(message, receive), answers.of(message))
 
+    seen: set[str] = set()
     async with anyio.create_task_group() as tasks:
         for message in messages:
+            request_id = _request_id(message)
+            if request_id is not None and str(request_id) in seen:
+                # Whether the other is answered by now depends on what it takes.
+                await answers.write(dump(error(request_id, INVALID_REQUEST, _ID_TWICE)))
+                continue
+            seen.add(str(request_id))
             tasks.start_soon(answer, message)
     await answers.finish()
 
@@ -78,7 +86,7 @@ class _Answers:
                 return
             body = part.get("body", b"")
             if Headers(raw=start["headers"]).get("content-type", "").startswith("text/event-stream"):
-                await self._write(body)
+                await self._send_event(body)
                 return
             plain.extend(body)
             if part.get("more_body", False) or not plain:
@@ -86,11 +94,15 @@ class _Answers:
             if start["status"] == 404:
                 self._gone = bytes(plain)
             elif _is_request(message):
-                await self._write(b"event: message\r\ndata: " + bytes(plain).strip() + b"\r\n\r\n")
+                await self.write(bytes(plain))
 
         return send
 
-    async def _write(self, event: bytes) -> None:
+    async def write(self, line: bytes) -> None:
+        """Send a whole answer."""
+        await self._send_event(b"event: message\r\ndata: " + line.strip() + b"\r\n\r\n")
+
+    async def _send_event(self, event: bytes) -> None:
         if not self._started:
             self._started = True
             await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
@@ -109,3 +121,11 @@ def _is_request(message: bytes) -> bool:
         return isinstance(parse(message), JSONRPCRequest)
     except Malformed:
         return True  # It is told what is wrong with it.
+
+
+def _request_id(message: bytes) -> RequestId | None:
+    try:
+        request = parse(message)
+    except Malformed:
+        return None
+    return request.id if isinstance(request, JSONRPCRequest) else None

@@ -23,11 +23,12 @@ from mcp_batteries.sdk import Sessions, lowlevel
 from mcp_batteries.server.call_tools import calls_in
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
-from mcp_batteries.transports.http.batch_replies import answer_each, messages_in, replayed
+from mcp_batteries.transports.http.batch_replies import answer_each, messages_in
 from mcp_batteries.transports.http.exchange import HttpExchanges
 from mcp_batteries.transports.http.in_flight import closing, unanswered
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
+from mcp_batteries.transports.http.sessions import Replayed
 from mcp_batteries.transports.http.turns import Unwanted
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse
 
@@ -235,8 +236,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             if route is not None:
                 await self._exchanges.answer(request, message, route, receive, send)
                 return
-        # What had to be repaired, or could be read in two ways, goes on in one.
-        await self.app(scope, replayed(dump(message), receive), send)
+        await self.app(scope, Replayed(message, receive), send)
 
 
 class _Unfit(Exception):

@@ -39,6 +39,7 @@ from mcp_batteries.transports.http.host_check import LOOPBACK, HostCheck, allowe
 from mcp_batteries.transports.http.in_flight import InFlight
 from mcp_batteries.transports.http.json_replies import json_replies
 from mcp_batteries.transports.http.rejections import Rejections
+from mcp_batteries.transports.http.sessions import straight_sessions
 from mcp_batteries.transports.http.unix_socket import UnixListener
 from mcp_batteries.transports.http.uvicorn_server import BACKLOG, UvicornServer, bind
 
@@ -101,6 +102,7 @@ async def serve(
     asks = guarded or server.settings.auth is not None
     with (
         json_replies(server.hub.stream_opened if isinstance(server, Assembled) else lambda _: None),
+        straight_sessions(server),
         closing(_listener(settings, public=asks or settings.allow_anonymous)) as listener,
     ):
         _keep_logs_short()

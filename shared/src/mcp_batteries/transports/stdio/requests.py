@@ -20,7 +20,6 @@ from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import (
     JSONRPCDispatcher,
     cancelled_request_id_from_params,
-    handler_exception_to_error_data,
     progress_token_from_params,
 )
 from mcp.shared.message import SessionMessage
@@ -28,13 +27,13 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import ProgressToken
 from mcp_types.jsonrpc import (
     CONNECTION_CLOSED,
-    INTERNAL_ERROR,
     ErrorData,
     JSONRPCNotification,
     JSONRPCRequest,
     RequestId,
 )
 
+from mcp_batteries.transports.exchanges import error_data
 from mcp_batteries.transports.stdio import eras
 from mcp_batteries.transports.stdio.reader import Reader
 from mcp_batteries.transports.stdio.writer import Writer
@@ -197,7 +196,7 @@ class _Requests(AsyncResource):
                 try:
                     result = await self._on_request(call, request.method, request.params)
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
-                    failure = _error_data(raised, request.method)
+                    failure = error_data(raised, request.method)
                 finally:
                     call.closed = True
                     key = coerce_request_id(request.id)
@@ -217,11 +216,3 @@ class _Requests(AsyncResource):
             _log.debug("nobody reads the answer to %r", request.id)
         finally:
             del self._tasks[call]
-
-
-def _error_data(raised: Exception, method: str) -> ErrorData:
-    known = handler_exception_to_error_data(raised)
-    if known is None:
-        _log.error("the handler of %r raised", method, exc_info=raised)
-        return ErrorData(code=INTERNAL_ERROR, message="Internal server error")
-    return known

@@ -1,0 +1,160 @@
+"""One request over HTTP and its way back: one message of JSON, or a stream once there is something to tell before it.
+
+The SDK's way gives each request a group of tasks and streams between them, so that its client can be told of progress,
+and leave. Most are answered before either happens: here that begins with the first notice, or once a call has run for
+a moment. asyncio only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio
+from mcp.server.streamable_http import check_accept_headers
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.transport_context import TransportContext
+from mcp_types import ProgressToken
+from mcp_types.jsonrpc import ErrorData, JSONRPCNotification, JSONRPCRequest, RequestId
+from starlette.requests import Request
+from starlette.types import Send
+
+from mcp_batteries.transports.jsonrpc import dump, dump_answer
+
+__all__ = ["PING_SECONDS", "Call", "accepts"]
+
+PING_SECONDS = 15.0
+"""After which a silent stream shows a sign of life, before a proxy closes it."""
+_PING = b": ping\r\n\r\n"
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"connection", b"keep-alive"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+def accepts(request: Request, *, streams: bool) -> bool:
+    """Whether the client takes what may answer it: JSON, and events where there are `streams`."""
+    has_json, has_events = check_accept_headers(request)
+    return has_json and (has_events or not streams)
+
+
+class Call:
+    """A request as the SDK's `DispatchContext`.
+
+    Args:
+        metadata: what the server's handlers learn of the HTTP request.
+        send: takes the answer.
+        streams: whether notices are told on the way; otherwise there is only the result.
+        moment: seconds after which `watch` begins.
+        headers: of the answer, whatever it is.
+    """
+
+    can_send_request = False
+
+    def __init__(
+        self,
+        request: Request,
+        message: JSONRPCRequest,
+        metadata: ServerMessageMetadata,
+        send: Send,
+        *,
+        streams: bool,
+        moment: float,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        self.transport = TransportContext(
+            kind="streamable-http", can_send_request=self.can_send_request, headers=request.headers
+        )
+        self.request_id: RequestId = message.id
+        self.message_metadata = metadata
+        self.cancel_requested = anyio.Event()
+        self.scope = anyio.CancelScope()
+        self._token: ProgressToken | None = progress_token_from_params(message.params) if message.params else None
+        self._send, self._streams, self._headers = send, streams, headers
+        self._lock: anyio.Lock | None = None
+        self._told = self._closed = False
+        self._watcher: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(moment, self._begin_to_watch)
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        if self._streams and not self._closed:
+            said = JSONRPCNotification(jsonrpc="2.0", method=method, params=None if params is None else dict(params))
+            await self.tell(dump(said))
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        if self._token is not None:
+            said = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
+            await self.notify(
+                "notifications/progress", {key: value for key, value in said.items() if value is not None}
+            )
+
+    async def watch(self) -> None:
+        """What is done beside a call that takes longer, until it ends."""
+
+    async def ping(self) -> None:
+        """A sign of life, which begins the stream."""
+        if self._streams:
+            await self._write(_PING)
+
+    async def tell(self, line: bytes) -> None:
+        """Send a message before the answer."""
+        if line:
+            await self._write(_event(line))
+
+    def end(self) -> None:
+        """Nothing is told any more but the answer."""
+        self._closed = True
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
+        """Send what ends the answer.
+
+        Args:
+            status: counts if no stream has begun.
+        """
+        line = dump_answer(self.request_id, result)
+        if self._watcher is not None:
+            await asyncio.wait((self._watcher,))
+        if self._lock is not None:
+            async with self._lock:
+                pass  # What is being told comes first.
+        if self._told:
+            await self._write(_event(line), more=False)
+            return
+        headers = [
+            (b"content-length", b"%d" % len(line)),
+            (b"content-type", b"application/json"),
+            *self._headers,
+        ]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": line, "more_body": False})
+
+    async def _write(self, event: bytes, *, more: bool = True) -> None:
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        async with self._lock:
+            if not self._told:
+                headers = [*_HEADERS, *self._headers]
+                await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+                self._told = True
+            await self._send({"type": "http.response.body", "body": event, "more_body": more})
+
+    def _begin_to_watch(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self.watch())
+
+
+def _event(line: bytes) -> bytes:
+    return b"event: message\r\ndata: " + line.strip() + b"\r\n\r\n"

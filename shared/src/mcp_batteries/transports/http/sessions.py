@@ -1,0 +1,189 @@
+"""Requests in the sessions of older clients, each one task from the HTTP server to the handler and back.
+
+The session itself, its handshake, notifications, answers of the client and the stream of changes stay the SDK's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import anyio.lowlevel
+from mcp.server import streamable_http_manager
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import MCPServer
+from mcp.server.runner import ServerRunner
+from mcp.server.streamable_http import REQUEST_CANCELLED
+from mcp.shared.dispatcher import CallOptions, coerce_request_id
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
+from mcp_types.jsonrpc import (
+    CONNECTION_CLOSED,
+    ErrorData,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+from starlette.requests import Request
+from starlette.types import Message, Receive, Send
+
+from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
+from mcp_batteries.transports.exchanges import error_data, refuse_envelope
+from mcp_batteries.transports.http.calls import PING_SECONDS, Call, accepts
+from mcp_batteries.transports.jsonrpc import dump
+
+__all__ = ["Replayed", "straight_sessions"]
+
+_PATIENCE_SECONDS = 1.0
+"""Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost."""
+_CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
+_ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
+
+
+class Replayed:
+    """The `receive` of a request whose body has been read, and is `message`."""
+
+    def __init__(self, message: JSONRPCMessage, receive: Receive) -> None:
+        self.message, self._receive, self._read = message, receive, False
+
+    async def __call__(self) -> Message:
+        if self._read:
+            return await self._receive()
+        self._read = True
+        # What had to be repaired, or could be read in two ways, goes on in one.
+        return {"type": "http.request", "body": dump(self.message), "more_body": False}
+
+
+class _Session(SessionTransport):
+    """One session; until its handshake is seen, all of it is the SDK's."""
+
+    runner: ServerRunner[Any] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._calls: dict[RequestId, _Call] = {}
+
+    async def post(self, request: Request, receive: Receive, send: Send) -> bool:
+        if self.runner is None or not isinstance(receive, Replayed):
+            return False
+        message = receive.message
+        if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            given_up = cancelled_request_id_from_params(message.params)
+            call = None if given_up is None else self._calls.get(coerce_request_id(given_up))
+            if call is not None:
+                call.stop(_CANCELLED)
+        streams = not self.is_json_response_enabled
+        if (
+            not isinstance(message, JSONRPCRequest)
+            or message.method == "initialize"
+            or not self.runner.connection.initialize_accepted
+            or not accepts(request, streams=streams)
+        ):
+            return False
+        await self._answer(_Call(self, self.runner.connection, request, message, send, streams=streams), message)
+        return True
+
+    async def terminate(self) -> None:
+        await super().terminate()
+        for call in self._calls.values():
+            call.stop(_ENDED)
+
+    async def _answer(self, call: _Call, message: JSONRPCRequest) -> None:
+        assert self.runner is not None
+        key = coerce_request_id(message.id)
+        self._calls[key] = call
+        result: dict[str, Any] | ErrorData | None = None
+        try:
+            with call.scope:
+                try:
+                    refuse_envelope(message.params)
+                    result = await self.runner.on_request(call, message.method, message.params)
+                except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
+                    result = error_data(raised, message.method)
+        finally:
+            del self._calls[key]
+            call.end()
+        await call.answer(result if call.stopped is None and result is not None else call.stopped or _CANCELLED)
+
+
+class _Call(Call):
+    """A call that goes on when its client leaves, and can ask it something."""
+
+    def __init__(
+        self,
+        session: _Session,
+        connection: Connection,
+        request: Request,
+        message: JSONRPCRequest,
+        send: Send,
+        *,
+        streams: bool,
+    ) -> None:
+        self.can_send_request = streams
+        headers = [(b"mcp-session-id", (session.mcp_session_id or "").encode())]
+        metadata = session.metadata(request)
+        super().__init__(request, message, metadata, send, streams=streams, moment=_PATIENCE_SECONDS, headers=headers)
+        self._session, self._connection = session, connection
+        self._asking: asyncio.Task[None] | None = None
+        self.stopped: ErrorData | None = None
+        """What the client is told instead of a result."""
+
+    def stop(self, why: ErrorData) -> None:
+        self.stopped = why
+        self.cancel_requested.set()
+        self.scope.cancel()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        if not self.can_send_request:
+            raise NoBackChannelError(method)
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._tell_all())
+            await anyio.lowlevel.checkpoint()
+        return await self._session.ask(self._connection, self.request_id, method, params, opts)
+
+    async def watch(self) -> None:
+        while True:
+            await self.ping()
+            await asyncio.sleep(PING_SECONDS)
+
+    async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
+        self.can_send_request = False
+        if self._asking is not None:
+            # What was given up is taken back first: the SDK has handed it to its router, which has not passed it on.
+            await anyio.lowlevel.checkpoint()
+            self._asking.cancel()
+            await asyncio.wait((self._asking,))
+        await super().answer(result, status)
+
+    async def _tell_all(self) -> None:
+        with self._session.messages(self.request_id) as messages:
+            async for item in messages:
+                await self.tell(dump(item.message))
+
+
+@contextmanager
+def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
+    """Have the SDK's sessions of `server` answered here, for as long as the block lasts."""
+    low, sessions = lowlevel(server), Sessions(server)
+
+    async def met(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == "initialize":
+            connection = connection_of(ctx.session)
+            session = sessions.get(connection.session_id or "")
+            if isinstance(session, _Session):
+                session.runner = ServerRunner(low, connection, ctx.lifespan_context)
+        return await call_next(ctx)
+
+    server.middleware.append(met)
+    known = getattr(streamable_http_manager, SESSION_TRANSPORT)
+    setattr(streamable_http_manager, SESSION_TRANSPORT, _Session)
+    try:
+        yield
+    finally:
+        setattr(streamable_http_manager, SESSION_TRANSPORT, known)
