@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
@@ -185,6 +186,76 @@ async def test_a_call_that_was_cancelled_ends_without_an_answer() -> None:
                 await wire.notify("notifications/cancelled", {"requestId": message["id"]})
         assert "result" not in texts[0]
         assert await wire.call("echo", text="next")
+
+
+async def test_calls_of_a_session_ask_their_client_and_each_hears_its_own_answers() -> None:
+    async def answer(context: object, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="accept", content={"name": params.message.upper()})
+
+    async with (
+        running(TOY) as subject,
+        Client(streamable_http_client(subject.url), mode="legacy", elicitation_callback=answer) as client,
+    ):
+        said: dict[str, str] = {}
+
+        async def call(name: str) -> None:
+            questions = [f"{name}{number}" for number in range(20)]
+            found = (await client.call_tool("ask", {"questions": questions})).content[0]
+            assert isinstance(found, TextContent)
+            said[name] = found.text
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                for name in "abc":
+                    tasks.start_soon(call, name)
+        assert said == {name: ", ".join(f"{name.upper()}{number}" for number in range(20)) for name in "abc"}
+
+
+async def test_a_question_is_taken_back_before_its_call_ends() -> None:
+    async with running(TOY) as subject, HttpWire(subject.url, capabilities={"elicitation": {}}) as wire:
+        await wire.open()
+        message = wire.message("tools/call", {"name": "ask", "arguments": {"questions": ["who?"]}})
+        texts: list[str] = []
+
+        async def call() -> None:
+            texts.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await subject.says("asking")
+                await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+        said = [json.loads(line[6:]) for line in texts[0].splitlines() if line.startswith("data: ")]
+        assert [one.get("method") for one in said] == ["elicitation/create", "notifications/cancelled", None]
+        assert said[1]["params"]["requestId"] == said[0]["id"]
+        assert (said[2]["id"], said[2]["error"]["code"]) == (message["id"], -32800)
+
+
+@pytest.mark.parametrize("json_response", [False, True])
+async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bool) -> None:
+    async with running([*TOY, f"json_response={json_response}"]) as subject, opened(subject, "2025-11-25") as wire:
+        message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
+        texts: list[str] = []
+
+        async def call() -> None:
+            texts.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await subject.says("waiting")
+                await wire.client.delete(subject.url, headers=wire.headers_for({}))
+        await subject.says("cancelled")
+        assert "terminated" in texts[0]
+
+
+async def test_a_call_of_a_session_goes_on_without_its_client() -> None:
+    async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(wire.call, "wait", seconds=1.5))
+            await subject.says("waiting")
+            tasks.cancel_scope.cancel()
+        await subject.says("waited")
 
 
 @pytest.mark.parametrize("revision", ERAS)

@@ -20,6 +20,7 @@ from mcp.server.mcpserver.prompts.base import UserMessage
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types import SubscriptionsListenRequestParams
+from pydantic import BaseModel
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.sdk import lowlevel
@@ -66,7 +67,28 @@ async def wait(seconds: float) -> str:
     except anyio.get_cancelled_exc_class():
         say("cancelled")
         raise
+    say("waited")
     return "waited"
+
+
+class Name(BaseModel):
+    name: str
+
+
+@server.tool(structured_output=False)
+async def ask(questions: list[str], ctx: Context) -> str:
+    """The answers to all, asked at once."""
+    answers: dict[str, str] = {}
+
+    async def one(question: str) -> None:
+        said = await ctx.elicit(question, Name)
+        answers[question] = said.data.name if said.action == "accept" else said.action
+
+    say("asking")
+    async with anyio.create_task_group() as tasks:
+        for question in questions:
+            tasks.start_soon(one, question)
+    return ", ".join(answers[question] for question in questions)
 
 
 @server.tool(structured_output=False)

@@ -23,6 +23,8 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.shared.message import SessionMessage
+from mcp_types.jsonrpc import JSONRPCResponse
 from opentelemetry import trace
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class SessionTransport(StreamableHTTPServerTransport):
 
     @contextmanager
     def messages(self, request_id: RequestId) -> Generator[MemoryObjectReceiveStream[EventMessage]]:
-        """What the session's dispatcher has for the client of this request, besides its answer."""
+        """What the session's dispatcher has for the client of this request; the last, a response, is no message."""
         streams = cast(
             "tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]",
             anyio.create_memory_object_stream(_MOST_MESSAGES),
@@ -153,6 +155,15 @@ class SessionTransport(StreamableHTTPServerTransport):
             self._request_streams.pop(str(request_id), None)
             for stream in streams:
                 stream.close()
+
+    async def end_messages(self, request_id: RequestId) -> None:
+        """Have `messages` of this request end, behind what is on its way to them.
+
+        Raises:
+            anyio.ClosedResourceError: The session is over.
+        """
+        if self._write_stream is not None:
+            await self._write_stream.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=request_id, result={})))
 
     @staticmethod
     async def ask(

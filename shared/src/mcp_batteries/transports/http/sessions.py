@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 from mcp.server import streamable_http_manager
 from mcp.server.connection import Connection
@@ -26,6 +27,7 @@ from mcp_types.jsonrpc import (
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
     RequestId,
 )
 from starlette.requests import Request
@@ -155,15 +157,19 @@ class _Call(Call):
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
         self.can_send_request = False
         if self._asking is not None:
-            # What was given up is taken back first: the SDK has handed it to its router, which has not passed it on.
-            await anyio.lowlevel.checkpoint()
-            self._asking.cancel()
+            # A question that was given up is taken back first.
+            try:
+                await self._session.end_messages(self.request_id)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._asking.cancel()
             await asyncio.wait((self._asking,))
         await super().answer(result, status)
 
     async def _tell_all(self) -> None:
         with self._session.messages(self.request_id) as messages:
             async for item in messages:
+                if isinstance(item.message, JSONRPCResponse):
+                    return
                 await self.tell(dump(item.message))
 
 
