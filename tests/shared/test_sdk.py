@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 from mcp.client import Client
-from mcp.server import streamable_http
+from mcp.server import streamable_http, streamable_http_manager
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import Context, MCPServer
 from sse_starlette import EventSourceResponse
 from watchfiles._rust_notify import RustNotify
 
-from mcp_batteries.sdk import SSE_RESPONSE, announce, connection_of, lowlevel
+from mcp_batteries.sdk import SESSION_TRANSPORT, SSE_RESPONSE, SessionTransport, announce, connection_of, lowlevel
 
 
 @pytest.mark.anyio
@@ -48,6 +48,7 @@ def test_announced_notifications_are_the_default_and_may_be_overridden() -> None
 
 def test_the_names_that_others_import_are_there() -> None:
     assert getattr(streamable_http, SSE_RESPONSE) is EventSourceResponse
+    assert SessionTransport.__base__ is getattr(streamable_http_manager, SESSION_TRANSPORT)
     notify = RustNotify([], False, False, 0, False, False)
     assert callable(notify.watch)
     notify.close()
