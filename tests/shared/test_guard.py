@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -240,7 +241,7 @@ async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
     ("options", "judges"),
     [
         ({}, []),
-        ({"auth_file": "tokens"}, [("tokens", None)]),
+        ({"auth_file": "tokens"}, [(str(Path("tokens").absolute()), None)]),
         ({"auth_tokens": "alice:1"}, [(None, "alice:1")]),
         ({"auth_issuer": "https://a.example.org"}, [("https://a.example.org", RESOURCE, issuer.ALGORITHMS)]),
         (
