@@ -157,9 +157,12 @@ class Asker:
             arguments |= {"text": "n..dle|x=1", "regex": True}
             words = ["-Gn..dle|x=1"]
         elif kind == 6:
-            since = f"2023-11-{self.chance.randrange(14, 25)}"
-            arguments |= {self.chance.choice(["since", "until"]): since}
-            words = [f"--{next(iter(arguments))}={since}"]
+            day, (name, hour) = (
+                self.chance.choice(["2023-11-{}", "2023/11/{}", "{} November 2023", "Nov {}, 2023"]),
+                self.chance.choice([("since", "00:00:00"), ("until", "23:59:59")]),
+            )
+            arguments |= {name: (date := day.format(self.chance.randrange(14, 25)))}
+            words = [f"--{name}={date} {hour}"]
         elif kind == 7:
             arguments["all_branches"] = True
             words, rev = ["--all"], "HEAD"

@@ -77,6 +77,9 @@ async def test_the_state_and_the_history(tmp_path: Path) -> None:
         assert (await asking("list_commits", text="^side$", regex=True)).count("\n") == 2
         assert (await asking("list_commits", rev="v1..HEAD")).startswith("[commits 1-3 of v1..HEAD;")
         assert (await asking("list_commits", since="2026-02-01")).startswith("[no commits")
+        for day in ("2026-01-31", "2026/01/31", "31 January 2026", "Jan 31, 2026"):
+            # The whole day, whatever hour it is now.
+            assert (await asking("list_commits", since=day, until=day)).startswith("[commits 1-4 of HEAD;"), day
         drawn = (await asking("list_commits", graph=True)).splitlines()
         assert drawn[1].startswith("*   ") and "|\\" in drawn[2]
         shown = await asking("read_diff", rev="HEAD~1")

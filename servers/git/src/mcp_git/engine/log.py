@@ -31,6 +31,8 @@ _OF_DATES = re.compile(
     re.I,
 )
 """How the words begin that git knows in dates."""
+_DAY = re.compile(r"\s*(?:\d{4}([-/.])\d\d?\1\d\d?|\d\d? [a-z]{3,9},? \d{4}|[a-z]{3,9} \d\d?,? \d{4})\s*", re.I | re.A)
+"""A day without an hour: git would take the hour that it is now."""
 _DATE, _BY = 1, 2
 """Places among the fields of a commit, behind its whole hash."""
 _FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
@@ -60,7 +62,8 @@ class Wanted:
     def words(self) -> list[str]:
         found = ["--all"] * self.every + ["--graph"] * self.graph
         for option, value in (
-            ("--author", self.author), ("--grep", self.message), ("--since", self.since), ("--until", self.until),
+            ("--author", self.author), ("--grep", self.message),
+            ("--since", _at(self.since, "00:00:00")), ("--until", _at(self.until, "23:59:59")),
         ):  # fmt: skip
             if value:
                 found.append(f"{option}={value}")
@@ -181,6 +184,11 @@ def _refuse_unknown(git: Git, repository: Repository, wanted: Wanted, stop: Stop
     if narrowed and git.run(repository, words, stop, fine=(0, 128)).out:
         return
     refuse_unknown(git, repository, wanted.place, named, stop)
+
+
+def _at(date: str | None, hour: str) -> str | None:
+    """`date`, at that hour where it is a day: from its beginning on, or to its end."""
+    return f"{date} {hour}" if date and _DAY.fullmatch(date) else date
 
 
 def _is_date(text: str) -> bool:
