@@ -263,8 +263,10 @@ class Import:
 
     def text(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        said = f"{verb} {count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
-        return f"{said}\nThe table {'would be' if self.dry_run else 'is'} new:\n{self.made};" if self.made else said
+        said = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
+        if self.made:
+            return f"{said}.\nThe table {'would be' if self.dry_run else 'is'} new:\n{self.made};"
+        return f"{said} ({', '.join(self.columns)})."
 
 
 @dataclass(frozen=True)
