@@ -70,6 +70,7 @@ _ANYTHING = ["a", "0", " ", "\n", "\r\n", "é", "中", "文", "の", "ｱ", "表
 
 
 @slow
+@example(text="éé", max_bytes=1, codec="utf-8", junk=b"\xc2")
 @given(
     st.lists(st.sampled_from(_ANYTHING), max_size=80).map("".join),
     st.integers(1, 12),

@@ -222,10 +222,16 @@ class Lines:
                 return at
             decoder.decode(block)
             offset += len(block)
-        while decoder.getstate()[0] and (byte := self.at(at, 1)):
-            decoder.decode(byte)
-            at += 1
-        return at
+        begun = decoder.getstate()[0]
+        data = begun + self.at(at, LONGEST_CHARACTER) if begun else b""
+        # What is begun may be damaged, and the next character begin before it would have ended.
+        ends = range(len(begun), len(data) + 1, self.encoding.unit)
+        return at + next((end for end in ends if self._parts(data, end)), len(data)) - len(begun)
+
+    def _parts(self, data: bytes, at: int) -> bool:
+        """Whether a character begins at `at`, given that one begins where `data` does."""
+        texts = [part.decode(self.encoding.name, "replace") for part in (data[:at], data[at:], data)]
+        return texts[0] + texts[1] == texts[2]
 
     def _certain(self, begin: int, at: int) -> int:
         """A place at or before `at` where a character is known to begin."""
