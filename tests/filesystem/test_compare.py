@@ -89,11 +89,36 @@ def test_folders_are_compared_as_diff_does(seed: int, tmp_path: Path) -> None:
             wanted.add(f"{'-' if folder[0] == 'a' else '+'} {(folder + '/')[2:]}{name}")
         else:
             wanted.add(f"~ {line.split()[1][2:]}")
-    first, *lines = said(tmp_path).splitlines()
+    listed, *diffs = said(tmp_path).split("\n--- ")
+    first, *lines = listed.splitlines()
     assert {line.split("\t")[0].rstrip("/") for line in lines} == wanted
     counts = [sum(line[0] == mark for line in lines) for mark in "~-+"]
     assert f"{counts[0]} file{'s' * (counts[0] != 1)} (~) differ; {counts[1]} only in the first (-)" in first
     assert f"{counts[2]} only in the second (+)" in first
+    texts = [
+        (name, (tmp_path / "a" / name).read_text(), (tmp_path / "b" / name).read_text()) for name in _changed(lines)
+    ]
+    assert len(diffs) == len(texts)
+    for text, (name, old, new) in zip(diffs, texts, strict=True):
+        assert f"+++ b/b/{name}\n" in text and f"\n-{old}\n" in text and f"\n+{new}\n" in text
+
+
+def _changed(lines: list[str]) -> list[str]:
+    return [line.removeprefix("~ ").split("\t")[0] for line in lines if line.startswith("~ ")]
+
+
+def test_diffs_in_folders_are_whole_and_others_are_counted(tmp_path: Path) -> None:
+    for side in "ab":
+        for number in range(12):
+            (tmp_path / side).mkdir(exist_ok=True)
+            (tmp_path / side / f"f{number:02}").write_text(f"{side}\n" * (2000 if number == 3 else 100))
+        (tmp_path / side / "large").write_text(side * 100_000)
+        (tmp_path / side / "picture").write_bytes(side.encode() + bytes(range(256)) * 400)
+    answer = said(tmp_path, max_bytes=10_000)
+    shown = answer.split("\n--- ")[1:]
+    assert "; for the lines of 7 files more compare each]" in answer.splitlines()[0]
+    assert [one[:7] for one in shown] == [f"a/a/f{number:02}" for number in range(7) if number != 3]
+    assert all(one.count("\n-a") == one.count("\n+b") == 100 for one in shown) and len(answer) < 5_000
 
 
 def test_a_page_of_differences_says_how_many_there_are(tmp_path: Path) -> None:

@@ -302,9 +302,27 @@ async def test_lines_of_several_files_are_read_by_path_and_range(tmp_path: Path)
     answer = (await tools.read_files(["a.py:5-4", "none.py:1-2", "a.py:99-100", "a.py:x"])).text()
     for said in ("`end_line` lies before", "`none.py` does not exist", "no line 99 yet", f"`a.py:x` {NO_RANGE}"):
         assert said in answer
+    assert await lines("a.py:-2") == "line 19\nline 20\n" and await lines("*.py:4-4") == "line 4\n"
+    assert await lines("a.py:-99") == text
     if os.name == "posix":
         assert await lines("a.py:3") == "its own\n"
         assert await lines("d/b 1.py:2-2") == "line 2\n"
+
+
+@pytest.mark.anyio
+async def test_all_files_that_a_glob_fits_are_read(tmp_path: Path) -> None:
+    logs = {f"logs/{name}.log": f"{name} begins\n{name} ends\n" for name in ("a", "b")}
+    fill(tmp_path, {**logs, "logs/old/c.log": "c\n", "logs/id_rsa": "key", "logs/.hidden.log": "h\n"})
+    tools = ReadTools(policy := served(tmp_path), Engine(policy))
+    answer = (await tools.read_files(["logs/*.log:-1", "logs/none.*", "logs/*rsa", "../*.log"])).text()
+    shown = [line.partition(" [")[0] for line in answer.splitlines()]
+    assert shown[:4] == ["=== logs/a.log", "a ends", "=== logs/b.log", "b ends"]
+    for said in ("logs/none.*: failed", "logs/*rsa: failed", "protected: logs/id_rsa", "../*.log: failed", "outside"):
+        assert said in answer
+    assert "key" not in answer and "c\n" not in answer
+    assert "=== logs/old/c.log [" in (await tools.read_files(["**/*.log"])).text()
+    fill(tmp_path, {f"many/{number}": "x" for number in range(51)})
+    assert "`many/*` means more than 50" in (await tools.read_files(["many/*", "logs/a.log"])).text()
 
 
 @pytest.mark.anyio

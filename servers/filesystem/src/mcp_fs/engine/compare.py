@@ -6,6 +6,8 @@ import os
 import stat
 import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 from mcp_batteries.errors import NotFound, Problem
@@ -14,7 +16,7 @@ from mcp_batteries.progress import tell
 from mcp_fs.engine.documents.content import open_content
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import open_file, read_link, status
-from mcp_fs.engine.files.text import MOST_BYTES, Decoded, decode, shown
+from mcp_fs.engine.files.text import MOST_BYTES, Decoded, decode, is_text, shown
 from mcp_fs.engine.walk import WALK_SECONDS, Filter, Skipped, order, spoken, walk
 from mcp_fs.engine.walk import shown as shown_path
 from mcp_fs.models import Compared, counted, one_line
@@ -23,6 +25,7 @@ from mcp_fs.policy import Readable
 __all__ = ["compare"]
 
 _BLOCK = 1024 * 1024
+_MOST_SMALL, _BEGINS = 64 * 1024, 8 * 1024
 _Parts = tuple[str, ...]
 
 
@@ -34,7 +37,7 @@ def compare(one: Readable, other: Readable, max_bytes: int, stop: Stop) -> Compa
     """
     names = (spoken(one), spoken(other))
     if _is_folder(one) and _is_folder(other):
-        head, lines = _folders(one, other, stop)
+        head, lines = _folders(one, other, max_bytes * 2 // 5, stop)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
         head, lines = _files(one, other, stop)
@@ -113,10 +116,11 @@ def _block(file: BinaryIO) -> bytes:
     return data
 
 
-def _folders(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
+def _folders(one: Readable, other: Readable, most_bytes: int, stop: Stop) -> tuple[str, list[str]]:
+    """What differs between two folders; of small text files the diffs that `most_bytes` hold, behind all the rest."""
     skipped, until = Skipped.soon(), time.monotonic() + WALK_SECONDS
     first, second = _entries(one, skipped, stop), _entries(other, skipped, stop)
-    lines: list[str] = []
+    lines, changed = list[str](), list[_Parts]()
     held = _held(first), _held(second)
     only, differ, same = [0, 0], 0, 0
     for parts in sorted({*first, *second}, key=order):
@@ -151,9 +155,42 @@ def _folders(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]
         else:
             differ += 1
             lines.append(f"~ {path}{said}")
+            if first[parts] == "file":
+                changed.append(parts)
+    diffs, untold = _diffs(one, other, changed, most_bytes, until, stop)
     facts = [f"{counted(differ, 'file')} (~) differ", f"{only[0]:,} only in the first (-)"]
     facts += [f"{only[1]:,} only in the second (+)", f"{same:,} same", *skipped.left_out(named=False), *skipped.notes()]
-    return "; ".join(facts), lines
+    if untold:
+        facts.append(f"for the lines of {counted(untold, 'file')} more compare each")
+    return "; ".join(facts), [*lines, *diffs]
+
+
+def _diffs(
+    one: Readable, other: Readable, changed: Sequence[_Parts], most_bytes: int, until: float, stop: Stop
+) -> tuple[list[str], int]:
+    """The diffs of files that differ, each whole, at most so many bytes; and how many text files have none here."""
+    diffs, untold = list[str](), 0
+    for parts in changed:
+        stop.check()
+        lines = None
+        with suppress(Problem):
+            lines = _small_diff(_at(one, parts), _at(other, parts), stop) if time.monotonic() < until else None
+        size = sum(len(line.encode("utf-8", "replace")) + 1 for line in lines or ())
+        if lines is None or size > most_bytes:
+            untold += 1
+        else:
+            most_bytes -= size
+            diffs += lines
+    return diffs, untold
+
+
+def _small_diff(one: Readable, other: Readable, stop: Stop) -> list[str] | None:
+    """The diff of two files, of others than text no line; None where it would take long."""
+    for place in (one, other):
+        if status(place).st_size > _MOST_SMALL:
+            with open_file(place) as file:
+                return None if is_text(file.read(_BEGINS)) else []
+    return _files(one, other, stop)[1]
 
 
 def _entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:

@@ -93,7 +93,8 @@ class Engine:
 
     async def read_files(self, files: Sequence[Named], part: Part) -> FileSlices:
         """Several text files, or lines of them, each with its own outcome."""
-        long = any(isinstance(file.place, Readable) and takes_time(file.place) for file in files)
+        places = [place for file in files for place in (file.place, *(file.lines or ())[:1])]
+        long = any(isinstance(place, Readable) and takes_time(place) for place in places)
         return await in_thread(lambda stop: read_parts(files, part, self._lines, stop), what="Reading", long=long)
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:

@@ -19,7 +19,7 @@ from mcp_types import (
 )
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
@@ -29,6 +29,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
+from mcp_fs.tools.paths import several
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -44,8 +45,9 @@ def _page(number: int) -> int:
 
 
 PageBytes = Annotated[int, Field(ge=1), AfterValidator(_page)]
-_LINES = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9})?)?", re.DOTALL)
-"""A path with the first of its lines, and the last."""
+_LINES = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
+"""A path with the first of its lines, and the last; or with the number of its last lines."""
+_MOST_READ = 50
 
 
 def _offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,26 +94,39 @@ class ReadTools:
     @tool("Read several files", effect="read")
     async def read_files(
         self,
-        paths: Annotated[list[str], Field(min_length=1, max_length=50)],
+        paths: Annotated[list[str], Field(min_length=1, max_length=_MOST_READ)],
         line_numbers: bool = False,
         max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
     ) -> FileSlices:
-        """Read several text files, or lines of them as `a.py:10-40`; `max_bytes` is shared.
+        """Read several text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
 
         One that fails does not stop the others. One file: `read_text`.
         """
-        files = [self._named(path) for path in paths]
+        files = [named for path in paths for named in await self._named(path)]
         return await self.engine.read_files(files, Part(max_bytes=max_bytes, numbers=line_numbers))
 
-    def _named(self, path: str) -> Named:
-        lines = None
-        if (found := _LINES.fullmatch(path)) is not None:
+    async def _named(self, path: str) -> list[Named]:
+        found, lines = _LINES.fullmatch(path), None
+        first, last = 1, None
+        if found is not None:
+            first = -int(found[4]) if found[4] else max(int(found[2]), 1)
+            last = int(found[3]) if found[3] else None
+        if "*" in path:
+            try:
+                places, notes = await several(
+                    self.engine, self.policy.readable, found[1] if found else path, _MOST_READ
+                )
+            except Problem as problem:
+                return [Named(path, problem)]
+            left_out = [Named(path, Refused(f"{note}.")) for note in notes]
+            return [*(Named(place.display, None, (place, first, last)) for place in places), *left_out]
+        if found is not None:
             with suppress(Problem):
-                lines = self.policy.readable(found[1]), max(int(found[2]), 1), int(found[3]) if found[3] else None
+                lines = self.policy.readable(found[1]), first, last
         try:
-            return Named(path, self.policy.readable(path), lines)
+            return [Named(path, self.policy.readable(path), lines)]
         except Problem as problem:
-            return Named(path, problem, lines)
+            return [Named(path, problem, lines)]
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
@@ -124,7 +139,7 @@ class ReadTools:
 
     @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
     async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
-        """Compare two files as a unified diff from `source` to `target`, or list how two folders differ.
+        """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 
         For changes over time use `list_changes`.
         """

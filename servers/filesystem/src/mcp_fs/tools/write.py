@@ -171,7 +171,7 @@ class WriteTools:
     ) -> MovedAll:
         """Delete files, links (not targets), folders (`recursive` if not empty), or all that `**/*.bak` names.
 
-        `undo_changes` brings them back, unless they went to the `trash`.
+        `undo_changes` brings them back, unless in the `trash`.
         """
         places, notes = list[Writable](), list[str]()
         for path in paths:

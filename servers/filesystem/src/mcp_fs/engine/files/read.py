@@ -58,12 +58,13 @@ class Named(NamedTuple):
 
     Attributes:
         name: as the caller spells it.
-        place: what that names, or why it names nothing.
-        lines: what else it may mean, as `a.py:10-40` does: a file, the first line of it, the last.
+        place: what that names, or why it names nothing; None when it can only be `lines`.
+        lines: what else it may mean, as `a.py:10-40` does: a file, the first line of it (negative: so many last lines),
+            the last.
     """
 
     name: str
-    place: Readable | Problem
+    place: Readable | Problem | None
     lines: tuple[Readable, int, int | None] | None = None
 
 
@@ -164,12 +165,15 @@ def _read_named(file: Named, part: Part, index: LineIndex, stop: Stop) -> TextSl
     try:
         if isinstance(file.place, Problem):
             raise file.place
-        return read_part(file.place, part, index, stop)
+        if file.place is not None:
+            return read_part(file.place, part, index, stop)
     except Problem:
         if file.lines is None:
             raise
-        place, first, last = file.lines
-        return read_part(place, replace(part, start_line=first, end_line=last), index, stop)
+    assert file.lines is not None
+    place, first, last = file.lines
+    wanted = replace(part, tail=-first) if first < 0 else replace(part, start_line=first, end_line=last)
+    return read_part(place, wanted, index, stop)
 
 
 def _page(lines: Lines, part: Part, index: LineIndex) -> TextSlice:
