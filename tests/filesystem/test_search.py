@@ -182,10 +182,22 @@ def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -
     policy = served(tmp_path)
     answer = search([policy.readable(".")], Query(r"import \w+", only_matching=True), None, Stop(), program)
     assert answer.text() == (
-        "[3 matching lines in 2 files; 3 texts, each with its number]\n3\timport os\n1\timport re\n1\timport sys"
+        "[3 matching lines in 2 files; 5 matches; 3 texts, each with its number]\n3\timport os\n1\timport re\n1\timport sys"
     )
     with pytest.raises(Invalid, match="together"):
         search([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
+
+
+def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | None) -> None:
+    texts = {"a.md": "one two\nthree\n", "d/b.md": "one\n", "c.py": "x = 1\n", "none": "word"}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    query = Query(r"\S+", only_matching=True, limit=1)
+    said = search([served(tmp_path).readable(".")], query, None, Stop(), program).text()
+    assert "; 8 matches: 4 in .md, 3 in .py, 1 in others; 7 texts, each with its number" in said
+    one = search([served(tmp_path).readable("c.py")], query, None, Stop(), program).text()
+    assert "; 3 matches; 3 texts, each with its number" in one
 
 
 def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.server.results import TextResult, below
-from mcp_fs.models.words import counted, told_once
+from mcp_fs.models.words import counted, one_line, told_once
 
 __all__ = ["FoundFiles", "Match", "Matches", "Tallies"]
+
+_MOST_ENDINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Tallies(TextResult):
         of: `file` or `text`.
         kinds: rows in all.
         total: lines that match and files that have some.
+        matches: of texts, how many in files of each ending, the most first.
     """
 
     rows: Sequence[tuple[str, int]]
@@ -127,6 +130,7 @@ class Tallies(TextResult):
     total: tuple[int, int]
     notes: Sequence[str]
     cursor: str | None
+    matches: Sequence[tuple[str, int]] = ()
 
     def text(self) -> str:
         lines, files = self.total
@@ -134,6 +138,11 @@ class Tallies(TextResult):
         notes = list(self.notes)
         if self.of == "text":
             notes.insert(0, f"{counted(self.kinds, 'text')}, each with its number")
+            if (number := sum(number for _, number in self.matches)) > lines or len(self.matches) > 1:
+                of = ", ".join(
+                    f"{one:,} in {one_line(ending) or 'others'}" for ending, one in self.matches[:_MOST_ENDINGS]
+                )
+                notes.insert(0, f"{counted(number, 'match')}{f': {of}' if len(self.matches) > 1 else ''}")
         if self.cursor is not None:
             notes.append(f'{len(self.rows):,} of {self.kinds:,}: continue with cursor="{self.cursor}"')
         if self.of == "file":

@@ -168,10 +168,14 @@ class _Search:
         begin = 0 if cursor is None else int(Cursor.decode("tally", cursor, self.scope))
         texts = Counter[bytes]() if query.only_matching else None
         counts: list[tuple[str, int]] = []
-        total = _Total()
+        total, kinds = _Total(), Counter[str]()
         for _, file in self.candidates.files(None):
-            if lines := self.count_one(file, texts):
+            here = None if texts is None else Counter[bytes]()
+            if lines := self.count_one(file, here):
                 counts.append((file.path, lines))
+                if texts is not None and here is not None:
+                    texts.update(here)
+                    kinds[os.path.splitext(file.path)[1]] += here.total()
                 total.lines, total.files = total.lines + lines, total.files + 1
         if texts is not None:
             ordered = sorted(texts.items(), key=lambda item: (-item[1], item[0]))
@@ -191,6 +195,7 @@ class _Search:
             (total.lines, total.files),
             self.notes(nothing=not total.files),
             Cursor.encode("tally", end, self.scope) if end < len(counts) else None,
+            kinds.most_common(),
         )
 
     def notes(self, *, nothing: bool) -> list[str]:
