@@ -106,10 +106,14 @@ class _Session(SessionTransport):
                     result = await self.runner.on_request(call, message.method, message.params)
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
                     result = error_data(raised, message.method)
-        finally:
-            del self._calls[key]
             call.end()
-        await call.answer(result if call.stopped is None and result is not None else call.stopped or _CANCELLED)
+            del self._calls[key]
+            await call.answer(call.stopped or result or {})
+        finally:
+            # Once it is answered, its id may be in use again.
+            if self._calls.get(key) is call:
+                del self._calls[key]
+            call.close()
 
 
 class _Call(Call):
@@ -148,6 +152,12 @@ class _Call(Call):
             self._asking = asyncio.get_running_loop().create_task(self._tell_all())
             await anyio.lowlevel.checkpoint()
         return await self._session.ask(self._connection, self.request_id, method, params, opts)
+
+    def close(self) -> None:
+        """Leave nothing behind, answered or not."""
+        self.end()
+        if self._asking is not None:
+            self._asking.cancel()
 
     async def watch(self) -> None:
         while True:
