@@ -45,6 +45,7 @@ class Case:
     method: str = "POST"
     path: str = "/mcp"
     id: Any = None
+    says: str = ""
 
 
 def below_json_rpc() -> list[Case]:
@@ -160,9 +161,30 @@ def legacy(wire: HttpWire) -> list[Case]:
         Case("empty session", 404, INVALID, {"mcp-session-id": ""}),
         Case("session that is a path", 404, INVALID, {"mcp-session-id": "../../etc/passwd"}),
         Case("long session", 404, INVALID, {"mcp-session-id": "a" * 8000}),
-        Case("unknown revision", 400, PARAMS, {"mcp-protocol-version": "1999-01-01"}, id=901),
-        Case("revision of the other era", 400, PARAMS, {"mcp-protocol-version": MODERN}, id=901),
-        Case("revision that is none", 400, PARAMS, {"mcp-protocol-version": "x" * 5000}, id=901),
+        Case(
+            "unknown revision",
+            400,
+            PARAMS,
+            {"mcp-protocol-version": "1999-01-01"},
+            id=901,
+            says="`initialize` agreed on",
+        ),
+        Case(
+            "revision of the other era",
+            400,
+            PARAMS,
+            {"mcp-protocol-version": MODERN},
+            id=901,
+            says="`initialize` agreed on",
+        ),
+        Case(
+            "revision that is none",
+            400,
+            PARAMS,
+            {"mcp-protocol-version": "x" * 5000},
+            id=901,
+            says="`initialize` agreed on",
+        ),
         Case("no revision", 200, headers={"mcp-protocol-version": None}, id=901),
         Case("notification", 202, body=b'{"jsonrpc":"2.0","method":"notifications/nobody_knows"}'),
         Case("answer to nothing", 202, body=b'{"jsonrpc":"2.0","id":98765,"result":{}}'),
@@ -328,6 +350,7 @@ async def test_bad_request(wires: dict[str, HttpWire], era: str, name: str) -> N
             content=body if case.method in ("POST", "PUT", "PATCH") else None,
             headers=encoded,
         )
+    assert case.says in answer.text
     assert answer.status_code == case.status, answer.text[:500]
     if case.status != 200 or case.code is not None:
         assert not any(word in answer.text for word in ("Traceback", ".py", "pydantic"))

@@ -12,13 +12,22 @@ from typing import Any
 import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.sdk import Sessions, lowlevel
 from mcp_batteries.server.call_tools import calls_in
 from mcp_batteries.settings import Settings
@@ -108,6 +117,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
             session = headers.get("mcp-session-id")
+            if session is not None and isinstance(message, JSONRPCRequest):
+                _check_revision(headers, message)
             if isinstance(message, JSONRPCNotification):
                 if not is_heard(message):
                     raise Unwanted
@@ -255,6 +266,23 @@ class _Unfit(Exception):
         self.response = Response(json.dumps(body), status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
+
+
+def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
+    """Refuse a request of a session in a revision without sessions.
+
+    The SDK takes it for one of 2026-07-28, and asks its client for what no client with a session has.
+    """
+    revision, meta = headers.get("mcp-protocol-version"), (message.params or {}).get("_meta")
+    if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
+        return
+    if isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta:
+        return
+    text = (
+        f"A session keeps the revision that `initialize` agreed on, and {quote(revision)} has no sessions here. "
+        "Send the `protocolVersion` of that answer as MCP-Protocol-Version."
+    )
+    raise _Unfit(400, text, INVALID_PARAMS, message.id)
 
 
 def _holds_too_much(body: bytes) -> bool:
