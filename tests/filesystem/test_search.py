@@ -182,7 +182,8 @@ def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -
     policy = served(tmp_path)
     answer = search([policy.readable(".")], Query(r"import \w+", only_matching=True), None, Stop(), program)
     assert answer.text() == (
-        "[3 matching lines in 2 files; 5 matches; 3 texts, each with its number]\n3\timport os\n1\timport re\n1\timport sys"
+        "[3 matching lines in 2 files; 5 matches; 3 texts, each with its number]\n"
+        "3\timport os\n1\timport re\n1\timport sys"
     )
     with pytest.raises(Invalid, match="together"):
         search([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
