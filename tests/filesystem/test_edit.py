@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,10 @@ from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.service import Engine
+from mcp_fs.engine.undo.step import Intent, Step
+from mcp_fs.engine.undo.store import Store
 from mcp_fs.models import Edited
+from mcp_fs.policy import Writable
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.write import Edit, WriteTools
 
@@ -390,6 +394,23 @@ class TestFiles:
             change_files([Change(here.writable("f"), revise)], dry_run=False, stop=stop())
         assert not path.exists() if meddle == "remove" else path.read_text() in ("theirs, longer", "its")
         assert here.temporary() == []
+
+    def test_what_others_did_while_it_was_written_down_is_not_lost_and_leaves_no_step(
+        self, here: Ground, tmp_path: Path
+    ) -> None:
+        path, store = here.root / "f", Store(str(tmp_path / "undo"), most_bytes=1000, days=1)
+        path.write_text("old")
+
+        class Meddled(Step):
+            def record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
+                kept = super().record(intents)
+                path.write_text("theirs, longer")
+                return kept
+
+        with pytest.raises(Conflict, match="changed by somebody else"), Meddled(store, stop()) as step:
+            change_files([Change(here.writable("f"), lambda _: "ours")], dry_run=False, stop=stop(), step=step)
+        assert path.read_text() == "theirs, longer"
+        assert (here.temporary(), store.steps()) == ([], [])
 
     @posix
     def test_the_target_of_a_link_is_edited(self, here: Ground) -> None:

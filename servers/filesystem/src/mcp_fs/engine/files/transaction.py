@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
@@ -92,8 +92,6 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
                 for item, spot in zip(prepared, spots, strict=True)
             ]
             stop.check()
-            for item in staged:
-                item.check_unchanged()
             if step is not None:
                 intents = [new.intent() for new in staged]
                 step.record(
@@ -102,6 +100,15 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
                         for item, intent in zip(prepared, intents, strict=True)
                     ]
                 )
+            try:
+                for item in staged:
+                    item.flush()
+                for item in staged:
+                    item.check_unchanged()
+            except Problem:
+                if step is not None:
+                    step.withdraw()
+                raise
             _commit(prepared, staged)
             notes = [f"{item.shown.display}: {note}" for item in staged for note in item.notes]
         before = prepared[0].hash if len(prepared) == 1 else None

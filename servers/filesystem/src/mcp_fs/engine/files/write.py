@@ -1,8 +1,8 @@
 """Files written so that every moment of a crash leaves the old content or the new one, whole.
 
-A new content is built beside the file in a private temporary file, made durable, given what the old file had
-(owner, mode, attributes) and only then renamed over it; the folder is made durable last. Until the rename
-nothing has happened; after it everything has.
+A new content is built beside the file in a private temporary file, given what the old file had (owner, mode,
+attributes), made durable and only then renamed over it; the folder is made durable last. Until the rename nothing has
+happened; after it everything has. The disk begins with the content while it is written down what is about to happen.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.belongings import copy_attributes
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
 from mcp_fs.engine.files.locks import locked
-from mcp_fs.engine.files.syscalls import write_all
+from mcp_fs.engine.files.syscalls import begin_flush, write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.suggestions import is_in_archive
-from mcp_fs.engine.undo.states import file_state, hash_of, state_of
+from mcp_fs.engine.undo.states import HASHED, file_state, hash_of, state_of
 from mcp_fs.engine.undo.step import Intent, Step
 from mcp_fs.models import Written
 from mcp_fs.policy import Readable, Writable
@@ -164,11 +164,12 @@ def same_file(one: os.stat_result, other: os.stat_result) -> bool:
 
 @dataclass
 class Staged:
-    """A finished, durable temporary file that waits to take the place of `name`.
+    """A finished temporary file that waits to take the place of `name`.
 
     Attributes:
         made: its status.
         content: what it holds, if that was at hand as a whole.
+        unflushed: its descriptor until it is durable.
         old: what stood there when it was made; None for nothing.
         notes: what could not be kept, for the answer.
     """
@@ -178,6 +179,7 @@ class Staged:
     temporary: str
     made: os.stat_result
     content: bytes | None
+    unflushed: int | None
     old: os.stat_result | None
     shown: Readable
     notes: list[str] = field(default_factory=list[str])
@@ -204,8 +206,23 @@ class Staged:
         self.put(replace=replace)
         self.make_durable()
 
+    def flush(self) -> None:
+        """Make the new content durable, if it is not yet.
+
+        Raises:
+            Problem: the disk refuses; nothing was changed.
+        """
+        if self.unflushed is None:
+            return
+        try:
+            sync(self.unflushed)
+        except OSError as error:
+            raise problem(error, self.shown, "nothing was changed") from error
+        self.unflushed = None
+
     def put(self, *, replace: bool) -> None:
-        """The rename alone."""
+        """The rename alone, once the new content is durable."""
+        self.flush()
         try:
             if self.old is None and not replace:
                 self.folder.rename_new(self.temporary, self.folder, self.name)
@@ -300,14 +317,18 @@ def stage(
             else:
                 data(fd)
             notes = _inherit(fd, temporary, spot, old, like)
-            sync(fd)
+            content, unflushed = data if isinstance(data, bytes) else None, None
+            if content is None or len(content) > HASHED or sys.platform == "win32":
+                sync(fd)  # its time tells later which file it is, and a file server may set that when it has it all
+            else:
+                unflushed = fd
+                begin_flush(fd)
             made = os.fstat(fd)
             if sys.platform == "win32":
                 file.close()  # what is open there can't be renamed
         except OSError as error:
             raise problem(error, shown, "nothing was changed") from error
-        content = data if isinstance(data, bytes) else None
-        staged = Staged(spot.folder, spot.name, temporary, made, content, old, shown, notes)
+        staged = Staged(spot.folder, spot.name, temporary, made, content, unflushed, old, shown, notes)
         yield staged
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.files.handles import Folder, open_regular
 
-__all__ = ["MADE", "State", "file_state", "hash_of", "is_still", "state_of"]
+__all__ = ["HASHED", "MADE", "State", "file_state", "hash_of", "is_still", "state_of"]
 
-_HASHED = 8 << 20
+HASHED = 8 << 20
 """Bytes of a file up to which its content counts, and not only which file it is."""
 
 
@@ -90,11 +90,11 @@ def file_state(found: os.stat_result, text: str) -> State:
 
 def hash_of(data: bytes) -> str:
     """The hash of a file's content; empty for one whose content does not count."""
-    return hashlib.sha256(data).hexdigest() if len(data) <= _HASHED else ""
+    return hashlib.sha256(data).hexdigest() if len(data) <= HASHED else ""
 
 
 def _hash(folder: Folder[Any], name: str, size: int) -> str:
-    if size > _HASHED:
+    if size > HASHED:
         return ""
     try:
         with open_regular(folder, name, folder.place) as file:

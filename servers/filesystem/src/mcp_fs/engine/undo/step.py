@@ -79,8 +79,7 @@ class Step:
     def __exit__(self, failure: object, *_: object) -> None:
         is_idle = failure is not None and self._last is not None and not self.has_taken()
         if is_idle and all(map(_is_as_before, self._intents, self._items)):
-            with suppress(OSError, Problem):  # what failed before is what the answer tells
-                self.drop()  # or else it would be one more name of a file, and a step that nobody made
+            self.withdraw()  # or else it would be one more name of a file, and a step that nobody made
         self._stack.close()
 
     def is_far(self, folder: Folder[Any]) -> bool:
@@ -119,6 +118,11 @@ class Step:
     def lacks(self, place: Readable, failure: OSError | Problem) -> None:
         """Say that one of several is not kept."""
         self._say(failure, f"the deletion of {place.display}")
+
+    def withdraw(self) -> None:
+        """`drop` what was recorded last, since nothing of it happened; what failed before is what the answer tells."""
+        with suppress(OSError, Problem):
+            self.drop()
 
     def drop(self, failure: OSError | Problem | None = None) -> None:
         """Forget what was recorded last, which is not what happens; with a failure, say that nothing can be kept."""
