@@ -684,6 +684,23 @@ async def test_a_step_stages_what_is_resolved_and_leaves_the_conflicts_where_mor
 
 
 @pytest.mark.anyio
+async def test_an_answer_tells_the_commits_that_a_change_made_and_no_others(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("of the topic", {"topic.txt": "topic\n"})
+    made.git("switch", "--quiet", "main")
+    async with serving("--write", made.path) as asking:
+        assert "of the topic" not in await asking("run_switch", rev="topic")
+        await asking("run_switch", rev="main")
+        assert "of the topic" not in await asking("create_branch", name="more", rev="topic", switch=True)
+        await asking("run_switch", rev="main")
+        assert "of the topic" in await asking("run_merge", rev="topic")
+        made.write("new.txt", "new\n")
+        answer = await asking("create_commit", message="A new file", paths=["new.txt"])
+        assert answer.startswith(f"[main {made.git('rev-parse', 'HEAD')[:9]}; nothing else") and "A new" not in answer
+
+
+@pytest.mark.anyio
 async def test_a_file_that_was_only_written_again_stops_no_reset(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.commit("second", {"side.txt": "second\n"})

@@ -43,6 +43,8 @@ _SIDES = {
     "AA": "added by both",
 }  # fmt: skip
 """What the two letters of a conflict say, in git's words; `UU` is the usual one."""
+_NO_NEWS = {"commit", "switch"}
+"""What makes one commit with the caller's own subject, or none: others tell the commits that HEAD has gained."""
 _FILTER = r"(^|[[:space:]])filter="
 
 
@@ -131,7 +133,7 @@ class Changes:
         doing = after.doing
         facts = [after.branch, *doing]
         lines: list[str] = []
-        if after.oid != was.state.oid and after.oid[:1] != "(":
+        if after.oid != was.state.oid and after.oid[:1] != "(" and change.words[0] not in _NO_NEWS:
             span = [f"{was.state.oid}..{after.oid}"] if was.head else [after.oid]
             words = ["log", "--format=%h %s", f"--max-count={_MOST_LISTED}", *span, "--"]
             made = lines_of(self._git.run(repository, words, stop))
