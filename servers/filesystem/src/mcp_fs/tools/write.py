@@ -69,7 +69,7 @@ class WriteTools:
     ) -> Written | Edited:
         """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
-        Makes missing folders, as all tools do. To change a part use `edit_file`.
+        All tools make missing folders. To change a part use `edit_file`.
         """
         if append and overwrite:
             raise Invalid("`append` and `overwrite` can't be used together.", "Use one of them.")

@@ -10,6 +10,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.listing import moment
+from mcp_fs.engine.search.duplicates import find_duplicates
 from mcp_fs.engine.search.selection import choosers, ends_of_names
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk, walked_apart, without
 from mcp_fs.models import FoundFiles
@@ -17,8 +18,8 @@ from mcp_fs.policy import Readable
 
 __all__ = ["Sorting", "find"]
 
-Sorting = Literal["path", "modified", "size"]
-"""In the order of a walk; the newest, or the largest, first."""
+Sorting = Literal["path", "modified", "size", "duplicates"]
+"""In the order of a walk; the newest, or the largest, first; only files whose contents others have too."""
 _Key = tuple[int, int, tuple[tuple[bool, str], ...]]
 _Position = tuple[int, list[str], int]  # number of the start, names below it, modification time in ns or size
 
@@ -51,6 +52,8 @@ def find(
         raise Invalid(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
         )
+    if sort == "duplicates":
+        return find_duplicates(starts, glob, wanted or Filter(), limit, cursor, stop)
     wanted, measured = wanted or Filter(), sort != "path"
     scope = [[start.uri for start in starts], glob, sort, str(wanted)]
     after = None if cursor is None else _key(Cursor.decode("find", cursor, scope))

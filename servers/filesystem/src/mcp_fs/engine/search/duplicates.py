@@ -1,0 +1,115 @@
+"""Files of the same contents."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Sequence
+
+from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.limits import Stop
+from mcp_batteries.progress import tell
+from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.search.selection import choosers
+from mcp_fs.engine.walk import AWAY, Filter, Skipped, Visit, page_bytes, shown, walk, walked_apart, without
+from mcp_fs.models import FoundFiles, counted
+from mcp_fs.policy import Readable
+
+__all__ = ["find_duplicates"]
+
+_BLOCK = 1024 * 1024
+_Found = tuple[str, Readable]
+
+
+def find_duplicates(
+    starts: Sequence[Readable], glob: str, wanted: Filter, limit: int, cursor: str | None, stop: Stop
+) -> FoundFiles:
+    """Files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
+
+    Only files of one size are read. Empty files, links, and other names of one file are no duplicates.
+
+    Raises:
+        Invalid: folders are asked for, or another page: there is one only.
+        Problem: as `find`.
+    """
+    if glob.endswith("/") or cursor is not None:
+        raise Invalid("`duplicates` finds files, on one page.", "Raise `limit`, or name a folder as `path`.")
+    skipped = Skipped.soon()
+    by_size: dict[int, dict[tuple[int, int], _Found]] = {}
+    seen = 0
+    for start, chooses in zip(starts, choosers(starts, glob), strict=True):
+        apart = walked_apart(starts, start)
+        for visit in walk(start, wanted, stop, skipped):
+            prefix = "/".join((*visit.parts, ""))
+            without(visit, apart)
+            for name in visit.files:
+                if name not in visit.links and name not in visit.others and chooses(prefix + name):
+                    seen += 1
+                    tell(seen, None, f"{seen:,} files seen")
+                    _add(visit, name, start, by_size, skipped)
+    groups = [
+        (size, alike)
+        for size, files in sorted(by_size.items(), reverse=True)
+        for alike in _alike(list(files.values()), skipped, stop)
+    ]
+    return _page(groups, limit, skipped)
+
+
+def _add(
+    visit: Visit, name: str, start: Readable, by_size: dict[int, dict[tuple[int, int], _Found]], skipped: Skipped
+) -> None:
+    path, folder = shown(visit.folder.place, name), visit.folder.place
+    if name in visit.away:
+        skipped.add(AWAY, path)
+        return
+    try:
+        place = start.at(folder.root, (*folder.parts, name))
+    except Problem:
+        skipped.add("protected", path)
+        return
+    try:
+        found = visit.folder.stat(name)
+    except OSError:
+        return  # removed since
+    if found.st_size and stat.S_ISREG(found.st_mode):
+        by_size.setdefault(found.st_size, {}).setdefault((found.st_dev, found.st_ino), (path, place))
+
+
+def _alike(files: Sequence[_Found], skipped: Skipped, stop: Stop) -> list[list[str]]:
+    """The paths of files of one size, those of the same contents together; none that is alone."""
+    groups: dict[bytes, list[str]] = {}
+    for path, place in files if len(files) > 1 else ():
+        if skipped.is_late():
+            skipped.add(Skipped.late(), path)
+            continue
+        try:
+            groups.setdefault(_digest(place, stop), []).append(path)
+        except Problem:
+            skipped.add("could not be read", path)
+    return [paths for paths in groups.values() if len(paths) > 1]
+
+
+def _digest(place: Readable, stop: Stop) -> bytes:
+    digest = hashlib.sha256()
+    with open_file(place) as file:
+        while block := file.read(_BLOCK):
+            stop.check()
+            digest.update(block)
+    return digest.digest()
+
+
+def _page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Skipped) -> FoundFiles:
+    rows = [(path, f"#{number}, {size:,}") for number, (size, paths) in enumerate(groups, 1) for path in paths]
+    paths, measures, left = list[str](), list[str](), page_bytes(limit)
+    for path, measure in rows[:limit]:
+        left -= len(path.encode("utf-8", "replace")) + len(measure) + 2
+        if paths and left < 0:
+            break
+        paths.append(path)
+        measures.append(measure)
+    extra = sum(size * (len(found) - 1) for size, found in groups)
+    notes = [f"{counted(len(groups), 'content')} (#) that several have, {extra:,} bytes too many"] if groups else []
+    if len(paths) < len(rows):
+        notes.append(f"the first {len(paths):,}: raise `limit`, or name a folder as `path`")
+    notes += [*skipped.notes(), *skipped.left_out(named=not rows)]
+    return FoundFiles(tuple(paths), len(rows), notes, None, tuple(measures))
