@@ -410,3 +410,10 @@ def test_text_that_was_read_makes_a_write_a_question(
     assert question is not None and why.lower() in question.lower() and question.startswith("Allow a write to `o/r`? ")
     with pytest.raises(Refused, match="Writing to `o/r` is refused"):
         strict.flow_question("o/r", seen, public=public, acts=acts)
+
+
+def test_a_repository_on_the_list_may_be_written_as_it_is_cloned() -> None:
+    """Taken literally, `octo/app.git` would serve nothing: no repository has such a name."""
+    assert (
+        policy("--repos", "octo/app.git").repo("octo/app").full == policy("--repos", "octo/app").repo("octo/app").full
+    )

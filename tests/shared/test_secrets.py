@@ -153,6 +153,26 @@ def test_a_check_tells_nobody(command: str, tmp_path: Path) -> None:
         assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
 
 
+MISTAKEN = [
+    ("mcp-fs", "{}"), ("mcp-git", "{}"), ("mcp-github", "--api-url {}"), ("mcp-fs", "--audit-file {} ."),
+    ("mcp-fs", "--transport http --auth-issuer {} ."), ("mcp-fs", "--transport http --public-url {} ."),
+    ("mcp-fs", "--transport http --trusted-proxy {} ."), ("mcp-fs", "--transport http --allowed-origin {} ."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(("command", "words"), MISTAKEN)
+def test_a_mistake_in_an_address_does_not_repeat_its_password(
+    command: str, words: str, check: bool, tmp_path: Path
+) -> None:
+    given = words.format(f"ftp://someone:{CANARY}@127.0.0.1:1/a?b").split()
+    kind = next(kind for kind in KINDS if command == kind.COMMAND)
+    line = [sys.executable, "-m", package(kind), *["--check"][: int(check)], *given]
+    done = subprocess.run(line, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    assert done.returncode and done.stderr + done.stdout
+    assert CANARY.encode() not in done.stderr + done.stdout
+
+
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="makes a core and reads limits under /proc")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)

@@ -203,6 +203,10 @@ def test_every_setting_that_names_a_file_or_folder_holds_an_absolute_path(
         for empty in ("", " "):
             with pytest.raises(ValueError, match=r"a path is empty"):
                 kind.model_validate({name: (empty,) if is_list else empty})
+        address = "https://someone:secret@127.0.0.1/a"
+        if kind.COMMAND != "mcp-sqlite" or name != "databases":  # which says whose address it is
+            with pytest.raises(ValueError, match=r"a path begins as a URL does"):
+                kind.model_validate({name: (address,) if is_list else address})
         found.add(name)
     assert {"audit_file", "wire_log", "auth_file", "state_key_file", "tls_certificate", "tls_key"} <= found
 

@@ -207,6 +207,8 @@ def _fail(settings: Settings, message: str) -> int:
     import logging
 
     from mcp_batteries.observability.logs import announce
+    from mcp_batteries.settings import masked
 
-    announce(f"{settings.COMMAND}: {message}", logging.ERROR)
+    # A mistake in an address is quoted with it, and hosts keep what is said here.
+    announce(f"{settings.COMMAND}: {masked(message)}", logging.ERROR)
     return 1

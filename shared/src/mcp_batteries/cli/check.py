@@ -20,7 +20,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.errors import first_of
 from mcp_batteries.program import Program, program_of
-from mcp_batteries.settings import Settings, variable
+from mcp_batteries.settings import Settings, masked, variable
 
 __all__ = ["check"]
 
@@ -85,7 +85,7 @@ def _say(line: str) -> None:
     # https://no-color.org and https://force-color.org; without either, colours are for terminals.
     colours = False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
     try:
-        click.echo(line, color=colours)
+        click.echo(masked(line), color=colours)
     except BrokenPipeError:
         # Nobody reads on (`| head`): the steps and the exit code stay what they are.
         nowhere = os.open(os.devnull, os.O_WRONLY)

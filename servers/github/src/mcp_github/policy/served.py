@@ -232,7 +232,7 @@ def owner_in(text: str, setting: str) -> str:
 
 
 def _pattern(text: str) -> tuple[str, str]:
-    owner, _, name = text.lower().partition("/")
+    owner, _, name = text.lower().removesuffix(".git").partition("/")
     if not _OWNER.fullmatch(owner) or not (name == "*" or _NAME.fullmatch(name)) or name in (".", ".."):
         raise Unavailable(f"{quote(text)} in --repos is no repository.", "Write owner/name, or owner/* for all of one.")
     return owner, name
