@@ -4,14 +4,17 @@ import atexit
 import logging
 import os
 import shutil
+import ssl
 import sys
 import tempfile
 from collections.abc import Generator
-from functools import partialmethod
+from functools import cache, partialmethod
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+from httpx2._transports import default as transports
 
 from e2e.installing import ROOT, UV, run
 from markers import COLLECTED, mark
@@ -40,6 +43,18 @@ hypothesis.settings.register_profile("few", max_examples=10, deadline=None, dera
 if os.environ.get("CI"):
     hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("ci"), max_examples=50)
     hypothesis.settings.load_profile("ci")
+
+_made, _plain = transports.create_ssl_context, cache(transports.create_ssl_context)
+
+
+def _ssl_context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+    """What each client loads anew, all authorities of the system, once: most clients of the tests speak plain HTTP."""
+    if verify is not True or cert or (trust_env and {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()):
+        return _made(verify=verify, cert=cert, trust_env=trust_env)
+    return _plain(trust_env=trust_env)
+
+
+transports.create_ssl_context = _ssl_context
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
 import anyio
@@ -167,6 +168,7 @@ def _described(text: str) -> str:
     return _BREAK.sub(" ", text)
 
 
+@cache
 def _output_schema(returns: Any) -> dict[str, Any] | None:
     candidates = get_args(returns) or (returns,)
     models = [item for item in candidates if isinstance(item, type) and issubclass(item, DataResult)]
