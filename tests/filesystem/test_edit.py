@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.places import Ground, ground, stop
@@ -166,6 +166,7 @@ texts = st.text(st.sampled_from("ab \t\n\ré"), max_size=40)
 
 
 @given(before=texts, old=texts.filter(bool), new=texts, after=texts)
+@example(before="\r", old="\n", new="a", after="")
 def test_a_unique_text_is_replaced_and_nothing_else(before: str, old: str, new: str, after: str) -> None:
     text = before + old + after
     try:
@@ -174,6 +175,8 @@ def test_a_unique_text_is_replaced_and_nothing_else(before: str, old: str, new: 
         assert old == new or _places(text, old) > 1
         return
     assert text.count(old) == 1
+    if before.endswith("\r") and old.startswith("\n") and "\r" not in old:
+        before = before[:-1]  # One line end, which is replaced whole.
     assert result.startswith(before)
     assert result.endswith(after)
     middle = result[len(before) : len(result) - len(after)]

@@ -27,6 +27,8 @@ from mcp_github.settings import Settings
         ("https://octo.ghe.com", "https://api.octo.ghe.com", "octo.ghe.com"),
         ("https://api.octo.ghe.com", "https://api.octo.ghe.com", "octo.ghe.com"),
         ("https://git.example.org", "https://git.example.org/api/v3", "git.example.org"),
+        ("https://git.example.org/api/graphql", "https://git.example.org/api/v3", "git.example.org"),
+        ("https://api.github.com/graphql", "https://api.github.com", "github.com"),
         ("https://git.example.org:8443/api/v3/", "https://git.example.org:8443/api/v3", "git.example.org"),
         ("https://example.org/github", "https://example.org/github", "example.org"),
         ("http://127.0.0.1:99", "http://127.0.0.1:99", "127.0.0.1"),

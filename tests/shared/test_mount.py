@@ -258,6 +258,7 @@ def test_settings_survive_their_own_command_line_without_secrets(tmp_path: Path)
         (["fs", "/tmp", "--", "fs", "/var"], "named twice"),
         (["fs", "--port", "8123", "/tmp"], "--port is for all servers"),
         (["fs", "--audit-file", "x", "/tmp"], "--audit-file is for all servers"),
+        (["fs", "--tools", "default,call_tools", "/tmp"], "call_tools runs calls of all servers"),
         (["--nothing", "fs"], "No such option"),
     ],
 )

@@ -11,6 +11,7 @@ import click
 from pydantic import Field, PrivateAttr
 
 from mcp_batteries import settings as common
+from mcp_batteries.server.call_tools import CALL_TOOLS
 from mcp_batteries.settings import Dependencies, Positional, load, variable
 
 __all__ = ["Settings"]
@@ -70,6 +71,11 @@ class Settings(common.Settings):
                     raise _for_all(name, field)
                 if field in _HERE and getattr(part, field) != kind.model_fields[field].default:
                     raise _for_all(name, field)
+            if CALL_TOOLS in part.tools:
+                raise click.UsageError(
+                    f"{CALL_TOOLS} runs calls of all servers: give --tools default,{CALL_TOOLS} before the first one, "
+                    f"not to '{name}'."
+                )
             self._parts.append(part)
 
     def parts(self) -> Sequence[common.Settings]:

@@ -85,12 +85,13 @@ def api_url(url: str) -> ApiUrl:
         raise Unavailable(f"{quote(url)} is no address of an API.", "Write it as https://host.")
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise Unavailable(f"{quote(url)} would send the token unencrypted.", "Write https://.")
-    path = parts.path.rstrip("/")
+    # Both addresses of an API are known from either.
+    path = parts.path.rstrip("/").removesuffix("/graphql")
     if host in ("github.com", "www.github.com"):
         host = "api.github.com"
     elif host.endswith(".ghe.com") and not host.startswith("api."):
         host = f"api.{host}"
-    elif not path and not host.startswith("api.") and host not in _LOOPBACK:
+    elif path in ("", "/api") and not host.startswith("api.") and host not in _LOOPBACK:
         path = "/api/v3"
     shown = f"[{host}]" if ":" in host else host
     return ApiUrl(f"{parts.scheme}://{shown}{f':{port}' if port else ''}{path}")
