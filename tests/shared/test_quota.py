@@ -83,14 +83,19 @@ async def test_who_gives_up_waiting_leaves_no_place_taken() -> None:
             pass
 
 
-async def test_one_call_stands_behind_a_few_of_a_hundred() -> None:
-    """In order, not in time: once bob has called, what alice starts comes one by one."""
+@pytest.mark.parametrize("turns", [0, 1, 2])
+async def test_one_call_stands_behind_a_few_of_a_hundred(turns: int) -> None:
+    """In order, not in time: once bob has called, what alice starts comes one by one.
+
+    Args:
+        turns: of the event loop that a call takes; what is answered in memory takes none.
+    """
     quota, order = Quota(), list[str]()
 
     async def call(who: str) -> None:
         async with quota.turn(who, 1):
-            await anyio.sleep(0)  # Something to do that takes turns of the loop, as parsing and answering are.
-            await anyio.sleep(0)
+            for _ in range(turns):
+                await anyio.sleep(0)
             order.append(who)
 
     async with anyio.create_task_group() as tasks:

@@ -1,8 +1,9 @@
 """Whose call starts next: a caller alone has the server to itself, several take turns.
 
-As soon as there are two callers, each starts one call at a time, and who has many under way starts none while somebody
-with few is starting, so that one call waits behind one and not behind the hundred that another sent. What has run for
-a moment does not count as starting any more: it waits for a disk, a database or a network, and not for this process.
+As soon as there are two callers, each starts one call at a time, and only one before the process has looked who else
+has come. Who has many under way starts none while somebody with few is starting, so that one call waits behind one and
+not behind the hundred that another sent. What has run for a moment does not count as starting any more: it waits for a
+disk, a database or a network, and not for this process.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class _Caller:
         self.starting: set[asyncio.TimerHandle] = set()
         self.waiting: deque[asyncio.Future[asyncio.TimerHandle]] = deque()
         self.seen = self.began = 0.0
+        self.has_begun = False
+        """In this turn of the event loop."""
 
     def has_far_more_than(self, other: _Caller) -> bool:
         return self.running + len(self.waiting) >= 2 * (other.running + len(other.waiting))
@@ -106,7 +109,11 @@ class Turns:
                 ending.cancel()
 
     def _begin(self, caller: _Caller) -> asyncio.TimerHandle:
-        timer = asyncio.get_running_loop().call_later(_START_SECONDS, lambda: self._started(caller, timer))
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(_START_SECONDS, lambda: self._started(caller, timer))
+        if not caller.has_begun:
+            caller.has_begun = True
+            loop.call_soon(self._looked, caller)
         caller.running += 1
         caller.starting.add(timer)
         caller.began = time.monotonic()
@@ -123,6 +130,13 @@ class Turns:
         caller.starting.discard(turn)
         if not caller.starting:
             self._starting.discard(caller)
+        self._start_others()
+
+    def _looked(self, caller: _Caller) -> None:
+        caller.has_begun = False
+        self._start_others()
+
+    def _start_others(self) -> None:
         for other in list(self._waiting):
             while other.waiting and self._may_start(other):
                 place = other.waiting.popleft()
@@ -136,7 +150,7 @@ class Turns:
             return False
         if self._is_alone(caller):
             return True
-        if caller.starting:
+        if caller.starting or caller.has_begun:
             return False
         # Held back, but never for long: those with few may be many.
         held = any(caller.has_far_more_than(other) for other in self._starting if other is not caller)
