@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import IO
@@ -188,4 +189,4 @@ def test_what_there_is_no_room_for_is_left_out(tmp_path: Path, monkeypatch: pyte
         with monkeypatch.context() as patched:
             patched.setattr(os, name, refuse)
             assert subjects() == b"first\n"
-        assert held.process.poll() == (0 if waits else -9)
+        assert held.process.poll() == (0 if waits else -signal.SIGTERM)

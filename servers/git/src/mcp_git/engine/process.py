@@ -11,12 +11,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO
 
+from mcp_batteries.errors import TooLarge
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop
 
@@ -30,6 +32,10 @@ _TICK_SECONDS = 0.05
 _LAST_STANDARD = 2
 _UNKNOWN = 255
 """Stands for how a process ended of which that can't be learned: never for an end that is fine."""
+_TOO_LONG = 206
+"""How Windows says that a command line is."""
+_ENDS_SECONDS = 2.0
+"""For git to remove its locks."""
 _WAITS = 3
 """The descriptor that a git reads which waits."""
 _RESET = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
@@ -180,23 +186,33 @@ def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: 
         reads: what it reads, nothing by default.
         said: a file for what it says besides.
         apart: in a session of its own, which has no terminal where somebody could be asked. Takes longer.
+
+    Raises:
+        TooLarge: the words are more than the system hands to a program.
     """
-    if sys.platform != "win32" and not apart:
-        # The same by the system's own call, in half the time.
-        if spawned := _spawned(command, reads.fileno() if reads else None, said.fileno()):
-            return spawned
-    return subprocess.Popen(
-        [command.program, *command.words],
-        cwd=command.folder,
-        env=command.environment,
-        stdin=reads or subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=said,
-        bufsize=0,
-        start_new_session=apart,
-        process_group=None if apart else 0,
-        creationflags=NO_WINDOW,
-    )
+    try:
+        if sys.platform != "win32" and not apart:
+            # The same by the system's own call, in half the time.
+            if spawned := _spawned(command, reads.fileno() if reads else None, said.fileno()):
+                return spawned
+        return subprocess.Popen(
+            [command.program, *command.words],
+            cwd=command.folder,
+            env=command.environment,
+            stdin=reads or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            bufsize=0,
+            start_new_session=apart,
+            process_group=None if apart else 0,
+            creationflags=NO_WINDOW,
+        )
+    except OSError as error:
+        if error.errno != errno.E2BIG and getattr(error, "winerror", 0) != _TOO_LONG:
+            raise
+        raise TooLarge(
+            "The system hands no arguments as long as these to git.", "Give shorter or fewer ones."
+        ) from None
 
 
 class Held:
@@ -294,14 +310,19 @@ def _close_on_exec() -> None:
 
 
 def end(process: Process) -> None:
-    """End git and what it started, unless it has ended."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError, PermissionError):
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    """End git and what it started, unless it has ended; asked first, as one that is killed leaves its locks behind."""
+    if process.poll() is not None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGTERM)
+            until = time.monotonic() + _ENDS_SECONDS
+            while process.poll() is None and time.monotonic() < until:
+                time.sleep(0.001)
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def limit_memory(process: int) -> None:
