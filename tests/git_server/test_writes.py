@@ -5,7 +5,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from git_server.made import GIT, Made
 from git_server.serving import Asking, everything, serving
 from git_server.test_hostile import Trap
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.limits import Stop
 from mcp_git.engine import installed
+from mcp_git.engine.process import Command, end, start, unnamed
+from mcp_git.engine.program import Git
+from mcp_git.policy import Repository
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet")
 
@@ -729,3 +734,94 @@ async def test_a_message_that_git_cannot_take_is_refused_or_written_otherwise(tm
             before = state(made)
             assert "`message` holds a NUL" in await asking(tool, **arguments, message="a\0b"), tool
             assert state(made) == before
+        before = state(made)
+        for tool, arguments in (("run_merge", {"rev": "topic"}), ("run_stash", {})):
+            assert "no arguments as long as these" in await asking(tool, **arguments, message="long " * 300_000)
+            assert state(made) == before
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("staged", [True, False])
+async def test_a_step_that_meets_the_next_conflict_in_the_same_file_went_on(tmp_path: Path, staged: bool) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    picked = [made.commit(text, {"side.txt": f"{text}\n"}) for text in ("one", "two")]
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git("cherry-pick", *picked)
+    made.write("side.txt", "ours and one\n")
+    async with serving("--write", made.path) as asking:
+        if staged:
+            answer = await asking("run_step", action="continue", paths=["side.txt"])
+        else:
+            await asking("edit_index", paths=["side.txt"])
+            answer = await asking("run_step", action="continue")
+        assert "1 in conflict" in answer and "conflict: side.txt" in answer, answer
+        assert made.git("show", ":2:side.txt") == "ours and one\n" and made.git("show", ":3:side.txt") == "two\n"
+        made.write("side.txt", "ours, one and two\n")
+        assert "nothing else uncommitted" in await asking("run_step", action="continue", paths=["side.txt"])
+        assert made.git("log", "--format=%s", "-3").split() == ["two", "one", "ours"]
+
+
+@pytest.mark.anyio
+async def test_marks_of_a_conflict_are_not_committed_unseen(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(branch, {"side.txt": text, "in/[x].txt": text})
+    async with serving("--write", made.path) as asking:
+        assert "2 in conflict" in await asking("run_merge", rev="topic", message="#1 both")
+        before = state(made)
+        for tool, arguments in (
+            ("run_step", {"action": "continue", "paths": ["side.txt", "in"]}),
+            ("create_commit", {"message": "x", "all_tracked": True}),
+            ("create_commit", {"message": "x", "paths": ["."]}),
+            ("create_commit", {"message": "x", "paths": ["in/[x].txt"]}),
+        ):
+            assert "marks of a conflict" in await asking(tool, **arguments)
+            assert state(made) == before
+        made.write("side.txt", "both\n")
+        await asking("edit_index", paths=["in"])
+        failed = await asking("run_step", action="continue", paths=["side.txt"])
+        assert "`create_commit`" in failed  # git takes the whole message for a comment
+        assert "nothing else uncommitted" in await asking("create_commit", message="#1 both", paths=["side.txt"])
+        assert len(made.git("log", "-1", "--format=%p").split()) == 2
+
+
+@pytest.mark.anyio
+async def test_what_a_commit_staged_does_not_stay_where_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "changed\n")
+    before = state(made)
+    os.utime(made.path / ".git/index", (10**9, 10**9))
+    data = (made.path / ".git/index").read_bytes()
+    run = Git.run
+
+    def stopped(git: Git, repository: Repository, words: Sequence[str], stop: Stop, **options: Any) -> Any:
+        if words[0] == "commit":
+            stop.set()
+        return run(git, repository, words, stop, **options)
+
+    monkeypatch.setattr(Git, "run", stopped)
+    async with serving("--write", made.path) as asking:
+        assert "failed" in await asking("create_commit", message="x", paths=["."])
+    assert ((made.path / ".git/index").read_bytes(), (made.path / ".git/index").stat().st_mtime) == (data, 10**9)
+    assert state(made) == before
+
+
+def test_a_git_that_is_stopped_leaves_no_lock(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    lock = made.path / ".git/index.lock"
+    words = ["-C", str(made.path), "commit", "--all", "--file=-"]
+    reads, feed = os.pipe()
+    with open(reads, "rb") as message, open(feed, "wb"), unnamed(str(tmp_path)) as said:
+        process = start(Command(GIT, words, str(made.path), dict(os.environ)), reads=message, said=said, apart=False)
+        until = time.monotonic() + 30
+        while not lock.exists():
+            assert process.poll() is None and time.monotonic() < until
+        end(process)
+        process.stdout.close() if process.stdout else None
+    assert not lock.exists()

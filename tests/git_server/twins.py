@@ -262,7 +262,9 @@ def _long(made: Planted) -> None:
     made.tried("tag", "long", made.git("commit-tree", "-p", "HEAD", "-m", "long", tree).strip())
 
 
-_OWN_REFUSALS = "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself"
+_OWN_REFUSALS = (
+    "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself|marks of a conflict"
+)
 
 
 def _files(place: Path) -> dict[str, tuple[int, bytes]]:

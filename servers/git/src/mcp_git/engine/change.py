@@ -13,7 +13,7 @@ from mcp_batteries.limits import Stop
 from mcp_git.engine.diff import both_sides
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, lines_of
-from mcp_git.engine.status import State, is_conflict, look, under_way
+from mcp_git.engine.status import State, is_conflict, look
 from mcp_git.engine.ways_back import Back, Before, before, call, kept_index, refuse_overwriting, staged_since
 from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
@@ -35,6 +35,8 @@ _MOVES = {
     "checked out at": "Go to another branch with `run_switch` first.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
+    "empty commit message": "`create_commit` with a `message` ends it too.",
+    "into an empty head": "Leave out the `message`: there is no commit yet to merge with.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
 """What to do next, by what git says."""
@@ -45,6 +47,9 @@ _SIDES = {
 """What the two letters of a conflict say, in git's words; `UU` is the usual one."""
 _NO_NEWS = {"commit", "switch"}
 """What makes one commit with the caller's own subject, or none: others tell the commits that HEAD has gained."""
+_TO_LOOK = 10.0
+"""Seconds, once a change was stopped, for a look at what came of it."""
+_MARKS = ["-e", "^<<<<<<< ", "-e", "^>>>>>>> "]
 _FILTER = r"(^|[[:space:]])filter="
 
 
@@ -64,6 +69,7 @@ class Change:
         moves: a ref without whose move nothing happened.
         then: what follows the command, and is told.
         first: commands that stage something before it, each with what it reads; taken back where it fails.
+        resolves: paths whose files it takes for resolved if they are in conflict.
         refreshed: whether it takes a file for changed that was only written again, unless the index knows better.
     """
 
@@ -78,6 +84,7 @@ class Change:
     moves: str = ""
     then: Callable[[], Sequence[str]] = tuple
     first: Sequence[tuple[Sequence[str], bytes]] = ()
+    resolves: Sequence[str] = ()
     refreshed: bool = False
 
 
@@ -106,6 +113,7 @@ class Changes:
             if change.source is not None:
                 refuse_overwriting(self._git, repository, layout, change.source, change.loses, stop)
             with before(self._git, repository, layout, bool(change.loses), stop) as was:
+                self._refuse_markers(repository, _conflicts(was.state), change.resolves, stop)
                 was_at = self._oid(repository, change.moves, stop)
                 os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
                 if change.refreshed:
@@ -117,10 +125,17 @@ class Changes:
                         self._git.run(repository, words, stop, given=given, changes=True)
                 except Failed as failure:
                     # That it stopped at a conflict is an answer, not a failure.
-                    begun = under_way(self._git, repository, layout, stop) != was.state.doing
-                    if not begun and not _conflicts(look(self._git, repository, stop), was.state):
-                        unstage()
+                    now = look(self._git, repository, stop, layout=layout)
+                    if now.doing == was.state.doing and not _conflicts(now, was.state):
+                        if now.oid == was.state.oid:
+                            unstage()
                         raise self._problem(failure, repository, layout, change, was, stop) from None
+                except BaseException:
+                    if change.first:
+                        now = look(self._git, repository, Stop(_TO_LOOK), layout=layout)
+                        if (now.oid, now.doing) == (was.state.oid, was.state.doing):
+                            unstage()
+                    raise
                 if change.moves and self._oid(repository, change.moves, stop) == was_at:
                     raise self._nothing(change)
                 try:
@@ -182,6 +197,30 @@ class Changes:
         words = ["rev-parse", "--verify", "--quiet", ref]
         return self._git.run(repository, words, stop, fine=(0, 1)).text.strip() if ref else ""
 
+    def _refuse_markers(
+        self, repository: Repository, conflicts: Sequence[bytes], paths: Sequence[str], stop: Stop
+    ) -> None:
+        """Return if no file in conflict that `paths` name still has the marks of both sides in it.
+
+        Raises:
+            Conflict: one has.
+        """
+        named = [os.fsencode(path).rstrip(b"/") for path in paths]
+        files = [
+            os.fsdecode(file)
+            for file in conflicts
+            if any(path == b"." or file == path or file.startswith(path + b"/") for path in named)
+        ]
+        if not files:
+            return
+        words = ["grep", "-l", "-z", "-I", "--no-color", "--all-match", *_MARKS, "--", *files]
+        if marked := self._git.run(repository, words, stop, fine=(0, 1)).out.split(b"\0")[:-1]:
+            more = f" and {len(marked) - 1:,} more" if len(marked) > 1 else ""
+            raise Conflict(
+                f"{quote(shown(marked[0]))}{more} still has the marks of a conflict, such as `<<<<<<<`.",
+                "Nothing was changed. Resolve it first; where they are meant, stage it with `edit_index`.",
+            )
+
     def _problem(
         self, failure: Failed, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop
     ) -> Problem:
@@ -225,8 +264,9 @@ class Changes:
 
 
 def _conflicts(state: State, before: State | None = None) -> list[bytes]:
+    """The files in conflict; with `before` the new ones, which at another commit are all."""
     found = [path for letters, path, _ in state.entries if is_conflict(letters)]
-    known = _conflicts(before) if before else []
+    known = _conflicts(before) if before and before.oid == state.oid else []
     return [path for path in found if path not in known]
 
 

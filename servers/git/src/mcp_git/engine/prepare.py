@@ -97,7 +97,9 @@ class Prepare:
 
         return Change(words, named=revision, back="files", loses=["."], then=dropped)
 
-    def step(self, action: str, first: Sequence[tuple[Sequence[str], bytes]] = ()) -> Change:
+    def step(
+        self, action: str, first: Sequence[tuple[Sequence[str], bytes]] = (), resolves: Sequence[str] = ()
+    ) -> Change:
         """Continue, skip or abort what is under way; to continue, `first` stages what is resolved."""
         layout = self.git.layout(self.repository)
         doing = under_way(self.git, self.repository, layout, self.stop)
@@ -111,7 +113,7 @@ class Prepare:
         ]
         start = next((oid for oid in begun if oid), "") or look(self.git, self.repository, self.stop).oid
         undo = [f"{call('run_reset', rev=start[:_HASH], mode='keep')} (to before it began)"]
-        return Change([doing[0].split(" ")[0], f"--{action}"], undo=undo, first=first)
+        return Change([doing[0].split(" ")[0], f"--{action}"], undo=undo, first=first, resolves=resolves)
 
     def _back(self, to: str) -> Sequence[str]:
         """The call that leads to where HEAD is now; none if it is there already, or at no commit."""

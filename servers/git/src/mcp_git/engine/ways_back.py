@@ -146,11 +146,16 @@ def staged_since(git: Git, repository: Repository, was: Before, stop: Stop) -> l
 
 
 def kept_index(layout: Layout) -> Callable[[], None]:
-    """What puts the index back as it is now; nothing where another program is writing it then."""
+    """What puts the index back as it is now; nothing where another program is writing it then.
+
+    With its time: git looks again into files that were written no earlier than the index, which would be none then.
+    """
     index, lock = (os.path.join(layout.git_dir, name) for name in ("index", "index.lock"))
     data: bytes | None = None
+    times = 0, 0
     with suppress(FileNotFoundError), open(index, "rb") as file:
-        data = file.read()
+        data, found = file.read(), os.fstat(file.fileno())
+        times = found.st_atime_ns, found.st_mtime_ns
 
     def put_back() -> None:
         with suppress(FileExistsError), open(lock, "xb") as file:
@@ -165,6 +170,7 @@ def kept_index(layout: Layout) -> Callable[[], None]:
                     os.unlink(index)
                 os.unlink(lock)
             else:
+                os.utime(lock, ns=times)
                 os.replace(lock, index)
 
     return put_back

@@ -85,7 +85,9 @@ class WriteTools:
         words += ["--all"] * all_tracked + ["--amend"] * amend
         first = self._staging(paths, patch)
         back = "commit all" if first or all_tracked else "soft"
-        return await self._made(repo, Change(words, self.policy.message(message).encode(), back=back, first=first))
+        resolves = ["."] if all_tracked else self._places(paths)
+        change = Change(words, self.policy.message(message).encode(), back=back, first=first, resolves=resolves)
+        return await self._made(repo, change)
 
     @tool("Create branch", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_branch(
@@ -242,8 +244,8 @@ class WriteTools:
         """
         if paths and action != "continue":
             raise Invalid(f"To `{action}` stages nothing.", "Leave `paths` out.")
-        first = self._staging(paths, "")
-        return await self._prepared(repo, lambda prepare: prepare.step(action, first))
+        first, resolves = self._staging(paths, ""), self._places(paths)
+        return await self._prepared(repo, lambda prepare: prepare.step(action, first, resolves))
 
     @tool("Reset", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_reset(
