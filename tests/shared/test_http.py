@@ -249,6 +249,27 @@ async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bo
         assert "terminated" in texts[0]
 
 
+async def test_ids_that_read_as_the_same_number_belong_to_calls_of_their_own() -> None:
+    async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
+        errors: dict[str, int] = {}
+
+        async def call(request_id: str) -> None:
+            message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}}) | {"id": request_id}
+            answer = await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))
+            said = json.loads(answer.text.rpartition("data: ")[2])  # A stream, if it took longer.
+            errors[said["id"]] = said["error"]["code"]
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                for count, request_id in enumerate(("7", "07", "007"), 1):
+                    tasks.start_soon(call, request_id)
+                    await subject.says("waiting", times=count)
+                await wire.notify("notifications/cancelled", {"requestId": 7})
+                await subject.says("cancelled")
+                await wire.client.delete(subject.url, headers=wire.headers_for({}))
+        assert errors == {"7": -32800, "07": -32000, "007": -32000}
+
+
 async def test_a_call_of_a_session_goes_on_without_its_client() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
         async with anyio.create_task_group() as tasks:

@@ -18,7 +18,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.runner import ServerRunner
 from mcp.server.streamable_http import REQUEST_CANCELLED
-from mcp.shared.dispatcher import CallOptions, coerce_request_id
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp_types.jsonrpc import (
@@ -28,7 +28,6 @@ from mcp_types.jsonrpc import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
-    RequestId,
 )
 from starlette.requests import Request
 from starlette.types import Message, Receive, Send
@@ -67,7 +66,7 @@ class _Session(SessionTransport):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._calls: dict[RequestId, _Call] = {}
+        self._calls: set[_Call] = set()
 
     async def post(self, request: Request, receive: Receive, send: Send) -> bool:
         if self.runner is None or not isinstance(receive, Replayed):
@@ -75,9 +74,9 @@ class _Session(SessionTransport):
         message = receive.message
         if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             given_up = cancelled_request_id_from_params(message.params)
-            call = None if given_up is None else self._calls.get(coerce_request_id(given_up))
-            if call is not None:
-                call.stop(_CANCELLED)
+            for call in self._calls:
+                if str(call.request_id) == str(given_up):
+                    call.stop(_CANCELLED)
         streams = not self.is_json_response_enabled
         if (
             not isinstance(message, JSONRPCRequest)
@@ -91,13 +90,12 @@ class _Session(SessionTransport):
 
     async def terminate(self) -> None:
         await super().terminate()
-        for call in self._calls.values():
+        for call in self._calls:
             call.stop(_ENDED)
 
     async def _answer(self, call: _Call, message: JSONRPCRequest) -> None:
         assert self.runner is not None
-        key = coerce_request_id(message.id)
-        self._calls[key] = call
+        self._calls.add(call)
         result: dict[str, Any] | ErrorData | None = None
         try:
             with call.scope:
@@ -107,12 +105,10 @@ class _Session(SessionTransport):
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
                     result = error_data(raised, message.method)
             call.end()
-            del self._calls[key]
+            self._calls.discard(call)
             await call.answer(call.stopped or result or {})
         finally:
-            # Once it is answered, its id may be in use again.
-            if self._calls.get(key) is call:
-                del self._calls[key]
+            self._calls.discard(call)
             call.close()
 
 
