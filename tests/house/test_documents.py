@@ -38,6 +38,22 @@ def test_readme_and_snapshot_are_current(
     assert filled(readme, tables(kind, seen)) == readme
 
 
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+def test_no_description_names_a_tool_that_is_turned_off(folder: Path, tmp_path: Path) -> None:
+    package = package_of(folder)
+    kind = importlib.import_module(f"{package}.settings").Settings
+    (tmp_path / "sample").mkdir()
+    words = kind.documented(str(tmp_path / "sample"))
+    flags = {word: kind.model_fields.get(word.removeprefix("--").replace("-", "_")) for word in words}
+    gates = [word for word, field in flags.items() if field and field.annotation is bool and word != "--demo"]
+    ways = [words, [*words, "--read-only"], *([word for word in words if word != gate] for gate in gates)]
+    for way in ways:
+        server = importlib.import_module(f"{package}.server").build(load(kind, way))
+        for tool in server.catalog.tools:
+            named = set(re.findall(r"`(\w+)`", json.dumps(tool.model_dump(mode="json"))))
+            assert not named & server.withheld.keys(), (way, tool.name)
+
+
 def test_documents_name_only_files_that_exist() -> None:
     ours = re.escape(f"{REPOSITORY}/blob/main/")
     for page in [

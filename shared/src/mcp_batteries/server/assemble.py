@@ -40,7 +40,7 @@ from mcp_batteries.server.origins import Origins
 from mcp_batteries.server.own_settings import OwnSettings
 from mcp_batteries.server.revisions import in_its_revision
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
-from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
+from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings, open_text
 from mcp_batteries.subscriptions.hub import Hub, Source
@@ -173,6 +173,7 @@ def assemble(
     consent: Consent | None = None,
     explains: Explain | None = None,
     withholds: Callable[[DeclaredTool], Missing] = lambda declared: Missing(),
+    turned_off: Mapping[str, str] | None = None,
     special: Collection[str] = (),
     later: Collection[str] = (),
     follows: Following | None = None,
@@ -197,6 +198,7 @@ def assemble(
         consent: asked before each call that does more than read; may refuse, or have the person asked.
         explains: what an exception of a method means that is not a defect.
         withholds: what a tool lacks that is not offered; nothing for one that is.
+        turned_off: tools that none of `rooms` has, and what the operator can do to have them.
         special: toolsets that are not offered unless `--tools` names them.
         later: toolsets whose tools come while the server runs.
         follows: what `list_changes` says of this server.
@@ -218,7 +220,7 @@ def assemble(
         bus = connect(settings.bus, name)
         opens = [bus.running(), *opens]
     hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_caller)
-    withheld: dict[str, str] = {}
+    withheld: dict[str, str] = dict(turned_off or {})
     choice = Choice(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS])
     declares: dict[str, Collection[str]] = {tool.name: tool.toolsets for tool in tools}
     for tool in tools:
@@ -286,6 +288,9 @@ def assemble(
     if CALL_TOOLS in names and any(tool.effect != "read" for tool in tools):
         # Scopes, consent and `--read-only` ask each tool that is called; a host is told the worst that may come.
         tools[names.index(CALL_TOOLS)].annotations = WORST
+    for tool in tools:
+        # What it says of a tool that is turned off would send a model there.
+        tool.description = without_names(tool.description, withheld)
     catalog.tools = [entry(tool) for tool in tools]
 
     if bus is not None:

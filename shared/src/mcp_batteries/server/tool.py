@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
@@ -30,7 +30,9 @@ from mcp_batteries.server.views import draws, meta
 _BREAK = re.compile(r"(?<=\S)\n(?![\s*#|>-]|\d+[.)] )")
 """A line's end that ends neither a paragraph nor what stands before an item of a list."""
 
-__all__ = ["Consent", "Explain", "StrictTool", "strict_tool"]
+_SENTENCE = re.compile(r"(?<=\.)(\s+)")
+
+__all__ = ["Consent", "Explain", "StrictTool", "strict_tool", "without_names"]
 
 Consent = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
 """Takes a call's tool and checked arguments; what the person has to be asked first, None if nothing. May refuse."""
@@ -166,6 +168,18 @@ def strict_tool(
 def _described(text: str) -> str:
     """`text` with each of its paragraphs as one line: where the source breaks them means nothing to a reader."""
     return _BREAK.sub(" ", text)
+
+
+def without_names(text: str, names: Collection[str]) -> str:
+    """`text` without the sentences, and what stands in brackets, that name one of `names`; the first sentence stays."""
+    if not any(f"`{name}`" in text for name in names):
+        return text
+    named = rf"`(?:{'|'.join(map(re.escape, names))})`"
+    text = re.sub(rf" \([^()]*{named}[^()]*\)", "", text)
+    first, *rest = _SENTENCE.split(text)
+    # Each space with the sentence behind it.
+    kept = [space + said for space, said in zip(rest[::2], rest[1::2], strict=True) if not re.search(named, said)]
+    return first + "".join(kept)
 
 
 @cache

@@ -70,10 +70,17 @@ def assemble_sql(
     rule = f"{changes} can be changed; try a dry run first."
     if not opened:
         rule = "Neither rows nor the schema can be changed."
+    turned_off: dict[str, str] = {}
+    for kind, flags in tools.items():
+        if missing := [flag for flag, is_set in flags.items() if not is_set]:
+            how = f"The operator can start the server with `{' '.join(missing)}`."
+            names = (getattr(method, "__name__", "") for _, method in declarations(kind(policy, engine)))
+            turned_off |= dict.fromkeys(names, how)
     server = assemble(
         settings.COMMAND,
         settings,
         rooms=[*(kind(policy, engine) for kind, flags in tools.items() if all(flags.values())), *rooms],
+        turned_off=turned_off,
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
         follows=follows,
@@ -87,11 +94,6 @@ def assemble_sql(
             "were cut say how to go on."
         ),
     )
-    for kind, flags in tools.items():
-        if missing := [flag for flag, is_set in flags.items() if not is_set]:
-            how = f"The operator can start the server with `{' '.join(missing)}`."
-            names = (getattr(method, "__name__", "") for _, method in declarations(kind(policy, engine)))
-            server.withheld |= dict.fromkeys(names, how)
     if saved is not None:
         saved.server = server
     return server

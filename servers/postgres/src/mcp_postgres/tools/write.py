@@ -20,7 +20,7 @@ from mcp_postgres.tools.arguments import Parameters, Statements
 
 __all__ = ["SchemaTools", "WriteTools"]
 
-_SCHEMA = """Change the schema, and rows too where `write_rows` is offered: a whole migration in one transaction.
+_SCHEMA = """Change the schema (and rows, as `write_rows`): a whole migration in one transaction.
 
 CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE, VACUUM. A dry run tells objects, rows, locks,
 rewritten tables and the way back; VACUUM and CONCURRENTLY run alone and have none. For a table as it

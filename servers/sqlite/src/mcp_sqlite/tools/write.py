@@ -28,8 +28,8 @@ class WriteTools(tools.WriteTools[Policy, Engine]):
 @in_words_of(
     {
         "edit_schema": (
-            "Create, alter or drop tables, indexes, views and triggers, set user_version; rows too if `write_rows` is "
-            "there.\n\nStatements separated by `;`, in one transaction, all or none. A dry run shows rows before and "
+            "Create, alter or drop tables, indexes, views and triggers, set user_version.\n\nRows too if `write_rows` "
+            "is there. Statements separated by `;`, in one transaction, all or none. A dry run shows rows before and "
             "after, and the way back. For a table as it is use `get_table`."
         )
     },
