@@ -678,8 +678,8 @@ async def test_a_slip_makes_no_name_unless_it_is_there_or_spelt_out(here: Ground
     before = sorted(here.root.rglob("*"))
     patch = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
     makers: list[tuple[str, dict[str, Any]]] = [
-        ("write_file", {"path": path, "content": "x", "parents": True}),
-        ("write_file", {"path": path, "content": "x", "parents": True, "append": True}),
+        ("write_file", {"path": path, "content": "x"}),
+        ("write_file", {"path": path, "content": "x", "append": True}),
         ("create_directory", {"path": path}),
         ("copy_file", {"source": "f", "target": path}),
         ("move_file", {"source": "f", "target": path}),
@@ -692,7 +692,7 @@ async def test_a_slip_makes_no_name_unless_it_is_there_or_spelt_out(here: Ground
         assert SLIPS[path] in caught.value.fix
         assert sorted(here.root.rglob("*")) == before
     uri = here.writable(path).uri
-    await tools.write_file(uri, "meant", parents=True)
+    await tools.write_file(uri, "meant")
     assert here.readable(path) == here.readable(uri)
     await tools.write_file(path, ", and changed", append=True)
     assert [file.read_text() for file in here.root.rglob("*") if file.is_file()].count("meant, and changed") == 1
