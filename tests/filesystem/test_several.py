@@ -9,13 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitRequestParams, ElicitResult
 
 from filesystem.places import Ground, ground, stop
 from filesystem.test_replace import call
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
+from mcp_batteries.settings import load
+from mcp_batteries.testing.wire import MODERN
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.handles import Folder
+from mcp_fs.policy import Readable
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
+
+if sys.platform != "win32":
+    import resource
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +97,74 @@ async def test_more_than_can_be_looked_at_at_once(here: Ground) -> None:
         (here.root / "d" / f"{number}.log").touch()
     failed, said = await call(here.root, "delete_file", paths=["d/*.log"])
     assert failed and "`d/*.log` means more than 200" in said and (here.root / "d/0.log").exists()
+    for paths in (
+        [f"d/{number}.log" for number in range(201)],
+        [*(f"d/{number}.log" for number in range(200)), "*.bak"],
+    ):
+        failed, said = await call(here.root, "delete_file", paths=paths)
+        assert failed and "These are more than 200. Delete" in said and (here.root / "d/0.log").exists(), said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX: a process may be left 256 descriptors, as on macOS")
+async def test_200_are_deleted_where_a_process_is_left_256_descriptors(here: Ground) -> None:
+    for number in range(200):
+        (here.root / "d" / f"{number}.log").touch()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    try:
+        failed, said = await call(here.root, "delete_file", paths=["d/*.log"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert not failed and said.startswith("[deleted 200"), said
+
+
+async def test_what_fits_and_is_hidden_or_ignored_is_told(here: Ground) -> None:
+    (here.root / ".ignore").write_text("built\n/d/a.bak\n")
+    failed, said = await call(here.root, "delete_file", paths=["**/*.bak"])
+    assert not failed and "[deleted 2; left out, as hidden or git-ignored: d/a.bak]" in said, said
+
+
+async def test_of_served_folders_one_in_another_each_file_is_one(here: Ground) -> None:
+    for paths in (["root/d/a.bak", "d/a.bak"], ["root/d/e", "d/e/c.bak", "d/e"]):
+        async with Client(build(load(Settings, [str(here.root), str(here.root / "d")]))) as client:
+            result = await client.call_tool("delete_file", {"paths": paths, "recursive": True})
+        assert not result.is_error, result.content
+    assert not {path for path in left(here) if path.startswith("d/")}
+    for step in (await call(here.root, "undo_changes"))[1].splitlines()[1:]:
+        failed, said = await call(here.root, "undo_changes", step=step.split("\t")[0], dry_run=False)
+        assert not failed, said
+    assert {"d/a.bak", "d/e/c.bak", "d/e/g.txt"} <= left(here)
+
+
+@pytest.mark.parametrize("mode", ["2025-11-25", MODERN])
+async def test_the_user_is_asked_about_what_globs_mean_and_that_is_what_goes(here: Ground, mode: str) -> None:
+    asked: list[str] = []
+
+    async def answer(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        if len(asked) == 1:
+            (here.root / "later.bak").touch()
+        return ElicitResult(action="accept", content={"confirm": True})
+
+    server = build(load(Settings, [str(here.root), "--confirm"]))
+    async with Client(server, mode="auto" if mode == MODERN else "legacy", elicitation_callback=answer) as client:
+        result = await client.call_tool("delete_file", {"paths": ["*.bak", "d/**/*.bak"]})
+    assert not result.is_error, result.content
+    assert "It removes 3: `a.bak`, `d/a.bak`, `d/e/c.bak`." in asked[0]
+    if mode == MODERN:  # the call is sent again, and is another one by then
+        assert "It removes 4: `a.bak`, `later.bak`, " in asked[1]
+    assert ("later.bak" in left(here)) is (mode != MODERN)
+
+
+async def test_what_is_gone_on_the_way_to_the_trash_is_told(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trashed(_: object, place: Readable) -> None:
+        if place.name == "b.txt":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    monkeypatch.setattr(tree, "_to_trash", trashed)
+    places = [here.writable("a.bak"), here.writable("b.txt")]
+    with pytest.raises(Unavailable, match=r"1 of 2 were moved to the trash: `a\.bak`. The next was not: `b\.txt` does"):
+        tree.delete_all(places, recursive=False, trash=True, stop=stop())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such names")

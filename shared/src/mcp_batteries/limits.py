@@ -11,9 +11,11 @@ import base64
 import hashlib
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import anyio
@@ -22,7 +24,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, Unavailable
 
-__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "head", "in_thread"]
+__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "descriptors", "head", "in_thread"]
 
 T = TypeVar("T")
 DEFAULT_PAGE_BYTES = 10_000
@@ -118,6 +120,26 @@ def head(text: str, most: int) -> str:
         return text
     data = text.encode("utf-8", "replace")
     return text if len(data) <= most else data[:most].decode("utf-8", "ignore")
+
+
+def descriptors(wanted: int) -> int | None:
+    """How many this process may have open, raised to `wanted` where the system lets it be; None where none are counted.
+
+    Terminals of macOS leave a process 256.
+    """
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    if soft < wanted:
+        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            return more
+    return soft
 
 
 class Cursor:

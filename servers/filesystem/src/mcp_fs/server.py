@@ -19,6 +19,7 @@ from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources
 from mcp_fs.settings import Settings
 from mcp_fs.skills import FolderSkills
+from mcp_fs.tools.consent import Consent
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
 from mcp_fs.tools.undo import UndoTools, told_who_calls
@@ -51,6 +52,7 @@ def build(settings: Settings) -> Assembled:
             Completions(policy, engine),
         ],
         opens=[engine.cleaning()],
+        consent=Consent(policy, engine) if settings.confirm else None,
         sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
         middleware=[
             *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
-from mcp_batteries.limits import Stop, in_thread
+from mcp_batteries.limits import Stop, descriptors, in_thread
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents.content import source_of, takes_time
 from mcp_fs.engine.files import copying, temp_files, tree
@@ -62,6 +62,8 @@ from mcp_fs.policy import Policy, Readable, Root, Writable
 
 __all__ = ["Engine"]
 
+_DESCRIPTORS = 1024
+"""For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder."""
 _Changed = TypeVar("_Changed", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
 _P = TypeVar("_P", bound=Readable)
 
@@ -76,6 +78,7 @@ class Engine:
 
     def __init__(self, policy: Policy, undo: Store | None = None) -> None:
         self._policy, self._undo = policy, undo
+        descriptors(_DESCRIPTORS)
         self._lines = LineIndex()
 
     def cleaning(self) -> AbstractAsyncContextManager[None]:

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from mcp_batteries.errors import TooLarge
 from mcp_fs.engine.service import Engine
-from mcp_fs.policy import Readable
+from mcp_fs.policy import Policy, Readable, Writable
 
-__all__ = ["several"]
+__all__ = ["deleted", "several"]
 
 _P = TypeVar("_P", bound=Readable)
+_MOST_DELETED = 200
+"""Each has an open folder, so that all can be looked at before the first goes."""
 _PARTED = re.compile(r"[/\\]" if os.sep == "\\" else "/")
 
 
@@ -36,3 +39,18 @@ async def several(
         return [place], ()
     cut = max((found.end() for found in _PARTED.finditer(before)), default=0)
     return await engine.fitting(trusted(path[:cut] or "."), path[cut:], path, most)
+
+
+async def deleted(policy: Policy, engine: Engine, paths: Sequence[str]) -> tuple[Sequence[Writable], Sequence[str]]:
+    """What a deletion of `paths` means, and notes on what was left out.
+
+    Raises:
+        Problem: as `several`.
+    """
+    places, notes = list[Writable](), list[str]()
+    for path in paths:
+        found, more = await several(engine, policy.writable, path, _MOST_DELETED)
+        places, notes = [*places, *found], [*notes, *more]
+    if len(places) > _MOST_DELETED:
+        raise TooLarge(f"These are more than {_MOST_DELETED}.", "Delete a part at a time, or the folder they are in.")
+    return places, notes

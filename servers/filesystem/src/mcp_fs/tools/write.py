@@ -19,7 +19,8 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, MovedAll, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.paths import several
+from mcp_fs.tools.consent import agreed
+from mcp_fs.tools.paths import deleted
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -50,8 +51,6 @@ def _with_folders(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 _LONG = 3600.0
 """A large tree takes its time: the caller hears that it goes on, and can cancel."""
-_MOST_DELETED = 200
-"""Each has an open folder, so that all can be looked at before the first goes."""
 
 
 @dataclass(frozen=True)
@@ -173,12 +172,9 @@ class WriteTools:
 
         `undo_changes` brings them back, unless in the `trash`.
         """
-        places, notes = list[Writable](), list[str]()
-        for path in paths:
-            found, more = await several(self.engine, self.policy.writable, path, _MOST_DELETED - len(places))
-            places, notes = [*places, *found], [*notes, *more]
-        deleted = await self.engine.delete(places, recursive=recursive, trash=trash)
-        return replace(deleted, notes=[*notes, *deleted.notes])
+        places, notes = agreed(paths) or await deleted(self.policy, self.engine, paths)
+        done = await self.engine.delete(places, recursive=recursive, trash=trash)
+        return replace(done, notes=[*notes, *done.notes])
 
     async def _patched(self, patch: FilePatch) -> Writable:
         """The file of a patch: git puts `a/` before its name, other tools do not."""

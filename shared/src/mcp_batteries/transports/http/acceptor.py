@@ -15,15 +15,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from mcp_batteries.errors import reason
+from mcp_batteries.limits import descriptors
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.unix_socket import peer
-
-try:
-    import resource
-except ImportError:  # Windows, which has no such limit.
-    resource = None
 
 __all__ = ["Acceptor", "room"]
 
@@ -45,18 +41,8 @@ _log.addFilter(RateLimitFilter())
 
 def room(wanted: int) -> int:
     """For how many connections this process has descriptors, at most `wanted`; raises its soft limit for them."""
-    if resource is None:
-        return wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return wanted
-    need = wanted + _BEYOND + _OWN_FILES
-    if soft < need:
-        more = need if hard == resource.RLIM_INFINITY else min(need, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
-            soft = more
-    return min(wanted, max(16, soft - _BEYOND - _OWN_FILES))
+    there = descriptors(wanted + _BEYOND + _OWN_FILES)
+    return wanted if there is None else min(wanted, max(16, there - _BEYOND - _OWN_FILES))
 
 
 class _Place:

@@ -181,8 +181,12 @@ def delete_all(
         Unavailable: some went, and the next could not; both are named.
     """
     with ExitStack() as stack:
-        found = {(spot := stack.enter_context(resolve(place, follow=False))).place: (place, spot) for place in places}
-        outermost = [both for one, both in found.items() if not any(other in found for other in _above(one))]
+        reached = [(place, stack.enter_context(resolve(place, follow=False))) for place in places]
+        # A served folder may lie in another: what one file is, its whole path tells.
+        found = {tuple(steps_to(spot.place)): (place, spot) for place, spot in reached}
+        outermost = [
+            both for steps, both in found.items() if not any(steps[:depth] in found for depth in range(len(steps)))
+        ]
         stack.enter_context(locked([spot for _, spot in outermost], stop))
         doomed = [_look(place, spot, recursive, stop) for place, spot in outermost]
         intents = [Intent(one.spot.place, one.spot.folder, None, gives=one.size) for one in doomed]
@@ -214,12 +218,6 @@ class _Going:
     notes: Sequence[str]
 
 
-def _above(place: Writable) -> Generator[Writable]:
-    while place.parts:
-        place = place.parent
-        yield place
-
-
 def _look(place: Writable, spot: Spot[Writable], recursive: bool, stop: Stop) -> _Going:
     _refuse_root(spot.place)
     with told(place):
@@ -243,7 +241,8 @@ def _look(place: Writable, spot: Spot[Writable], recursive: bool, stop: Stop) ->
 def _delete(one: _Going, kept: Writable | None, trash: bool, stop: Stop, step: Step | None, *, alone: bool) -> Moved:
     place, spot = one.place, one.spot
     if trash:
-        _to_trash(spot, place)
+        with told(place):
+            _to_trash(spot, place)
         return Moved("moved to the trash:", place.display, notes=one.notes)
     try:
         if step is None or kept is None or not _give(step, spot, place, kept, stop, alone=alone):

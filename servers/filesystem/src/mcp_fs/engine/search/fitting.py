@@ -30,11 +30,14 @@ def fitting(start: _P, glob: str, name: str, most: int, stop: Stop) -> tuple[Seq
         Problem: the start can't be opened, or the glob can't be read.
     """
     (chooses,) = choosers([start], f"/{glob}")
-    skipped, found = Skipped(), list[_P]()
+    skipped, found, folders = Skipped(), list[_P](), glob.endswith("/")
     for visit in walk(start, Filter(), stop, skipped):
         folder = visit.folder.place
         prefix = "".join(part + "/" for part in visit.parts)
-        for entry in visit.folders if glob.endswith("/") else visit.files:
+        for entry, is_folder in visit.left_out:
+            if is_folder == folders and chooses(prefix + entry):
+                skipped.add("left out, as hidden or git-ignored", shown_path(folder, entry))
+        for entry in visit.folders if folders else visit.files:
             if not chooses(prefix + entry):
                 continue
             try:
