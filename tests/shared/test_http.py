@@ -279,6 +279,18 @@ async def test_a_call_of_a_session_goes_on_without_its_client() -> None:
         await subject.says("waited")
 
 
+async def test_a_call_without_its_client_lasts_no_longer_than_an_unused_session() -> None:
+    options = ["session_seconds=1", "max_parallel=1"]
+    async with running([*TOY, *options]) as subject, opened(subject, "2025-11-25") as wire:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(wire.call, "wait", seconds=3600))
+            await subject.says("waiting")
+            tasks.cancel_scope.cancel()
+        await subject.says("cancelled")
+        async with opened(subject, "2026-07-28") as other:
+            assert await other.call("echo", text="its turn is free")
+
+
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:

@@ -137,6 +137,11 @@ class SessionTransport(StreamableHTTPServerTransport):
         if not await self.post(request, receive, send):
             await super()._handle_post_request(scope, request, receive, send)
 
+    @property
+    def idle_seconds(self) -> float | None:
+        """After which it ends, unused."""
+        return self._idle_timeout
+
     def metadata(self, request: Request) -> ServerMessageMetadata:
         """What handlers learn of `request`."""
         return self._message_metadata(request)

@@ -21,7 +21,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import ProgressToken
 from mcp_types.jsonrpc import ErrorData, JSONRPCNotification, JSONRPCRequest, RequestId
 from starlette.requests import Request
-from starlette.types import Send
+from starlette.types import Receive, Send
 
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
@@ -49,6 +49,7 @@ class Call:
 
     Args:
         metadata: what the server's handlers learn of the HTTP request.
+        receive: tells when the client leaves.
         send: takes the answer.
         streams: whether notices are told on the way; otherwise there is only the result.
         moment: seconds after which `watch` begins.
@@ -62,6 +63,7 @@ class Call:
         request: Request,
         message: JSONRPCRequest,
         metadata: ServerMessageMetadata,
+        receive: Receive,
         send: Send,
         *,
         streams: bool,
@@ -76,7 +78,7 @@ class Call:
         self.cancel_requested = anyio.Event()
         self.scope = anyio.CancelScope()
         self._token: ProgressToken | None = progress_token_from_params(message.params) if message.params else None
-        self._send, self._streams, self._headers = send, streams, headers
+        self._receive, self._send, self._streams, self._headers = receive, send, streams, headers
         self._lock: anyio.Lock | None = None
         self._told = self._closed = False
         self._watcher: asyncio.Task[None] | None = None
@@ -101,6 +103,15 @@ class Call:
 
     async def watch(self) -> None:
         """What is done beside a call that takes longer, until it ends."""
+
+    async def client_leaves(self) -> None:
+        """Show signs of life until the client leaves."""
+        leaving = asyncio.ensure_future(self._left())
+        try:
+            while not (await asyncio.wait((leaving,), timeout=PING_SECONDS))[0]:
+                await self.ping()
+        finally:
+            leaving.cancel()
 
     async def ping(self) -> None:
         """A sign of life, which begins the stream."""
@@ -151,6 +162,10 @@ class Call:
                 await self._send({"type": "http.response.start", "status": 200, "headers": headers})
                 self._told = True
             await self._send({"type": "http.response.body", "body": event, "more_body": more})
+
+    async def _left(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
     def _begin_to_watch(self) -> None:
         self._watcher = asyncio.get_running_loop().create_task(self.watch())

@@ -5,7 +5,6 @@ What the SDK refuses, or answers with a stream from the start, is left to it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -26,7 +25,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Send
 
 from mcp_batteries.transports.exchanges import Exchanges
-from mcp_batteries.transports.http.calls import PING_SECONDS, Call, accepts
+from mcp_batteries.transports.http.calls import Call, accepts
 
 __all__ = ["HttpExchanges"]
 
@@ -100,19 +99,9 @@ class _Exchange(Call):
         self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send, *, streams: bool
     ) -> None:
         metadata = ServerMessageMetadata(request_context=request)
-        super().__init__(request, message, metadata, send, streams=streams, moment=_MOMENT_SECONDS)
-        self._receive = receive
+        super().__init__(request, message, metadata, receive, send, streams=streams, moment=_MOMENT_SECONDS)
 
     async def watch(self) -> None:
-        leaving = asyncio.ensure_future(self._left())
-        try:
-            while not (await asyncio.wait((leaving,), timeout=PING_SECONDS))[0]:
-                await self.ping()
-        finally:
-            leaving.cancel()
+        await self.client_leaves()
         self.cancel_requested.set()
         self.scope.cancel()
-
-    async def _left(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass

@@ -34,7 +34,7 @@ from starlette.types import Message, Receive, Send
 
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
 from mcp_batteries.transports.exchanges import error_data, refuse_envelope
-from mcp_batteries.transports.http.calls import PING_SECONDS, Call, accepts
+from mcp_batteries.transports.http.calls import Call, accepts
 from mcp_batteries.transports.jsonrpc import dump
 
 __all__ = ["Replayed", "straight_sessions"]
@@ -85,7 +85,8 @@ class _Session(SessionTransport):
             or not accepts(request, streams=streams)
         ):
             return False
-        await self._answer(_Call(self, self.runner.connection, request, message, send, streams=streams), message)
+        call = _Call(self, self.runner.connection, request, message, receive, send, streams=streams)
+        await self._answer(call, message)
         return True
 
     async def terminate(self) -> None:
@@ -113,7 +114,7 @@ class _Session(SessionTransport):
 
 
 class _Call(Call):
-    """A call that goes on when its client leaves, and can ask it something."""
+    """A call that goes on when its client leaves, for as long as an unused session does, and can ask it something."""
 
     def __init__(
         self,
@@ -121,6 +122,7 @@ class _Call(Call):
         connection: Connection,
         request: Request,
         message: JSONRPCRequest,
+        receive: Receive,
         send: Send,
         *,
         streams: bool,
@@ -128,7 +130,9 @@ class _Call(Call):
         self.can_send_request = streams
         headers = [(b"mcp-session-id", (session.mcp_session_id or "").encode())]
         metadata = session.metadata(request)
-        super().__init__(request, message, metadata, send, streams=streams, moment=_PATIENCE_SECONDS, headers=headers)
+        super().__init__(
+            request, message, metadata, receive, send, streams=streams, moment=_PATIENCE_SECONDS, headers=headers
+        )
         self._session, self._connection = session, connection
         self._asking: asyncio.Task[None] | None = None
         self.stopped: ErrorData | None = None
@@ -156,9 +160,12 @@ class _Call(Call):
             self._asking.cancel()
 
     async def watch(self) -> None:
-        while True:
-            await self.ping()
-            await asyncio.sleep(PING_SECONDS)
+        await self.ping()
+        await self.client_leaves()
+        # It may ask for ever, of nobody. Until it ends it has its caller's turn, and its session is in use.
+        if self._session.idle_seconds is not None:
+            await asyncio.sleep(self._session.idle_seconds)
+            self.stop(_CANCELLED)
 
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
         self.can_send_request = False
