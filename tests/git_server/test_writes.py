@@ -825,3 +825,19 @@ def test_a_git_that_is_stopped_leaves_no_lock(tmp_path: Path) -> None:
         end(process)
         process.stdout.close() if process.stdout else None
     assert not lock.exists()
+
+
+@pytest.mark.anyio
+async def test_of_a_commit_that_ends_a_conflict_the_way_back_says_what_it_does_not_bring_back(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("side.txt", "aside\n")
+    made.git("stash", "push", "--quiet")
+    made.commit("ours", {"side.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git("stash", "pop")
+    made.write("side.txt", "both\n")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_commit", message="Both", paths=["side.txt"])
+        assert "not that they were in conflict" in answer
+        await undone(asking, answer)
+        assert made.git("status", "--porcelain") == " M side.txt\n"

@@ -30,7 +30,7 @@ from git_server.serving import Asking, serving
 from git_server.states import ENDS, FORMS, Planted, bare, bare_by_configuration, edit, partial, plant, shallow
 from git_server.test_writes import calls_back
 from mcp_git.engine import installed
-from mcp_git.names import shown
+from mcp_git.names import shown, spelled
 
 _DATE = "1800000000 +0000"
 _LASTING = {"COMMIT_EDITMSG", "ORIG_HEAD", "index", "AUTO_MERGE", "FETCH_HEAD"}
@@ -102,6 +102,7 @@ class Twins:
         named = [shown(os.fsencode(path)) for path in paths]
         dashed = ["--", *[path if path == "." else f":(literal){path}" for path in paths]]
         name = chance.choice(["fresh", "v900", "a..b", *branches[:1], *tags[:1]])
+        staged = {"paths": named} if chance.random() < 0.5 else {}
         match chance.randrange(20):
             case 0 | 1:
                 return "edit_index", {"paths": named}, ["add", "--all", *dashed], b""
@@ -110,7 +111,7 @@ class Twins:
             case 3 | 4:
                 every, amend = chance.random() < 0.5, chance.random() < 0.3
                 words = ["commit", "--cleanup=whitespace", *(["--all"] * every), *(["--amend"] * amend), "--file=-"]
-                arguments = {"message": "An act\n\n# body", "all_tracked": every, "amend": amend}
+                arguments = {"message": "An act\n\n# body", "all_tracked": every, "amend": amend, **staged}
                 return "create_commit", arguments, words, b"An act\n\n# body"
             case 5:
                 switch = chance.random() < 0.5
@@ -154,7 +155,8 @@ class Twins:
                 return "run_cherry_pick", {"rev": rev, "revert": revert}, words, b""
             case 17:
                 action = chance.choice(["continue", "skip", "abort"])
-                return "run_step", {"action": action}, [self._doing(), f"--{action}"], b""
+                given = staged if action == "continue" else {}
+                return "run_step", {"action": action, **given}, [self._doing(), f"--{action}"], b""
             case _:
                 mode = chance.choice(["soft", "mixed", "keep", "hard"])
                 return "run_reset", {"rev": rev, "mode": mode}, ["reset", "--quiet", f"--{mode}", rev, "--"], b""
@@ -191,7 +193,12 @@ class Twins:
                 self.differ(what, f"plain git can: {answer}")
             self.again()
             return
-        code, _, said = self.git(self.theirs, *words, given=given)
+        code, _, said = 0, b"", b""
+        if tool in ("create_commit", "run_step") and arguments.get("paths"):
+            named = [path if path == "." else f":(literal){spelled(path)}" for path in arguments["paths"]]
+            code, _, said = self.git(self.theirs, "add", "--all", "--", *named)
+        if code == 0:
+            code, _, said = self.git(self.theirs, *words, given=given)
         theirs = self.state(self.theirs)
         if answer.startswith("failed: "):
             self.tally["refused"] += 1

@@ -87,7 +87,8 @@ class Before:
         if not self.head or (back != "files" and not moved and carried):
             return []
         if back == "commit all":
-            return [self._reset("soft"), unstage] if self.index else [self._reset("mixed")]
+            lost = _NO_CONFLICT if self.in_conflict else ""
+            return [self._reset("soft"), unstage] if self.index else [self._reset("mixed") + lost]
         found = [self._reset(back)] * (moved and back in ("keep", "soft", "mixed", "hard"))
         if back == "files" or (self.files and (back == "hard" or (back in ("keep", "carried") and not carried))):
             if (
