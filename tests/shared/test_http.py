@@ -291,6 +291,21 @@ async def test_a_call_without_its_client_lasts_no_longer_than_an_unused_session(
             assert await other.call("echo", text="its turn is free")
 
 
+async def test_a_question_to_a_client_that_left_ends_its_call() -> None:
+    async with (
+        running([*TOY, "max_parallel=1"]) as subject,
+        HttpWire(subject.url, capabilities={"elicitation": {}}) as wire,
+    ):
+        await wire.open()
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as calls:
+                calls.start_soon(partial(wire.call, "ask", questions=["who?"]))
+                await subject.says("asking")
+                calls.cancel_scope.cancel()
+            async with opened(subject, MODERN) as other:
+                assert await other.call("echo", text="its turn is free")
+
+
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:

@@ -11,36 +11,14 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
 from mcp.server.runner import ServerRunner, aclose_shielded
 from mcp.shared.dispatcher import DispatchContext, Outbound
-from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundModernRoute
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp.shared.transport_context import TransportContext
-from mcp_types import PROTOCOL_VERSION_META_KEY
-from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, ErrorData
+from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData
 
-__all__ = ["Exchanges", "error_data", "has_envelope", "refuse_envelope"]
+__all__ = ["Exchanges", "error_data"]
 
 _log = logging.getLogger(__name__)
-
-
-def has_envelope(params: Mapping[str, Any] | None) -> bool:
-    """Whether a request says in itself in which revision it is, as since 2026-07-28."""
-    meta = (params or {}).get("_meta")
-    return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
-
-
-def refuse_envelope(params: Mapping[str, Any] | None) -> None:
-    """Refuse a request with an envelope, on a connection that began with a handshake.
-
-    Raises:
-        MCPError: It has one.
-    """
-    if params and "_meta" in params and has_envelope(params):
-        raise MCPError(
-            INVALID_REQUEST,
-            "this connection serves the handshake protocol era; "
-            "requests carrying the 2026-07-28 envelope are not accepted on it",
-        )
 
 
 def error_data(raised: Exception, method: str) -> ErrorData:

@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Send
 
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
-from mcp_batteries.transports.exchanges import error_data, refuse_envelope
+from mcp_batteries.transports.exchanges import error_data
 from mcp_batteries.transports.http.calls import Call, accepts
 from mcp_batteries.transports.jsonrpc import dump
 
@@ -90,9 +90,10 @@ class _Session(SessionTransport):
         return True
 
     async def terminate(self) -> None:
-        await super().terminate()
+        # First, or one of them could subscribe on a connection that is gone.
         for call in self._calls:
             call.stop(_ENDED)
+        await super().terminate()
 
     async def _answer(self, call: _Call, message: JSONRPCRequest) -> None:
         assert self.runner is not None
@@ -101,7 +102,6 @@ class _Session(SessionTransport):
         try:
             with call.scope:
                 try:
-                    refuse_envelope(message.params)
                     result = await self.runner.on_request(call, message.method, message.params)
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
                     result = error_data(raised, message.method)
@@ -135,6 +135,7 @@ class _Call(Call):
         )
         self._session, self._connection = session, connection
         self._asking: asyncio.Task[None] | None = None
+        self._questions = 0
         self.stopped: ErrorData | None = None
         """What the client is told instead of a result."""
 
@@ -151,7 +152,11 @@ class _Call(Call):
         if self._asking is None:
             self._asking = asyncio.get_running_loop().create_task(self._tell_all())
             await anyio.lowlevel.checkpoint()
-        return await self._session.ask(self._connection, self.request_id, method, params, opts)
+        self._questions += 1
+        try:
+            return await self._session.ask(self._connection, self.request_id, method, params, opts)
+        finally:
+            self._questions -= 1
 
     def close(self) -> None:
         """Leave nothing behind, answered or not."""
@@ -162,10 +167,13 @@ class _Call(Call):
     async def watch(self) -> None:
         await self.ping()
         await self.client_leaves()
-        # It may ask for ever, of nobody. Until it ends it has its caller's turn, and its session is in use.
-        if self._session.idle_seconds is not None:
+        # Nobody answers what it asks now. Until it ends it has its caller's turn, and its session is in use.
+        self.can_send_request = False
+        if not self._questions:
+            if self._session.idle_seconds is None:
+                return
             await asyncio.sleep(self._session.idle_seconds)
-            self.stop(_CANCELLED)
+        self.stop(_CANCELLED)
 
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
         self.can_send_request = False

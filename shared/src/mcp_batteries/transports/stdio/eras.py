@@ -14,11 +14,11 @@ from mcp.shared.dispatcher import DispatchContext, OnNotify, OnRequest, Outbound
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.transport_context import TransportContext
-from mcp_types import UnsupportedProtocolVersionErrorData
-from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION, JSONRPCRequest
+from mcp_types import PROTOCOL_VERSION_META_KEY, UnsupportedProtocolVersionErrorData
+from mcp_types.jsonrpc import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, JSONRPCRequest
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from mcp_batteries.transports.exchanges import Exchanges, has_envelope, refuse_envelope
+from mcp_batteries.transports.exchanges import Exchanges
 
 __all__ = ["Handlers", "is_modern", "legacy", "modern"]
 
@@ -29,7 +29,7 @@ _Params = Mapping[str, Any] | None
 
 def is_modern(opening: JSONRPCRequest | None) -> bool:
     """Whether the first request of a connection opens the era without a handshake, which is then that of all others."""
-    return opening is not None and opening.method != "initialize" and has_envelope(opening.params)
+    return opening is not None and opening.method != "initialize" and _has_envelope(opening.params)
 
 
 @asynccontextmanager
@@ -42,8 +42,12 @@ async def legacy(
     answer = runner.on_request
 
     async def on_request(context: _Context, method: str, params: _Params) -> dict[str, Any]:
-        if method != "initialize":
-            refuse_envelope(params)
+        if params and "_meta" in params and method != "initialize" and _has_envelope(params):
+            raise MCPError(
+                INVALID_REQUEST,
+                "this connection serves the handshake protocol era; "
+                "requests carrying the 2026-07-28 envelope are not accepted on it",
+            )
         return await answer(context, method, params)
 
     try:
@@ -81,6 +85,11 @@ async def modern(
             await aclose_shielded(connection)
 
     yield on_request, on_notify
+
+
+def _has_envelope(params: _Params) -> bool:
+    meta = (params or {}).get("_meta")
+    return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
 
 
 def _served(params: _Params) -> dict[str, Any]:
