@@ -841,3 +841,17 @@ async def test_of_a_commit_that_ends_a_conflict_the_way_back_says_what_it_does_n
         assert "not that they were in conflict" in answer
         await undone(asking, answer)
         assert made.git("status", "--porcelain") == " M side.txt\n"
+
+
+@pytest.mark.anyio
+async def test_a_branch_that_is_being_rebased_stays(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(branch, {"side.txt": text})
+    async with serving("--write", made.path) as asking:
+        assert "rebase under way" in await asking("run_rebase", rev="topic")
+        before = state(made)
+        assert "is being rebased" in await asking("delete_ref", name="main", force=True)
+        assert state(made) == before
+        assert not (await asking("run_step", action="abort")).startswith("failed")

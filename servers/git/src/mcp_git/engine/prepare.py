@@ -61,6 +61,7 @@ class Prepare:
         if kind == "tag":
             undo = [call("create_tag", name=name.text, rev=found)]
             return Change(["tag", "--delete", name.text], files=False, undo=undo)
+        self._refuse_rebased(name.text)
         entries = self.git.own_entries(self.repository, f"branch.{name.text}.")
         followed = self._followed(dict(entries))
         upstream = {"upstream": followed} if followed else {}
@@ -74,6 +75,17 @@ class Prepare:
 
         words = ["branch", "--quiet", "-D" if force else "-d", name.text]
         return Change(words, files=False, undo=undo, then=forget)
+
+    def _refuse_rebased(self, branch: str) -> None:
+        """Return unless the rebase under way will move this branch: run as here, git does not see that.
+
+        Raises:
+            Conflict: it will.
+        """
+        git_dir = self.git.layout(self.repository).git_dir
+        for folder in ("rebase-merge", "rebase-apply"):
+            if (small_file(os.path.join(git_dir, folder, "head-name")) or "").strip() == f"refs/heads/{branch}":
+                raise Conflict(f"The branch {quote(branch)} is being rebased.", "End that first, with `run_step`.")
 
     def stash(self, action: str, revision: Revision, message: str, index: bool) -> Change:
         """Bring one back, drop it, or put one back that was dropped."""
