@@ -181,12 +181,19 @@ def delete_all(
         Unavailable: some went, and the next could not; both are named.
     """
     with ExitStack() as stack:
-        reached = [(place, stack.enter_context(resolve(place, follow=False))) for place in places]
-        # A served folder may lie in another: what one file is, its whole path tells.
-        found = {tuple(steps_to(spot.place)): (place, spot) for place, spot in reached}
-        outermost = [
-            both for steps, both in found.items() if not any(steps[:depth] in found for depth in range(len(steps)))
-        ]
+        found: dict[tuple[str, ...], tuple[Writable, Spot[Writable], ExitStack]] = {}
+        for place in places:
+            held = stack.enter_context(ExitStack())
+            spot = held.enter_context(resolve(place, follow=False))
+            # A served folder may lie in another: what one file is, its whole path tells.
+            if found.setdefault(tuple(steps_to(spot.place)), (place, spot, held))[2] is not held:
+                held.close()
+        outermost: list[tuple[Writable, Spot[Writable]]] = []
+        for steps, (place, spot, held) in found.items():
+            if any(steps[:depth] in found for depth in range(len(steps))):
+                held.close()  # Windows removes no folder that is open.
+            else:
+                outermost.append((place, spot))
         stack.enter_context(locked([spot for _, spot in outermost], stop))
         doomed = [_look(place, spot, recursive, stop) for place, spot in outermost]
         intents = [Intent(one.spot.place, one.spot.folder, None, gives=one.size) for one in doomed]
