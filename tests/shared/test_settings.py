@@ -235,8 +235,8 @@ def test_every_setting_that_names_a_file_or_folder_holds_an_absolute_path(
 )
 def test_what_a_path_was_meant_to_be(written: str, said: str) -> None:
     """A host hands a path over as it stands in its file."""
-    if sys.platform == "win32" and "Windows" in said:
-        return
+    if sys.platform == "win32" and ("Windows" in said or written.endswith(" ")):
+        return  # Paths of Windows are right there, and it drops blanks at the end of a name.
     told = why_not_there(absolute(written))
     assert told.startswith(said) if "without" not in said else said in told
     assert bool(told) == bool(said)

@@ -54,7 +54,8 @@ def why_not_there(path: str) -> str:
         return f"{quote(found[0])} came as it is written, so the host does not replace it: write the whole path."
     if re.search(r"(^|[/\\])file:[/\\]", path):
         return "Write the path itself, without `file:`."
-    if re.search(r"""(^|[/\\])(["'])[^"']*\2$""", path):
+    # On Windows no name can hold a double quote, and `absolute` has taken the last one.
+    if re.search(r"""(^|[/\\])(["'])[^"']*\2$""", path) or (sys.platform == "win32" and '"' in path):
         return "The quotes came as a part of the name: leave them out."
     if sys.platform != "win32" and (found := re.search(r"(?:^|/)[A-Za-z]:[/\\].*", path)):
         return (
