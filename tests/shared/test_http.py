@@ -171,20 +171,27 @@ async def test_a_call_that_lasts_gets_its_stream_before_its_answer() -> None:
                 assert answer.headers["content-type"].startswith("text/event-stream")
 
 
+@asynccontextmanager
+async def answering(subject: Subject, wire: HttpWire, message: dict[str, Any], begun: str) -> AsyncGenerator[list[str]]:
+    """A block for what happens to a call once the server has said `begun`; behind it the list holds the answer."""
+    said: list[str] = []
+
+    async def call() -> None:
+        said.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await subject.says(begun)
+            yield said
+
+
 async def test_a_call_that_was_cancelled_ends_without_an_answer() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
         message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
-        texts: list[str] = []
-
-        async def call() -> None:
-            texts.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
-
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call)
-                await subject.says("waiting")
-                await wire.notify("notifications/cancelled", {"requestId": message["id"]})
-        assert "result" not in texts[0]
+        async with answering(subject, wire, message, "waiting") as said:
+            await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+        assert "result" not in said[0]
         assert await wire.call("echo", text="next")
 
 
@@ -215,38 +222,22 @@ async def test_a_question_is_taken_back_before_its_call_ends() -> None:
     async with running(TOY) as subject, HttpWire(subject.url, capabilities={"elicitation": {}}) as wire:
         await wire.open()
         message = wire.message("tools/call", {"name": "ask", "arguments": {"questions": ["who?"]}})
-        texts: list[str] = []
-
-        async def call() -> None:
-            texts.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
-
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call)
-                await subject.says("asking")
-                await wire.notify("notifications/cancelled", {"requestId": message["id"]})
-        said = [json.loads(line[6:]) for line in texts[0].splitlines() if line.startswith("data: ")]
-        assert [one.get("method") for one in said] == ["elicitation/create", "notifications/cancelled", None]
-        assert said[1]["params"]["requestId"] == said[0]["id"]
-        assert (said[2]["id"], said[2]["error"]["code"]) == (message["id"], -32800)
+        async with answering(subject, wire, message, "asking") as said:
+            await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+        told = [json.loads(line[6:]) for line in said[0].splitlines() if line.startswith("data: ")]
+        assert [one.get("method") for one in told] == ["elicitation/create", "notifications/cancelled", None]
+        assert told[1]["params"]["requestId"] == told[0]["id"]
+        assert (told[2]["id"], told[2]["error"]["code"]) == (message["id"], -32800)
 
 
 @pytest.mark.parametrize("json_response", [False, True])
 async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bool) -> None:
     async with running([*TOY, f"json_response={json_response}"]) as subject, opened(subject, "2025-11-25") as wire:
         message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
-        texts: list[str] = []
-
-        async def call() -> None:
-            texts.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
-
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call)
-                await subject.says("waiting")
-                await wire.client.delete(subject.url, headers=wire.headers_for({}))
+        async with answering(subject, wire, message, "waiting") as said:
+            await wire.client.delete(subject.url, headers=wire.headers_for({}))
         await subject.says("cancelled")
-        assert "terminated" in texts[0]
+        assert "terminated" in said[0]
 
 
 async def test_ids_that_read_as_the_same_number_belong_to_calls_of_their_own() -> None:
