@@ -15,8 +15,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.rows import RowPage
-from mcp_sqlite.engine.pages import Scratch
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, ImportTable, NewFile, NextPage, ReadStatement, ServedFile
 
@@ -71,7 +71,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    engine = Engine(Scratch(), seconds=60, workers=2)
+    engine = Engine(Scratch("mcp-sqlite"), seconds=60, workers=2)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(engine):
         yield Place(tmp_path_factory.mktemp("properties"), portal, engine)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mcp_batteries.scratch import Scratch
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
@@ -11,7 +12,6 @@ from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine.insights import Insights
-from mcp_sqlite.engine.pages import Scratch
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.prompts import Prompts
@@ -34,7 +34,7 @@ def build(settings: Settings) -> Assembled:
     Raises:
         Unavailable: one of them can't be served.
     """
-    scratch = Scratch()
+    scratch = Scratch("mcp-sqlite")
     example = scratch.new(".db") if settings.demo else None
     policy = Policy(settings, demo=example)
     engine = Engine(

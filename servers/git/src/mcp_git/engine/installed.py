@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import tempfile
-import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
+from mcp_batteries.scratch import Scratch
 from mcp_git import config
 from mcp_git.layout import is_inside
 from mcp_git.policy import Policy
@@ -47,22 +45,18 @@ class Installed:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
+        self._scratch = Scratch("mcp-git")
 
     @cached_property
     def scratch(self) -> str:
         """A private folder, made when it is needed, that goes away with the process."""
-        # In a container whose root can't be written, this is what there is.
-        memory = "/dev/shm"
-        try:
-            path = tempfile.mkdtemp(prefix="mcp-git-")
-        except OSError:
-            path = tempfile.mkdtemp(prefix="mcp-git-", dir=memory)
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        path = self._scratch.path
         os.mkdir(os.path.join(path, "nowhere"))
-        return os.path.realpath(path)
+        return path
 
     def renew(self) -> None:
         """Have another private folder made: a system may clean up what was not used for days."""
+        self._scratch.renew()
         for name in ("scratch", "common", "_configuration_afar"):
             self.__dict__.pop(name, None)
 

@@ -9,40 +9,24 @@ import contextlib
 import glob
 import os
 import secrets
-import shutil
-import tempfile
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import IO, Any
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Cursor, Stop, in_thread
+from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.rows import Results, RowPage
 from mcp_sqlite.engine.pool import Pool, Rest, problem_of
 from mcp_sqlite.policy import AcrossStatement, Database, NextPage, ReadStatement
 
-__all__ = ["Pages", "Scratch", "told"]
+__all__ = ["Pages", "told"]
 
 _MOST_RESULTS = 24
 _BYTES = 64 * 1024 * 1024
-
-
-class Scratch:
-    """A private folder, made when it is needed, that goes away with the process."""
-
-    @cached_property
-    def path(self) -> str:
-        path = tempfile.mkdtemp(prefix="mcp-sqlite-")
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
-        return path
-
-    def new(self, ending: str = "") -> str:
-        """The path of a file that does not exist yet."""
-        return os.path.join(self.path, secrets.token_hex(8) + ending)
 
 
 @dataclass

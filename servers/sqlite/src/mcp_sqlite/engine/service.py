@@ -11,10 +11,11 @@ import anyio
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
+from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.changes import Change, Sample, Step
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo
-from mcp_sqlite.engine.pages import Pages, Scratch, told
+from mcp_sqlite.engine.pages import Pages, told
 from mcp_sqlite.engine.pool import Pool
 from mcp_sqlite.models import Backup, Catalog, Check, Export, Import, Plan, TableInfo
 from mcp_sqlite.policy import (

@@ -1,0 +1,114 @@
+"""Private folders for what a process needs for as long as it runs.
+
+A process that is killed can't take its folder away: the next one with such a folder does. Who is still there holds the
+folder by flock(2), for which systemd-tmpfiles leaves it alone too; on Windows by a file that goes with its handle.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from contextlib import suppress
+from functools import cached_property
+
+if sys.platform != "win32":
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+__all__ = ["Scratch"]
+
+_log = logging.getLogger(__name__)
+
+_HELD = "held"
+_UNSURE_SECONDS = 60.0
+"""As long a new folder may be without its holder."""
+
+
+class Scratch:
+    """A private folder, made when it is needed, that goes away with the process.
+
+    Args:
+        name: its name begins with it; folders of that name that killed processes have left go when this one is made.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._prefix = f"{name}-held-"
+
+    @cached_property
+    def path(self) -> str:
+        """The absolute path, without links.
+
+        Raises:
+            OSError: no folder for temporary files can be written.
+        """
+        try:
+            made = tempfile.mkdtemp(prefix=self._prefix)
+        except OSError:
+            # In a container whose root can't be written, this is what there is.
+            made = tempfile.mkdtemp(prefix=self._prefix, dir="/dev/shm")
+        path = os.path.realpath(made)
+        weakref.finalize(self, _remove, path, _hold(path))
+        parent = os.path.dirname(path)
+        threading.Thread(target=_clean, args=(parent, self._prefix), name="leftovers", daemon=True).start()
+        return path
+
+    def new(self, ending: str = "") -> str:
+        """The path of a file that does not exist yet."""
+        return os.path.join(self.path, secrets.token_hex(8) + ending)
+
+    def renew(self) -> None:
+        """Have another folder made: a system may clean up what was not used for days."""
+        self.__dict__.pop("path", None)
+
+
+def _hold(path: str) -> int:
+    """A descriptor that tells others, as long as it is open, that the folder is no leftover."""
+    if sys.platform == "win32":
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOINHERIT | os.O_TEMPORARY
+        return os.open(os.path.join(path, _HELD), flags)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with suppress(OSError):
+        flock(fd, LOCK_EX | LOCK_NB)
+    return fd
+
+
+def _is_held(path: str) -> bool:
+    if sys.platform == "win32":
+        return os.path.lexists(os.path.join(path, _HELD))
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _remove(path: str, fd: int) -> None:
+    if sys.platform == "win32":
+        os.close(fd)
+    shutil.rmtree(path, ignore_errors=True)
+    if sys.platform != "win32":
+        os.close(fd)
+
+
+def _clean(parent: str, prefix: str) -> None:
+    """Take away the folders in `parent` that nobody holds any more."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix):
+                with suppress(OSError):
+                    found = entry.stat(follow_symlinks=False)
+                    own = sys.platform == "win32" or found.st_uid == os.geteuid()
+                    old = time.time() - found.st_mtime > _UNSURE_SECONDS
+                    if own and old and stat.S_ISDIR(found.st_mode) and not _is_held(entry.path):
+                        _log.info("Removing what a process that was killed has left: %s", entry.path)
+                        shutil.rmtree(entry.path, ignore_errors=True)
