@@ -72,6 +72,12 @@ async def test_every_kind_of_request_finds_its_server(words: list[str], tmp_path
         assert wrong.is_error and "`sqlite_list_tables`" in text(wrong)
         assert "one" in str(await client.read_resource(note))
         assert (await client.get_prompt("fs_explain_folder", {})).messages
+        for asks in (
+            client.get_prompt("fs_review_file", {"path": "missing"}),
+            client.read_resource((tmp_path / "served" / "missing").as_uri()),
+        ):
+            with pytest.raises(MCPError, match="`fs_list_directory`"):
+                await asks
         with pytest.raises(MCPError, match="weather://"):
             await client.read_resource("nothing://at/all")
         with pytest.raises(MCPError, match="fs_read_text"):

@@ -121,7 +121,11 @@ class Member:
         def leave(ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
             return call_next(replace(ctx, params=params))
 
-        result = await self.around(leave)(inner)
+        try:
+            result = await self.around(leave)(inner)
+        except MCPError as problem:
+            problem.error.message = self.renamed(problem.error.message)
+            raise
         if isinstance(result, dict) and (result.get("isError") or "messages" in result):
             for part in [*result.get("content", ()), *(item["content"] for item in result.get("messages", ()))]:
                 if isinstance(part, dict) and "text" in part:
