@@ -208,5 +208,8 @@ def test_limits_count_each_call() -> None:
         ({"calls": [{}] * 3}, 3), ({"calls": [{}] * 90}, 20), ({"calls": []}, 1), ({"calls": 4}, 1), (None, 1), ([], 1),
     ]  # fmt: skip
     for arguments, count in cases:
-        assert calls_in({"name": "call_tools", "arguments": arguments}) == count
+        call = {"name": "call_tools", "arguments": arguments}
+        assert calls_in(call) == count == calls_in({"name": "call_tool", "arguments": call})
+    for call in ({"name": ["call_tools"], "arguments": {"calls": [{}] * 3}}, {"name": "call_tools", "arguments": "{}"}):
+        assert calls_in({"name": "call_tool", "arguments": call}) in (3, 20), "counted, or taken for the most"
     assert calls_in({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == calls_in(None)

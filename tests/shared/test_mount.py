@@ -306,3 +306,34 @@ async def test_a_call_that_goes_nowhere_says_where_to(words: list[str], given: d
     async with Client(served(["--discover", *words])) as client:
         answer = await client.call_tool("call_tool", given)
         assert answer.is_error and said in text(answer)
+
+
+@pytest.mark.parametrize("flags", [["--tools", "sqlite"], ["--tools", "fs_read,call_tools"], ["--read-only"]])
+async def test_what_is_chosen_is_found_and_called_whatever_is_chosen(words: list[str], flags: list[str]) -> None:
+    async with Client(served([*flags, *words])) as client:
+        chosen = {tool.name for tool in (await client.list_tools()).tools}
+    async with Client(served(["--discover", *flags, *words])) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            "find_tools",
+            "describe_tools",
+            "call_tool",
+        ]
+        assert set(text(await client.call_tool("find_tools", {})).replace("\n", ", ").split(", ")[:-1]) == chosen
+        for name in chosen & {"fs_read_text", "sqlite_list_tables"}:
+            given = {"path": "notes.txt"} if name == "fs_read_text" else {}
+            assert not (await client.call_tool("call_tool", {"name": name, "arguments": given})).is_error
+            found = text(await client.call_tool("find_tools", {"query": name.partition("_")[0]}))
+            assert found.startswith(name.partition("_")[0]) and "None fits" not in found
+
+
+async def test_several_calls_in_one_are_understood_as_each_alone(words: list[str]) -> None:
+    calls = [
+        {"name": "read_text", "arguments": {"path": "missing"}},
+        {"name": "call_tool", "arguments": {"name": "sqlite_list_tables", "arguments": "{}"}},
+        {"name": "fs_read_text", "arguments": {"path": "notes.txt"}},
+    ]
+    async with Client(served(["--discover", "--tools", "default,call_tools", *words])) as client:
+        answer = await client.call_tool("call_tool", {"name": "call_tools", "arguments": {"calls": calls}})
+    said = text(answer)
+    assert not answer.is_error and "# 1 fs_read_text, failed" in said and "# 2 sqlite_list_tables" in said
+    assert "# 3 fs_read_text" in said and "one" in said

@@ -15,19 +15,21 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.mount.member import Member
+from mcp_batteries.mount.member import LEFT_OUT, Member
+from mcp_batteries.sdk import tool_table
+from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS
 from mcp_batteries.server.declare import tool
 
 __all__ = ["NAMES", "Discovery"]
 
-NAMES = ("find_tools", "describe_tools", "call_tool")
+NAMES = ("find_tools", "describe_tools", CALL_TOOL)
 _MOST_FOUND = 12
 _WORD = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """The three tools, and what they find.
+    """The three tools, what they find, and which tool a call means.
 
     Args:
         members: the servers.
@@ -48,7 +50,8 @@ class Discovery:
             groups = [[name for name in tools if name.startswith(member.named(""))] for member in self.members]
             alone = [name for name in tools if not any(name in group for group in groups)]
             return "\n".join(", ".join(group) for group in (*groups, alone) if group) + "\n"
-        words = _stems(query)
+        # However short a server's name is, it finds its tools.
+        words = _stems(query) | {member.name for member in self.members if member.name in query.lower().split()}
         ranked = sorted(tools.values(), key=lambda item: -_score(words, item))
         found = [item for item in ranked[:_MOST_FOUND] if _score(words, item)]
         if not found:
@@ -86,19 +89,36 @@ class Discovery:
         raise self._none(name)
 
     async def unwrapped(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Middleware that makes a request for `call_tool` one for the tool itself.
+        """Middleware that makes a request for `call_tool` one for the tool itself, by its name here.
 
         From here on it is that tool's: in the audit log, for scopes, consent and limits.
         """
-        params = ctx.params or {}
-        given = params.get("arguments")
-        if ctx.method == "tools/call" and params.get("name") == "call_tool" and isinstance(given, Mapping):
-            asked = cast("Mapping[str, Any]", given)
-            name, arguments = self._meant(asked.get("name")), _object(asked.get("arguments"))
-            # What else was given, or not as an object, `call_tool` itself refuses.
-            if name is not None and arguments is not None and not asked.keys() - {"name", "arguments"}:
-                ctx = replace(ctx, params={**params, "name": name, "arguments": arguments})
+        if ctx.method == "tools/call" and ctx.params is not None:
+            params = self._unwrapped(ctx.params)
+            given = params.get("arguments")
+            if params.get("name") == CALL_TOOLS and isinstance(given, Mapping):
+                asked = cast("Mapping[str, Any]", given)
+                if isinstance(calls := asked.get("calls"), list):
+                    meant = [
+                        self._unwrapped(cast("dict[str, Any]", call)) if isinstance(call, dict) else call
+                        for call in cast("list[Any]", calls)
+                    ]
+                    params = {**params, "arguments": {**asked, "calls": meant}}
+            ctx = replace(ctx, params=params)
         return await call_next(ctx)
+
+    def _unwrapped(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+        name, given = call.get("name"), call.get("arguments")
+        if name != CALL_TOOL or CALL_TOOL not in self.table():
+            # Views and texts of a server say the names that its tools have there.
+            return call if (meant := self._meant(name)) is None else {**call, "name": meant}
+        if isinstance(given, Mapping):
+            asked = cast("Mapping[str, Any]", given)
+            meant, arguments = self._meant(asked.get("name")), _object(asked.get("arguments"))
+            # What else was given, or not as an object, `call_tool` itself refuses.
+            if meant is not None and arguments is not None and not asked.keys() - {"name", "arguments"}:
+                return {**call, "name": meant, "arguments": arguments}
+        return call
 
     def _meant(self, name: Any) -> str | None:
         """The tool called `name`, be it without its server where only one has it."""
@@ -106,9 +126,10 @@ class Discovery:
             name = cast("list[Any]", name)[0]
         if not isinstance(name, str):
             return None
-        tools = self._tools()
-        known = [full for full in (member.named(name) for member in self.members) if full in tools]
-        return name if name in tools else known[0] if len(known) == 1 else None
+        if name in self._tools():
+            return name
+        having = [member for member in self.members if name in tool_table(member.server) and name not in LEFT_OUT]
+        return having[0].named(name) if len(having) == 1 else None
 
     def _none(self, name: str) -> NotFound:
         tools = self._tools()
@@ -142,7 +163,7 @@ def _stems(text: str) -> set[str]:
 def _score(words: set[str], item: Tool) -> int:
     """How well a tool fits: a word of its name counts more than one of what is said of it."""
     named, said = (
-        _stems(item.name),
+        _stems(item.name) | {item.name.partition("_")[0]},
         _stems(f"{item.title} {item.description} {' '.join(item.parameters.get('properties', {}))}"),
     )
     return sum(4 * (word in named) + (word in said) for word in words)

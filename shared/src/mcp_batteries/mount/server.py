@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -20,9 +20,11 @@ from mcp_batteries.mount.settings import Settings
 from mcp_batteries.program import program_of
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.call_tools import CALL_TOOL
 from mcp_batteries.server.catalog import Catalog, entry
-from mcp_batteries.server.declare import WORST
+from mcp_batteries.server.declare import WORST, DeclaredTool, declarations
 from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.tool import strict_tool
 
 __all__ = ["build"]
 
@@ -41,7 +43,7 @@ def build(settings: Settings) -> Assembled:
     server = assemble(
         settings.COMMAND,
         settings,
-        rooms=[discovery] if settings.discover else [],
+        rooms=[],
         catalog=_catalog(members),
         skills=[source for member in members for source in member.server.catalog.skills],
         tools=[tool for member in members for tool in member.tools()],
@@ -61,13 +63,16 @@ def build(settings: Settings) -> Assembled:
     for member in members:
         member.server.hub.join(server.hub)
         server.withheld |= {member.named(name): why for name, why in member.server.withheld.items()}
+    # Outermost: everything around a request is to see the tool that is meant.
+    server.middleware.insert(0, discovery.unwrapped)
     if settings.discover:
+        # Whatever `--tools` chooses is found and called by these.
+        three = [strict_tool(method, cast("DeclaredTool", declared)) for declared, method in declarations(discovery)]
+        tool_table(server).update({tool.name: tool for tool in three})
         server.catalog.shown = NAMES
-        # Outermost: everything around a request is to see the tool that is meant.
-        server.middleware.insert(0, discovery.unwrapped)
         # Scopes and `--read-only` ask the tool that is called; what a host is told is the worst that it may do.
         if any(tool.effect != "read" for member in members for tool in member.tools()):
-            tool_table(server)["call_tool"].annotations = WORST
+            tool_table(server)[CALL_TOOL].annotations = WORST
         _refresh(server, members)
 
     def changed(event: ServerEvent) -> None:
@@ -162,23 +167,12 @@ class _Switch:
     members: Sequence[Member]
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        ctx = self._spelled(ctx)
         if (member := self._member(ctx.method, ctx.params or {})) is not None:
             return await member.handle(ctx, call_next)
         # Lists, streams and notices are everybody's.
         for each in reversed(self.members):
             call_next = each.around(call_next)
         return await call_next(ctx)
-
-    def _spelled(self, ctx: ServerRequestContext[Any]) -> ServerRequestContext[Any]:
-        """`ctx` with a tool's name here, where it has the one in its server: views and texts say that one."""
-        name = (ctx.params or {}).get("name")
-        if ctx.method != "tools/call" or not isinstance(name, str):
-            return ctx
-        known = [
-            member.named(name) for member in self.members if name in tool_table(member.server) and name not in LEFT_OUT
-        ]
-        return replace(ctx, params={**(ctx.params or {}), "name": known[0]}) if len(known) == 1 else ctx
 
     def _member(self, method: str, params: Mapping[str, Any]) -> Member | None:
         ref = params.get("ref")

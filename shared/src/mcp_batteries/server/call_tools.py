@@ -21,9 +21,11 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import MaxBytes
 from mcp_batteries.server.tool import StrictTool
 
-__all__ = ["CALL_TOOLS", "CallTools", "calls_in"]
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in"]
 
 CALL_TOOLS = "call_tools"
+CALL_TOOL = "call_tool"
+"""Calls one, for clients that are shown three tools in place of all: see `mount.discovery`."""
 _MOST = 20
 _LEAST_BYTES = 1000
 """Of each answer, however many there are."""
@@ -35,9 +37,18 @@ _way: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("way")
 
 def calls_in(params: Mapping[str, Any] | None) -> int:
     """How many calls a request is, for limits that count them."""
-    if not params or params.get("name") != CALL_TOOLS or not isinstance(params.get("arguments"), Mapping):
+    wrapped = params is not None and params.get("name") == CALL_TOOL
+    call: Any = params.get("arguments") if params is not None and wrapped else params
+    if not isinstance(call, Mapping):
         return 1
-    calls: Any = params["arguments"].get("calls")
+    named = cast("Mapping[str, Any]", call)
+    # Names in lists and arguments as text are understood in `call_tool`.
+    if named.get("name") not in (CALL_TOOLS, *([[CALL_TOOLS]] if wrapped else [])):
+        return 1
+    arguments: Any = named.get("arguments")
+    if wrapped and isinstance(arguments, str):
+        return _MOST
+    calls: Any = cast("Mapping[str, Any]", arguments).get("calls") if isinstance(arguments, Mapping) else None
     return min(max(len(cast("list[Any]", calls)), 1), _MOST) if isinstance(calls, list) else 1
 
 
