@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import click
@@ -63,6 +66,7 @@ class Settings(common.Settings):
         inherited = _common_arguments(self)
         for name, words in _segments(self.servers):
             kind = _settings_of(name)
+            _refuse_names(words)
             part = load(kind, [*inherited, *words])
             if any(isinstance(other, kind) for other in self._parts):
                 raise click.UsageError(f"'{name}' is named twice. Give one {name} all that it shall serve.")
@@ -123,6 +127,17 @@ def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         elif segment:
             yield segment[0].removeprefix("mcp-"), segment[1:]
             segment = []
+
+
+def _refuse_names(words: Sequence[str]) -> None:
+    """Refuse the next server's name where `--` is missing before it: it would be taken for a path."""
+    known = {command.name.removeprefix("mcp-") for command in _commands()}
+    for before, word in pairwise(["", *words]):
+        # What follows an option may be its value.
+        if word.removeprefix("mcp-") in known and not before.startswith("-") and not Path(word).exists():
+            raise click.UsageError(
+                f"'{word}' is a server: write {_NEXT} before it. A path of that name is written .{os.sep}{word}."
+            )
 
 
 def _common_arguments(settings: Settings) -> list[str]:
