@@ -33,7 +33,7 @@ def flat(answer: str) -> list[str]:
     """The lines of a search's answer without the first one, those that stand below their path or folder behind it."""
     lines, folder, path, told = answer.splitlines()[1:], "", "", list[str]()
     for line, next_line in zip(lines, [*lines[1:], ""], strict=False):
-        if below := re.match(r"\d+([:-])|\+$", line):
+        if below := re.match(r"\d+([:-])|[\d,]+ in all$", line):
             told.append(f"{path}{below[1] or ':'}{line}")
             continue
         if line.endswith("/") and next_line.startswith(" "):

@@ -1,4 +1,4 @@
-"""One text replaced in many files: seen first, then written in all or none; and names that other servers use."""
+"""One text replaced in many files, in all or none, and shown; and names that other servers use."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_a_function_is_renamed_in_two_calls_and_under_3_kb(project: Path) -> None:
+async def test_a_function_is_renamed_in_one_call_that_shows_its_lines(project: Path) -> None:
     before = contents(project)
     ask = {"old_text": "old_name", "new_text": "new_name", "glob": "*.py", "by": "word"}
-    failed, seen = await call(project, "replace_text", **ask)
+    failed, seen = await call(project, "replace_text", **ask, dry_run=True)
     assert not failed
     assert contents(project) == before
     assert seen.startswith("[would replace 36 places in 19 files; nothing was written: repeat with dry_run=false]\n")
-    assert "package/module_00.py:3\n-old_name(1)\n+new_name(1)" in seen
-    failed, done = await call(project, "replace_text", **ask, dry_run=False)
+    assert "\n module_00.py\n@@ 1\n-import old_name\n+import new_name\n@@ 3\n-old_name(1)\n+new_name(1)\n" in seen
+    failed, done = await call(project, "replace_text", **ask)
     assert not failed
     assert done.startswith("[replaced 36 places in 19 files]\n")
-    assert len(seen) + len(done) < 4000
+    assert done.partition("\n")[2] == seen.partition("\n")[2] and len(done) < 3000
     after = contents(project)
     assert after["package/module_05.py"] == b"import new_name\r\n\r\nnew_name(1)\r\nold_names = old_name_2\r\n"
     assert after["package/latin.py"] == "é = new_name\n".encode("latin-1")
@@ -65,7 +65,7 @@ async def test_a_function_is_renamed_in_two_calls_and_under_3_kb(project: Path) 
 async def test_all_or_none(project: Path) -> None:
     (project / "package/module_09.py").chmod(0o444)
     before = contents(project)
-    failed, said = await call(project, "replace_text", old_text="old_name", new_text="x", glob="**/*.py", dry_run=False)
+    failed, said = await call(project, "replace_text", old_text="old_name", new_text="x", glob="**/*.py")
     assert failed
     assert "`package/module_09.py` is read-only" in said
     assert contents(project) == before
@@ -84,7 +84,7 @@ async def test_all_or_none(project: Path) -> None:
 )
 async def test_ways_to_name_a_text(tmp_path: Path, by: str, old: str, new: str, text: str, expected: str) -> None:
     (tmp_path / "f").write_text(text, "utf-8")
-    ask = {"old_text": old, "new_text": new, "glob": "f", "by": by, "dry_run": False}
+    ask = {"old_text": old, "new_text": new, "glob": "f", "by": by}
     failed, said = await call(tmp_path, "replace_text", **ask)
     assert not failed, said
     assert (tmp_path / "f").read_text("utf-8") == expected
@@ -101,18 +101,18 @@ async def test_ways_to_name_a_text(tmp_path: Path, by: str, old: str, new: str, 
     ],
 )
 async def test_a_replacement_that_makes_no_sense(project: Path, ask: dict[str, str], said: str) -> None:
-    failed, answer = await call(project, "replace_text", **ask, glob="*", dry_run=False)
+    failed, answer = await call(project, "replace_text", **ask, glob="*")
     assert failed
     assert said in answer
 
 
-async def test_a_preview_shows_all_lines_that_go_and_come(tmp_path: Path) -> None:
+async def test_an_answer_shows_all_lines_that_go_and_come(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("a\nenv: x\nport: 1\ntimeout: 30\nz\n")
     ask = {"by": "regex", "old_text": r"env: x\n(port: \d)\ntimeout: 30", "glob": "f"}
     _, said = await call(tmp_path, "replace_text", new_text="\\1\ntimeout: 45", **ask)
-    assert "f:2\n-env: x\n-port: 1\n-timeout: 30\n+port: 1\n+timeout: 45" in said
+    assert said == "[replaced 1 place in 1 file]\nf\n@@ 2\n-env: x\n-port: 1\n-timeout: 30\n+port: 1\n+timeout: 45"
     _, said = await call(tmp_path, "replace_text", old_text="\n", new_text="\n\n", glob="f")
-    assert "f:2\n" in said and said.count("\n+") <= 8
+    assert "f\n@@ 2\n" in said and said.count("\n+") <= 8
 
 
 async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:
     failed, said = await call(tmp_path, "replace_text", old_text="x", new_text="y", glob="*")
     assert not failed
     left_out = "left out 1 hidden (.hidden); set include_hidden; binary, not changed: b"
-    assert said == f"[would replace 0 places in 0 files; {left_out}]"
+    assert said == f"[replaced 0 places in 0 files; {left_out}]"
 
 
 async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_appended_lines_end_as_those_before_them(tmp_path: Path) -> None:
 )
 async def test_crlf_is_an_end_of_line_like_any_other(tmp_path: Path, by: str, old: str, new: str, after: bytes) -> None:
     (tmp_path / "f").write_bytes(b"a\r\nb\r\nend\r\n")
-    failed, said = await call(tmp_path, "replace_text", old_text=old, new_text=new, by=by, glob="f", dry_run=False)
+    failed, said = await call(tmp_path, "replace_text", old_text=old, new_text=new, by=by, glob="f")
     assert not failed and (tmp_path / "f").read_bytes() == after, said
 
 
@@ -214,3 +214,14 @@ async def test_a_folder_of_packages_is_deleted_with_its_certificates(tmp_path: P
     failed, said = await call(tmp_path, "delete_file", path="node_modules", recursive=True)
     assert not failed, said
     assert os.listdir(tmp_path) == []
+
+
+async def test_lines_of_what_is_too_much_to_show_are_named(tmp_path: Path) -> None:
+    (tmp_path / "-a").write_text("old\n")
+    for name in "bcd":
+        (tmp_path / name).write_text(f"{'x' * 30} old\n" * 20)
+    failed, said = await call(tmp_path, "replace_text", old_text="old", new_text="new", glob="*")
+    head, *lines = said.splitlines()
+    assert not failed and head == "[replaced 61 places in 4 files; the lines of 2 files are not all shown]", said
+    assert lines[:2] == ["c 20", "d 20"] and lines[2:6] == ["./-a", "@@ 1", "-old", "+new"]
+    assert lines[-1] == f"+{'x' * 30} new" and len(said) < 2200

@@ -307,12 +307,12 @@ def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
-    assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "+", "b:1:hit"]
-    assert "1 file has more, marked +" in answer.splitlines()[0]
+    assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "50 in all", "b:1:hit"]
+    assert "; raise max_per_file for more]" in answer.splitlines()[0]
 
 
 def test_a_folder_of_several_files_stands_once(tmp_path: Path, program: str | None) -> None:
-    names = ("+", "1-c" if sys.platform == "win32" else "1:c", "a", "b 1")
+    names = ("1-c" if sys.platform == "win32" else "1:c", "2 in all", "a", "b 1")
     fill(tmp_path, {f"package/of/{name}": "hit\n" for name in names} | {"package/d": "hit\nhit\n"})
     start = served(tmp_path).readable(".")
     whole = ["package/d:1:hit", "package/d:2:hit", *(f"package/of/{name}:1:hit" for name in names)]
@@ -340,9 +340,9 @@ def test_the_last_matches_of_a_file(tmp_path: Path, grep: Grep, context: int) ->
 
 @on_linux
 def test_no_name_reads_as_a_line_below_another_path(tmp_path: Path, grep: Grep) -> None:
-    names = ["+", "--", "1:x", "12-y", "a:3:b", "b/1:x"]
+    names = ["2 in all", "--", "1:x", "12-y", "a:3:b", "b/1:x"]
     fill(tmp_path, dict.fromkeys(names, "hit\n\nhit\n") | {"3:single": "hit"})
-    shown = ["./+", "./--", "./1:x", "./12-y", "a:3:b", "b/1:x"]
+    shown = ["./2 in all", "./--", "./1:x", "./12-y", "a:3:b", "b/1:x"]
     assert sorted(grep("hit")) == sorted([*(f"{name}:{n}:hit" for name in shown for n in (1, 3)), "./3:single:1:hit"])
 
 

@@ -27,7 +27,7 @@ def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: st
         cursor, pages = page.cursor, pages + 1
     assert (seen, pages) == (1000, 4)
     page = search([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, Stop(), program)
-    assert page.text().startswith("[50 of 1,000 matches in 50 files; raise max_per_file for more of each]")
+    assert page.text().startswith("[50 of 1,000 matches in 50 files; raise max_per_file for more]")
     page = search([policy.readable(".")], Query("hit", files_only=True, limit=20), None, Stop(), program)
     assert page.text().startswith("[20 files match, of 50; ")
 
@@ -142,3 +142,23 @@ def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
     ages = [int(path.rpartition("/")[2].removesuffix(".txt")) // 4 for path in found]
     assert len(set(found)) == 20
     assert ages == sorted(ages, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "cut"),
+    [
+        (Query("hit", max_per_file=2), {"b": 9, "d": 7}),
+        (Query("hit", max_per_file=2, last=True), {"b": 9, "d": 7}),
+        (Query("hit", limit=5), {"b": 9, "d": 7}),
+        (Query("hit", limit=1), {"b": 9, "c": 2, "d": 7}),
+    ],
+)
+def test_a_file_that_is_cut_says_once_how_many_of_its_lines_match(
+    tmp_path: Path, program: str | None, query: Query, cut: dict[str, int]
+) -> None:
+    fill(tmp_path, {name: "hit\nno\n" * count for name, count in {"a": 1, "b": 9, "c": 2, "d": 7}.items()})
+    told = list[tuple[str, int]]()
+    for page in paged(tmp_path, query, program):
+        told += [(path, whole) for path, _, whole in page.files if whole]
+        assert page.text().count(" in all") == sum(whole > 0 for _, _, whole in page.files)
+    assert told == [*cut.items()]

@@ -32,7 +32,7 @@ class Link:
     size: int | None = None
 
 
-_LIKE_A_LINE = re.compile(r"\d+[:-]|\+$|--$")
+_LIKE_A_LINE = re.compile(r"\d+[:-]|[\d,]+ in all$|@@ |[-+]")
 _LEAST_SAVED = 20
 """Bytes that a folder must save to stand once; few paths read better whole."""
 _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)

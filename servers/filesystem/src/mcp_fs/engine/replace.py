@@ -29,6 +29,7 @@ _MOST_FILES = 200
 """Files changed by one call: each is locked and has its new contents beside it, so that all or none can change."""
 _DIFF_BYTES = 2000
 _LINE = 160
+_MOST_PLACES = 50
 _MOST_LINES = 6
 """Of what goes and of what comes, where the number of lines changes."""
 
@@ -123,7 +124,7 @@ def replace_in_files(
     if not tried and binaries:
         notes.append(f"binary, not changed: {', '.join(binaries[:5])}{', ...' * (len(binaries) > 5)}")
     files = [(one.place.display, one.number) for one in tried]
-    return Replaced(files, _page(tried) if dry_run else (), dry_run, notes)
+    return Replaced(files, _page(tried), dry_run, notes)
 
 
 def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
@@ -178,7 +179,7 @@ def _changed(old: str, new: str) -> list[Differing]:
     pairs = enumerate(zip(before, after, strict=False), 1)
     differing = ((number, [one], [other]) for number, (one, other) in pairs if one != other)
     if len(before) == len(after):
-        return list(islice(differing, 50))
+        return list(islice(differing, _MOST_PLACES))
     first = next((number for number, _, _ in differing), min(len(before), len(after)) + 1) - 1
     last = 0
     while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
@@ -192,16 +193,19 @@ def _few(lines: list[str]) -> list[str]:
     return lines if more <= 1 else [*lines[:_MOST_LINES], f"... {more:,} more lines"]
 
 
-def _page(tried: Sequence[_Tried]) -> list[str]:
-    """As much of a diff as two thousand characters hold, some lines of each file first."""
-    lines: list[str] = []
+def _page(tried: Sequence[_Tried]) -> list[tuple[str, Sequence[str], bool]]:
+    """As much of a diff as two thousand characters hold: of each file its path, lines, and whether these are all."""
+    page: list[tuple[str, Sequence[str], bool]] = []
     left = _DIFF_BYTES
     for one in tried:
+        path, shown_lines = one.place.display, list[str]()
+        left -= len(path) + 1
         for number, before, after in one.lines:
             signed = [f"-{line[:_LINE]}" for line in before] + [f"+{line[:_LINE]}" for line in after]
-            pair = "\n".join([f"{one.place.display}:{number}", *signed])
-            left -= len(pair) + 1
+            lines = [f"@@ {number}", *signed]
+            left -= sum(map(len, lines)) + len(lines)
             if left < 0:
-                return lines
-            lines.append(pair)
-    return lines
+                return [*page, (path, shown_lines, False)] if shown_lines else page
+            shown_lines += lines
+        page.append((path, shown_lines, len(one.lines) < _MOST_PLACES))
+    return page

@@ -68,23 +68,22 @@ class Matches(TextResult):
     """A page of matching lines, file by file.
 
     Attributes:
-        files: for each file its path, its lines and whether it has more than were wanted of one file.
+        files: for each file its path, its lines and, where not all are here, how many of it match in all; else 0.
         notes: what was not searched.
         cursor: position of the next page; None when the search is complete.
         total: lines that match, files that have some, and whether there are more than were counted. Of a search for
             files only, lines mean nothing.
-        bound: the argument that kept more lines of one file away.
+        bound: the argument that kept lines of a file away, to which the cursor does not lead; nothing if none did.
     """
 
-    files: Sequence[tuple[str, Sequence[Match], bool]]
+    files: Sequence[tuple[str, Sequence[Match], int]]
     notes: Sequence[str]
     cursor: str | None
     total: tuple[int, int, bool]
-    bound: str = "max_per_file"
+    bound: str = ""
 
     def text(self) -> str:
         hits = sum(match.hit for _, lines, _ in self.files for match in lines)
-        more = sum(has_more for _, _, has_more in self.files)
         lines, files, at_least = self.total
         head = counted(len(self.files), "file")
         if hits:
@@ -99,16 +98,17 @@ class Matches(TextResult):
             if len(self.files) < files:
                 head += f", of {'at least ' * at_least}{files:,}"
         notes = list(self.notes)
-        marked = more < len(self.files)
-        if more and not marked:
-            notes.append(f"raise {self.bound} for more{' of each' * (more > 1)}")
-        elif more:
-            have = f"{counted(more, 'file')} {'has' if more == 1 else 'have'}"
-            notes.append(f"{have} more, marked +: raise {self.bound}")
+        if self.bound:
+            notes.append(f"raise {self.bound} for more")
         if self.cursor is not None:
             notes.append(f'more match: continue with cursor="{self.cursor}"')
         shown = ["; ".join([f"[{head}", *notes]) + "]"]
-        lines_of = ((path, [*_match_lines(matches), *["+"] * (marked and more)]) for path, matches, more in self.files)
+        # Of a search that found one file alone, the first line has told it.
+        tells = files > 1
+        lines_of = (
+            (path, [*_match_lines(found), *[f"{whole:,} in all"] * (tells and whole > 0)])
+            for path, found, whole in self.files
+        )
         return "\n".join([*shown, *below(("", path, found) for path, found in lines_of)])
 
 

@@ -93,12 +93,12 @@ class Replaced(TextResult):
 
     Attributes:
         files: paths with their number of replacements, which is told where it is more than one.
-        page: lines before and after, as many as fit.
+        page: of some of them the path, lines before and after, and whether these are all of it.
         dry_run: whether nothing was written.
     """
 
     files: Sequence[tuple[str, int]]
-    page: Sequence[str]
+    page: Sequence[tuple[str, Sequence[str], bool]]
     dry_run: bool
     notes: Sequence[str] = ()
 
@@ -108,9 +108,14 @@ class Replaced(TextResult):
         head = [f"{did} {counted(number, 'place')} in {counted(len(self.files), 'file')}", *self.notes]
         if self.dry_run and self.files:
             head.append("nothing was written: repeat with dry_run=false")
-        named = [path if count == 1 else f"{path} {count}" for path, count in self.files[:_MOST_NAMED]]
-        more = [f"and {len(self.files) - _MOST_NAMED:,} more"] if len(self.files) > _MOST_NAMED else []
-        return "\n".join([f"[{'; '.join(head)}]", *below(("", name, ()) for name in named), *more, *self.page])
+        whole = {path for path, _, is_whole in self.page if is_whole}
+        others = [path if count == 1 else f"{path} {count}" for path, count in self.files if path not in whole]
+        more = [f"and {len(others) - _MOST_NAMED:,} more"] if len(others) > _MOST_NAMED else []
+        if others and self.page:
+            head.append(f"the lines of {counted(len(others), 'file')} are not all shown")
+        lines = below(("", path, shown) for path, shown, _ in self.page)
+        named = below(("", name, ()) for name in others[:_MOST_NAMED])
+        return "\n".join([f"[{'; '.join(head)}]", *named, *more, *lines])
 
 
 @dataclass(frozen=True, slots=True)

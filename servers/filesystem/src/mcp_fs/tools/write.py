@@ -135,11 +135,11 @@ class WriteTools:
         ignore_case: bool = False,
         include_hidden: bool = False,
         include_ignored: bool = False,
-        dry_run: DryRun = True,
+        dry_run: DryRun = False,
     ) -> Replaced:
-        """Replace a text wherever it occurs in many files, all or none. By default a dry run.
+        """Replace a text wherever it occurs in many files, all or none; shows lines before and after.
 
-        That shows lines before and after. For one file use `edit_file`.
+        For one file use `edit_file`.
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
         substitution = Substitution(old_text, new_text, by, ignore_case)

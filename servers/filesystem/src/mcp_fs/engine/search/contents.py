@@ -106,7 +106,8 @@ class _Search:
     def page(self, cursor: str | None) -> Matches:
         query = self.query
         resume = None if cursor is None else _Resume(*Cursor.decode("search", cursor, self.scope))
-        files: list[tuple[str, Sequence[Match], bool]] = []
+        files: list[tuple[str, Sequence[Match], int]] = []
+        kept_away = False
         room, size = query.limit, self.room()
         end: list[object] | None = None
         total = _Total() if resume is None else _Total(*resume.total)
@@ -121,7 +122,7 @@ class _Search:
                 if resume is None:
                     self.count([(number, file)], total)
                     self.count(rest, total, budget=True)
-                return self.answer(files, total, [*end, total.as_list])
+                return self.answer(files, total, [*end, total.as_list], kept_away)
             lines: Sequence[Match] = list[Match]()
             taken, cut, more = 1, False, False
             if not query.files_only:
@@ -131,22 +132,22 @@ class _Search:
                 else:
                     lines, taken, cut = found.first(room, size)
                     more = found.more and not cut
-            files.append((file.path, lines, more))
+            # Of a file that goes on from page to page, the first page told it.
+            whole = self.count_one(file, None) if more or (cut and not before) else 0
+            files.append((file.path, lines, whole))
+            kept_away = kept_away or more
             if resume is None:
-                if more or cut:
-                    self.count([(number, file)], total)
-                else:
-                    total.lines, total.files = total.lines + taken, total.files + 1
+                total.lines, total.files = total.lines + (whole or taken), total.files + 1
             room -= taken
             size -= _bytes(file.path, lines)
             if cut:
                 end = [number, file.parts, lines[-1].line, before + taken]
                 if resume is None:
                     self.count(rest, total, budget=True)
-                return self.answer(files, total, [*end, total.as_list])
+                return self.answer(files, total, [*end, total.as_list], kept_away)
             if room <= 0 or size <= 0:
                 end = [number, file.parts, 0, 0]
-        return self.answer(files, total, None)
+        return self.answer(files, total, None, kept_away)
 
     def room(self) -> int:
         """Bytes that a page may take: enough that the usual limit of lines holds, with context too."""
@@ -155,12 +156,17 @@ class _Search:
         return max(DEFAULT_PAGE_BYTES, self.query.limit * _BYTES_PER_MATCH)
 
     def answer(
-        self, files: Sequence[tuple[str, Sequence[Match], bool]], total: _Total, end: list[object] | None
+        self,
+        files: Sequence[tuple[str, Sequence[Match], int]],
+        total: _Total,
+        end: list[object] | None,
+        kept_away: bool,
     ) -> Matches:
         cursor = None if end is None else Cursor.encode("search", end, self.scope)
         counted = (total.lines, total.files, total.at_least)
         bound = "limit" if self.query.last and self.query.limit < self.query.max_per_file else "max_per_file"
-        return Matches(tuple(files), self.notes(nothing=not total.files), cursor, counted, bound)
+        notes = self.notes(nothing=not total.files)
+        return Matches(tuple(files), notes, cursor, counted, bound if kept_away else "")
 
     def tallied(self, cursor: str | None) -> Tallies:
         """How many lines match in each file, or what matched, each text once; all files are searched for each page."""
