@@ -4,11 +4,13 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import anyio
 import pytest
-from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCResponse
+from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, WireError
 from mcp_batteries.transports.jsonrpc import Malformed, dump, parse, peek_id
@@ -436,6 +438,33 @@ def test_what_is_nested_too_deeply_is_answered_with_its_id(shape: bytes, depth: 
     with pytest.raises(Malformed, match="200 levels") as wrong:
         parse(shape % (b"[" * depth + b"]" * depth))
     assert (wrong.value.code, wrong.value.request_id) == (-32700, 7)
+
+
+@pytest.mark.parametrize("missing", ["", "jsonrpc", "method"])
+def test_a_request_is_one_whatever_else_it_holds(missing: str) -> None:
+    nothing: Any = object()
+    members: dict[str, tuple[Any, ...]] = {
+        "id": (nothing, 1, 2**70, "a", None, 1.5, True, []),
+        "params": (nothing, {}, {"a": [1]}, None, [], "p"),
+        "result": (nothing, {}, None),
+        "error": (nothing, {"code": 1, "message": "m"}, None),
+    }
+    for values in product(*members.values()):
+        said: dict[str, Any] = {"jsonrpc": "2.0", "method": "m", **dict(zip(members, values, strict=True))}
+        said = {name: value for name, value in said.items() if value is not nothing and name != missing}
+        line = json.dumps(said).encode()
+        try:
+            expected: object = JSONRPCRequest.model_validate(said, by_name=False)
+        except ValidationError:
+            try:
+                expected = jsonrpc_message_adapter.validate_python(said, by_name=False)
+            except ValidationError:
+                expected = None
+        if expected is None or ("id" in said and "method" in said and not isinstance(expected, JSONRPCRequest)):
+            with pytest.raises(Malformed):
+                parse(line)
+        else:
+            assert parse(line) == expected
 
 
 def test_a_malformed_line_says_what_is_wrong() -> None:

@@ -15,10 +15,12 @@ import anyio
 import anyio.abc
 import httpx2
 import pytest
+import uvicorn
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from uvicorn.server import ServerState
 
 from benchmarks.bench_http import LEGACY, Client
 from mcp_batteries.errors import Invalid, Problem
@@ -26,6 +28,7 @@ from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.acceptor import Acceptor
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.health import healthy
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
@@ -48,6 +51,55 @@ async def test_headers_that_do_not_come_are_not_waited_for(began: bytes) -> None
                 await stream.receive()
         async with HttpWire(subject.url) as wire:
             await wire.open()
+
+
+class _Wire(asyncio.Transport):
+    def __init__(self, carrier: socket.socket) -> None:
+        super().__init__({"socket": carrier})
+        self.sent: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def resume_reading(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_head_goes_with_its_body_unless_that_lets_it_wait(size: int, waits: bool) -> None:
+    body, go_on, done = b"b" * size, asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"%d" % size)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if waits:
+            await go_on.wait()
+        await send({"type": "http.response.body", "body": body})
+        done.set()
+
+    kind = type("Kind", (Connection,), {"head_seconds": 60})
+    config = uvicorn.Config(app, http=kind, interface="asgi3", lifespan="off", log_config=None)
+    connection = kind(config, ServerState(), {})
+    connection.when_opened = connection.when_lost = lambda: None
+    with socket.socket() as carrier:
+        wire = _Wire(carrier)
+        connection.connection_made(wire)
+    connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    if waits:
+        with anyio.fail_after(30):
+            while not wire.sent:
+                await asyncio.sleep(0)
+        assert wire.sent[0].endswith(b"\r\n\r\n")
+        go_on.set()
+    with anyio.fail_after(30):
+        await done.wait()
+    assert b"".join(wire.sent).endswith(b"\r\n\r\n" + body)
+    assert len(wire.sent) == (2 if waits or size > 100_000 else 1)
+    connection.connection_lost(ConnectionResetError())
 
 
 async def test_http_without_its_parser_names_the_extra() -> None:

@@ -61,8 +61,13 @@ def parse(line: bytes) -> JSONRPCMessage:
         Malformed: `line` is no JSON, or no JSON-RPC message.
     """
     try:
+        # Most are requests: to look which kind fits best takes 2.5 times as long.
+        return JSONRPCRequest.model_validate_json(line, by_name=False)
+    except ValidationError:
+        pass
+    try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        if isinstance(message, JSONRPCRequest) or "id" not in from_json(line):
+        if "id" not in from_json(line):
             return message
     except ValidationError:
         pass

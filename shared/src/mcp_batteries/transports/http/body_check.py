@@ -33,6 +33,7 @@ from mcp_batteries.server.call_tools import calls_in
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
 from mcp_batteries.transports.http.batch_replies import answer_each, messages_in
+from mcp_batteries.transports.http.connection import WHOLE
 from mcp_batteries.transports.http.exchange import HttpExchanges
 from mcp_batteries.transports.http.in_flight import closing, unanswered
 from mcp_batteries.transports.http.quota import Quota
@@ -101,7 +102,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 with self._holding(scope, scope["method"] == "GET"):
                     await self.app(scope, receive, send)
                 return
-            body = await self._body(headers, receive)
+            body = await self._body(scope, headers, receive)
             if body is None:
                 return
             if _holds_too_much(body):
@@ -155,7 +156,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
     def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
         return self._quota.holding(caller_of(scope)) if stream else nullcontext()
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, or None if the client left."""
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
@@ -163,18 +164,23 @@ class BodyCheck(RequestBodyLimitMiddleware):
         declared = headers.get("content-length", "0")
         if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
             raise self._too_long()
-        body = bytearray()
+        if scope.get("state", {}).get(WHOLE):
+            return await self._received(receive)
         with anyio.move_on_after(self._seconds):
-            while True:
-                part = await receive()
-                if part["type"] == "http.disconnect":
-                    return None
-                body += part.get("body", b"")
-                if len(body) > self.max_body_size:
-                    raise self._too_long()
-                if not part.get("more_body", False):
-                    return bytes(body)
+            return await self._received(receive)
         raise _Unfit(408, f"The message did not arrive within {self._seconds:g} s.")
+
+    async def _received(self, receive: Receive) -> bytes | None:
+        body = bytearray()
+        while True:
+            part = await receive()
+            if part["type"] == "http.disconnect":
+                return None
+            body += part.get("body", b"")
+            if len(body) > self.max_body_size:
+                raise self._too_long()
+            if not part.get("more_body", False):
+                return bytes(body)
 
     def _too_long(self) -> _Unfit:
         return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")

@@ -16,13 +16,57 @@ try:
 except ImportError:
     raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
 
-__all__ = ["Connection"]
+__all__ = ["WHOLE", "Connection"]
+
+WHOLE = "whole"
+"""In the state of a request whose body has come."""
 
 _MAX_HEAD = 64 * 1024
 _TOO_LONG = "Headers are too long."
 _LINGER_SECONDS = 0.3
 _REUSE_SECONDS = 1.5
 """Who has been told nothing else uses a connection again; the proxy of `deploy/` forgets it after 1 s."""
+_HEAD = b"HTTP/1.1 "
+_COPIED = 64 * 1024
+"""Longer bodies are not copied to go with their heads."""
+
+
+class _Writes:
+    """A transport that sends the head of an answer with what is written next in the same turn of the loop.
+
+    A packet for each would cost the call two system calls here, and its client two turns of its own loop.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._head = transport, loop, b""
+        self.is_closing = transport.is_closing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if self._head and len(data) < _COPIED:
+            data, self._head = self._head + data, b""
+        elif data.startswith(_HEAD):
+            self.flush()
+            self._head = data
+            self._loop.call_soon(self.flush)
+            return
+        self.flush()
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def write_eof(self) -> None:
+        self.flush()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
 
 
 class Connection(HttpToolsProtocol):
@@ -41,7 +85,7 @@ class Connection(HttpToolsProtocol):
     late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _Writes(transport, self.loop)))
         if user := peer(transport.get_extra_info("socket")):
             self.client = (user, 0)
         self.when_opened()
@@ -55,7 +99,6 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         # The part it begins in may be the end of what went before; `problem` looks at such heads.
         self.head, self.in_head = -self.part, True
-        self.expect_head()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -140,6 +183,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if not self.refused:
             super().on_message_complete()
+            cast("dict[str, Any]", self.scope)["state"][WHOLE] = True
 
     def problem(self) -> str | None:
         """Why this is too much, or could be taken for another request than it was taken for on its way."""
@@ -161,8 +205,11 @@ class Connection(HttpToolsProtocol):
         self.part = len(data)
         super().data_received(data)
         self.head += len(data)
-        if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
-            self.send_400_response(_TOO_LONG)
+        if self.in_head and not self.transport.is_closing():
+            if self.head > _MAX_HEAD:
+                self.send_400_response(_TOO_LONG)
+            else:
+                self.expect_head()
 
     def expect_head(self) -> None:
         if self.late is None:
