@@ -147,7 +147,7 @@ def by_tools(task: Task, folder: Path, scratch: Path, *, together: bool = False)
 
 
 def _together(group: list[Call]) -> Call:
-    return "call_tools", {"calls": [{"name": name, "arguments": arguments} for name, arguments in group]}
+    return "call_tools", {"calls": [{name: arguments} for name, arguments in group]}
 
 
 @click.command(help=__doc__)

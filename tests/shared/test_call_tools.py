@@ -101,7 +101,7 @@ async def served(
 
 
 async def asked(client: Client, *calls: tuple[str, dict[str, Any]], **more: Any) -> tuple[bool, str]:
-    listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    listed = [{name: arguments} for name, arguments in calls]
     answer = await client.call_tool("call_tools", {"calls": listed, **more})
     return bool(answer.is_error), "\n".join(part.text for part in answer.content if isinstance(part, TextContent))
 
@@ -206,6 +206,8 @@ async def test_what_is_told_of_all_calls_never_goes_back() -> None:
 def test_limits_count_each_call() -> None:
     cases: list[tuple[Any, int]] = [
         ({"calls": [{}] * 3}, 3), ({"calls": [{}] * 90}, 20), ({"calls": []}, 1), ({"calls": 4}, 1), (None, 1), ([], 1),
+        ({"calls": [{"a": {}, "b": {}}, {"name": "c"}]}, 3), ({"calls": {"a": {}, "b": None}}, 2),
+        ({"calls": {str(number): {} for number in range(90)}}, 20),
     ]  # fmt: skip
     for arguments, count in cases:
         call = {"name": "call_tools", "arguments": arguments}
@@ -213,3 +215,37 @@ def test_limits_count_each_call() -> None:
     for call in ({"name": ["call_tools"], "arguments": {"calls": [{}] * 3}}, {"name": "call_tools", "arguments": "{}"}):
         assert calls_in({"name": "call_tool", "arguments": call}) in (3, 20), "counted, or taken for the most"
     assert calls_in({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == calls_in(None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([{"name": "say_it", "arguments": {"word": "a"}}, {"say_it": {"word": "b"}}], ["a", "b"]),
+        ([{"say_it": {"word": "a"}, "forget_it": None, "read_it": {}}], []),
+        ({"say_it": {"word": "a"}, "read_it": {}}, ["a"]),
+        ({"name": "say_it", "arguments": {"word": "a"}}, ["a"]),
+        ([{"name": "forget_it"}], []),
+    ],
+)
+async def test_calls_are_understood_as_models_write_them(calls: Any, said: list[str]) -> None:
+    async with served() as (client, room):
+        answer = await client.call_tool("call_tools", {"calls": calls})
+    assert not answer.is_error and room.said == said, answer.content
+
+
+@pytest.mark.parametrize(
+    ("calls", "why"),
+    [
+        ([{}], "names no tool"),
+        ([], "1 to 20 items"),
+        ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
+        ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "calls"),
+        ([{"say_it": {"word": "a"}}, {"name": "say_it", "args": {"word": "b"}}], "calls"),
+        ([{"say_it": {"word": str(number)}} for number in range(11)] * 2, "1 to 20 items"),
+        ({f"say_{number}": {} for number in range(21)}, "1 to 20 items"),
+    ],
+)
+async def test_what_is_no_list_of_calls_does_nothing(calls: Any, why: str) -> None:
+    async with served() as (client, room):
+        answer = await client.call_tool("call_tools", {"calls": calls})
+    assert answer.is_error and room.said == [] and why in str(answer.content), answer.content

@@ -333,9 +333,10 @@ async def test_several_calls_in_one_are_understood_as_each_alone(words: list[str
         {"name": "read_text", "arguments": {"path": "missing"}},
         {"name": "call_tool", "arguments": {"name": "sqlite_list_tables", "arguments": "{}"}},
         {"name": "fs_read_text", "arguments": {"path": "notes.txt"}},
+        {"read_text": {"path": "notes.txt"}, "call_tool": {"name": "read_text", "arguments": {"path": "notes.txt"}}},
     ]
     async with Client(served(["--discover", "--tools", "default,call_tools", *words])) as client:
         answer = await client.call_tool("call_tool", {"name": "call_tools", "arguments": {"calls": calls}})
     said = text(answer)
     assert not answer.is_error and "# 1 fs_read_text, failed" in said and "# 2 sqlite_list_tables" in said
-    assert "# 3 fs_read_text" in said and "one" in said
+    assert all(f"# {number} fs_read_text\n" in said for number in (3, 4, 5)) and said.count("one") == 3, said

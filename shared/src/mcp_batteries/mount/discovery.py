@@ -17,7 +17,7 @@ from pydantic import Field
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
-from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS
+from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS, named_calls
 from mcp_batteries.server.declare import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -98,10 +98,10 @@ class Discovery:
             given = params.get("arguments")
             if params.get("name") == CALL_TOOLS and isinstance(given, Mapping):
                 asked = cast("Mapping[str, Any]", given)
-                if isinstance(calls := asked.get("calls"), list):
+                if "calls" in asked:
                     meant = [
                         self._unwrapped(cast("dict[str, Any]", call)) if isinstance(call, dict) else call
-                        for call in cast("list[Any]", calls)
+                        for call in named_calls(asked["calls"])
                     ]
                     params = {**params, "arguments": {**asked, "calls": meant}}
             ctx = replace(ctx, params=params)

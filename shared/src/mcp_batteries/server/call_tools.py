@@ -13,7 +13,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ContentBlock, TextContent
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, head
@@ -21,7 +21,7 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import MaxBytes
 from mcp_batteries.server.tool import StrictTool
 
-__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in"]
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "named_calls"]
 
 CALL_TOOLS = "call_tools"
 CALL_TOOL = "call_tool"
@@ -49,14 +49,46 @@ def calls_in(params: Mapping[str, Any] | None) -> int:
     if wrapped and isinstance(arguments, str):
         return _MOST
     calls: Any = cast("Mapping[str, Any]", arguments).get("calls") if isinstance(arguments, Mapping) else None
-    return min(max(len(cast("list[Any]", calls)), 1), _MOST) if isinstance(calls, list) else 1
+    return min(max(len(named_calls(calls)), 1), _MOST)
 
 
-class Call(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+def named_calls(calls: Any) -> list[Any]:
+    """The calls of a request one by one, each with its `name` and `arguments`; what is not a call stays as it is.
 
+    The shorter `{NAME: ARGUMENTS}` is what models are told; they know the other from the protocol.
+    """
+    listed: list[Any] = []
+    for call in cast("list[Any]", calls) if isinstance(calls, list) else [calls]:
+        if (
+            not isinstance(call, dict)
+            or not call
+            or isinstance(cast("dict[str, Any]", call).get("name", {}), str | list)
+        ):
+            listed.append(call)
+        else:
+            listed += [{"name": name, "arguments": given} for name, given in cast("dict[str, Any]", call).items()]
+    return listed
+
+
+def _under_names(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "calls" not in arguments:
+        return arguments
+    calls = named_calls(arguments["calls"])
+    return {**arguments, "calls": [_under_name(call) for call in calls]}
+
+
+def _under_name(call: Any) -> Any:
+    match call:
+        case {"name": str(name), **others} if not others.keys() - {"arguments"}:
+            return {name: {} if (given := others.get("arguments")) is None else given}
+        case _:
+            return call
+
+
+@dataclass(frozen=True)
+class Call:
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -79,16 +111,25 @@ class CallTools:
 
     table: Callable[[], Mapping[str, Tool]]
 
-    @tool("Call tools", effect="read", open_world=True, seconds=math.inf)
+    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_under_names)
     async def call_tools(
         self,
-        calls: Annotated[list[Call], Field(min_length=1, max_length=_MOST)],
+        calls: Annotated[
+            list[dict[str, dict[str, Any]]],
+            Field(min_length=1, max_length=_MOST, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
+        ],
         max_bytes: MaxBytes = DEFAULT_PAGE_BYTES,
     ) -> CallToolResult:
         """Make several calls of this server's tools in turn; each answer stands under its number and name.
 
-        A failed read stops nothing; after a change that failed nothing more is run.
+        For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
+        stops nothing; after a change that failed nothing more is run.
         """
+        return await self._all([Call(*one) for each in calls for one in each.items()], max_bytes)
+
+    async def _all(self, calls: Sequence[Call], max_bytes: int) -> CallToolResult:
+        if not calls:
+            raise Invalid("`calls` names no tool.", "Give each as an object: the tool's name, and its arguments below.")
         if any(call.name == CALL_TOOLS for call in calls):
             raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
         began, answers, why = time.monotonic(), list[_Answer](), ""
