@@ -325,6 +325,15 @@ async def test_the_way_back_means_the_same_whatever_the_search_path() -> None:
     assert """--table='public."it'"'"'s $(x)"' saves""" in back, back
 
 
+async def test_what_cannot_be_tried_behind_a_savepoint_is_no_failure_of_the_way_back() -> None:
+    base = make("CREATE DOMAIN years AS integer CONSTRAINT lowest CHECK (VALUE > 0)")
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql="ALTER DOMAIN years DROP CONSTRAINT lowest", dry_run=True))
+    back = said.partition("The way back:\n")[2]
+    assert back.startswith("ALTER DOMAIN public.years ADD CONSTRAINT lowest CHECK ((VALUE > 0));"), said
+    assert "not undone" not in back
+
+
 async def test_a_way_back_of_another_order_is_put_in_one_that_works() -> None:
     base = make("CREATE TABLE base (id integer PRIMARY KEY, s serial, x text)")
     base.run(

@@ -24,8 +24,11 @@ _SECONDS = 3.0
 _WAIT = 100
 """Milliseconds that it waits for somebody's lock."""
 _DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE)\b")
-_ELSEWHERE = re.compile("55P04|55006|55P03|40|53|54|57")
-"""States of errors that say nothing of what comes in a transaction of its own."""
+_ELSEWHERE = re.compile("55P04|55006|55P03|40|53|54|57|XX")
+"""States of errors that say nothing of what comes in a transaction of its own.
+
+XX is PostgreSQL's own: 18 lets no savepoint come right behind ALTER DOMAIN ... DROP CONSTRAINT.
+"""
 _MISSING = ("42704", "42P01", "42883", "3F000")
 _NO_SUCH = "nothing is there"
 _COMPARED = {
