@@ -108,6 +108,7 @@ def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
     for setting in (
         "'statement_timeout', '1500'", "'lock_timeout', '250'", "_session_timeout', '61500'", "'DateStyle', 'ISO, YMD'",
         "'IntervalStyle', 'postgres'", "'bytea_output', 'hex'", "'extra_float_digits', '1'", "'xmloption', 'content'",
+        "'standard_conforming_strings', 'on'", "'array_nulls', 'on'", "'quote_all_identifiers', 'off'",
     ):  # fmt: skip
         assert setting in reads
     assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opened(judged)

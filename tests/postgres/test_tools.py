@@ -35,7 +35,8 @@ VALUES = {
     "ROW(1, 'a b')": '(1,"a b")', "'(1,2)'::point": "(1,2)", "B'101'": "101", "'t'::regclass": "t",
     "'12.30'::money": "$12.30", "E'line\\nend \\u00e9 \\u2028'": "line\nend é \u2028",
     "'-9223372036854775808'::bigint": "-9223372036854775808", "5::smallint": 5, "4294967295::oid": 4294967295, "''": "",
-    "'\\x'::bytea": {"base64": ""}, "0.1::float8 + 0.2": 0.30000000000000004, "current_setting('xmloption')": "content",
+    "'\\x'::bytea": {"base64": ""}, r"'a\b'": r"a\b", "'{NULL}'::text[] = ARRAY[NULL::text]": True,
+    "quote_ident('t')": "t", "0.1::float8 + 0.2": 0.30000000000000004, "current_setting('xmloption')": "content",
 }  # fmt: skip
 
 
@@ -59,6 +60,7 @@ async def test_values_are_exact(role: str) -> None:
     for name, other in (
         ("DateStyle", "German"), ("IntervalStyle", "sql_standard"), ("bytea_output", "escape"),
         ("extra_float_digits", "-10"), ("xmloption", "document"),
+        ("standard_conforming_strings", "off"), ("array_nulls", "off"), ("quote_all_identifiers", "on"),
     ):  # fmt: skip
         base.run(f"ALTER DATABASE {base.name} SET {name} = '{other}'")
     async with inside(f"app={base.url(role)}") as wire:

@@ -62,7 +62,7 @@ class Limits:
 
 
 def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Opening:
-    """The first trip of a transaction: its mode, its limits, how values are written, and a savepoint.
+    """The first trip of a transaction: its mode, its limits, how values and texts are written, and a savepoint.
 
     Statements of our own find PostgreSQL's names only, where another role's function of a better fit could do harm.
 
@@ -74,7 +74,8 @@ def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Op
         "statement_timeout": int(limits.seconds * 1000), "lock_timeout": int(limits.lock * 1000),
         "idle_in_transaction_session_timeout": int(limits.seconds * 1000) + 60_000,
         "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "bytea_output": "hex", "extra_float_digits": 1,
-        "xmloption": "content",
+        "xmloption": "content", "standard_conforming_strings": "on", "array_nulls": "on",
+        "quote_all_identifiers": "off",
     }  # fmt: skip
     mode = "READ WRITE" if write else "READ ONLY"
 
