@@ -11,9 +11,11 @@ import math
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from types import TracebackType
+from weakref import WeakKeyDictionary
 
 import anyio
 
+from mcp_batteries.delays import Delay
 from mcp_batteries.errors import well_formed
 
 __all__ = ["Report", "Reported", "tell"]
@@ -38,6 +40,7 @@ class _Call:
         self.told: _Told | None = None
 
 
+_looks: WeakKeyDictionary[asyncio.AbstractEventLoop, Delay] = WeakKeyDictionary()
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
@@ -51,7 +54,7 @@ def tell(done: float, total: float | None = None, message: str | None = None) ->
 class Reported:
     """A block that reports what is told within, at most ten times a second; after two seconds of silence, that it runs.
 
-    Most calls are done before there is anything to tell, or any deadline is near: until then this costs one timer.
+    Most calls are done before there is anything to tell, or any deadline is near: until then this costs nearly nothing.
     Within another such block it tells by that one.
 
     Args:
@@ -83,7 +86,13 @@ class Reported:
         self._began = self._loop.time()
         self._scope.__enter__()
         self._token = _call.set(self._call)
-        self._late = self._loop.call_later(min(_LOOK_SECONDS, self._seconds), self._begin)
+        if self._seconds < _LOOK_SECONDS:
+            self._late = self._loop.call_later(self._seconds, self._begin)
+            return
+        look = _looks.get(self._loop)
+        if look is None:
+            look = _looks[self._loop] = Delay(_LOOK_SECONDS)
+        self._late = look.begin(self._begin)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

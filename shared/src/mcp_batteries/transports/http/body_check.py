@@ -141,7 +141,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 calls = calls_in(message.params) if isinstance(message, JSONRPCRequest) else 1
                 async with self._quota.turn(caller_of(scope), len(body), gone, calls=calls) as spend:
                     with unanswered(scope, request_id):
-                        await self._pass(scope, message, receive, _counted(watched, spend))
+                        await self._pass(scope, message, receive, _counted(watched, spend) if spend else watched)
         except Unwanted:
             await Response(status_code=202)(scope, receive, send)
         except Unavailable as problem:

@@ -23,6 +23,7 @@ from mcp_types.jsonrpc import ErrorData, JSONRPCNotification, JSONRPCRequest, Re
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
+from mcp_batteries.delays import Delay
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
 __all__ = ["PING_SECONDS", "Call", "accepts"]
@@ -52,7 +53,7 @@ class Call:
         receive: tells when the client leaves.
         send: takes the answer.
         streams: whether notices are told on the way; otherwise there is only the result.
-        moment: seconds after which `watch` begins.
+        moment: after which `watch` begins.
         headers: of the answer, whatever it is.
     """
 
@@ -67,7 +68,7 @@ class Call:
         send: Send,
         *,
         streams: bool,
-        moment: float,
+        moment: Delay,
         headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         self.transport = TransportContext(
@@ -75,14 +76,20 @@ class Call:
         )
         self.request_id: RequestId = message.id
         self.message_metadata = metadata
-        self.cancel_requested = anyio.Event()
+        self._cancelled: anyio.Event | None = None
         self.scope = anyio.CancelScope()
         self._token: ProgressToken | None = progress_token_from_params(message.params) if message.params else None
         self._receive, self._send, self._streams, self._headers = receive, send, streams, headers
         self._lock: anyio.Lock | None = None
         self._told = self._closed = False
         self._watcher: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(moment, self._begin_to_watch)
+        self._timer = moment.begin(self._begin_to_watch)
+
+    @property
+    def cancel_requested(self) -> anyio.Event:
+        if self._cancelled is None:
+            self._cancelled = anyio.Event()
+        return self._cancelled
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None

@@ -24,6 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
+from mcp_batteries.delays import Delay
 from mcp_batteries.transports.exchanges import Exchanges
 from mcp_batteries.transports.http.calls import Call, accepts
 
@@ -44,6 +45,7 @@ class HttpExchanges:
     def __init__(self, server: Server[Any], state: Any, *, streams: bool) -> None:
         self._server, self._streams = server, streams
         self._exchanges = Exchanges(server, state)
+        self._moment = Delay(_MOMENT_SECONDS)
         self._repeated: dict[str, tuple[object, bool]] = {}
         """By tool: its schema, and whether headers repeat arguments of it."""
 
@@ -64,7 +66,7 @@ class HttpExchanges:
         self, request: Request, message: JSONRPCRequest, route: InboundModernRoute, receive: Receive, send: Send
     ) -> None:
         """Answer `message`, unless its client leaves: then it is stopped."""
-        call = _Exchange(request, message, receive, send, streams=self._streams)
+        call = _Exchange(request, message, receive, send, streams=self._streams, moment=self._moment)
         with call.scope:
             try:
                 result = await self._exchanges.answer(route, call, message.method, message.params)
@@ -96,10 +98,17 @@ class _Exchange(Call):
     """A call whose client cancels it by leaving."""
 
     def __init__(
-        self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send, *, streams: bool
+        self,
+        request: Request,
+        message: JSONRPCRequest,
+        receive: Receive,
+        send: Send,
+        *,
+        streams: bool,
+        moment: Delay,
     ) -> None:
         metadata = ServerMessageMetadata(request_context=request)
-        super().__init__(request, message, metadata, receive, send, streams=streams, moment=_MOMENT_SECONDS)
+        super().__init__(request, message, metadata, receive, send, streams=streams, moment=moment)
 
     async def watch(self) -> None:
         await self.client_leaves()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.transports.http.turns import Gone, Turns
+from mcp_batteries.transports.http.turns import Gone, Turn, Turns
 
 __all__ = ["Quota"]
 
@@ -49,11 +49,12 @@ class Quota:
         self._turns = Turns(parallel)
         self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
 
-    @asynccontextmanager
-    async def turn(
+    def turn(
         self, who: str, size: int, gone: Gone | None = None, *, calls: int = 1
-    ) -> AsyncGenerator[Callable[[int], None]]:
-        """Wait for a turn of `who` for a request of `size` bytes; the block takes what its answer adds.
+    ) -> Turn[Callable[[int], None] | None]:
+        """A block with a turn of `who` for a request of `size` bytes.
+
+        It is given what takes the size of its answer, if that counts.
 
         Args:
             calls: how many calls it is.
@@ -63,9 +64,7 @@ class Quota:
             Unavailable: A limit is reached; with the seconds until it is not.
             Unwanted: `gone` returned first.
         """
-        spend = self._spend(who, size, calls)
-        async with self._turns.turn(who, gone):
-            yield spend
+        return self._turns.turn(who, self._spend(who, size, calls), gone)
 
     @contextmanager
     def holding(self, who: str) -> Generator[None]:
@@ -84,9 +83,9 @@ class Quota:
             if not self._held[who]:
                 del self._held[who]
 
-    def _spend(self, who: str, size: int, amount: int) -> Callable[[int], None]:
+    def _spend(self, who: str, size: int, amount: int) -> Callable[[int], None] | None:
         if not (self._calls or self._size):
-            return lambda more: None
+            return None
         if who not in self._buckets:
             made = (_Bucket(self._calls) if self._calls else None, _Bucket(self._size) if self._size else None)
             self._buckets[who] = made
@@ -104,6 +103,6 @@ class Quota:
         if calls is not None:
             calls.take(amount)
         if sizes is None:
-            return lambda more: None
+            return None
         sizes.take(size)
         return sizes.take

@@ -32,6 +32,7 @@ from mcp_types.jsonrpc import (
 from starlette.requests import Request
 from starlette.types import Message, Receive, Send
 
+from mcp_batteries.delays import Delay
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
 from mcp_batteries.transports.exchanges import error_data
 from mcp_batteries.transports.http.calls import Call, accepts
@@ -67,6 +68,7 @@ class _Session(SessionTransport):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._calls: set[_Call] = set()
+        self.patience = Delay(_PATIENCE_SECONDS)
 
     async def post(self, request: Request, receive: Receive, send: Send) -> bool:
         if self.runner is None or not isinstance(receive, Replayed):
@@ -131,7 +133,7 @@ class _Call(Call):
         headers = [(b"mcp-session-id", (session.mcp_session_id or "").encode())]
         metadata = session.metadata(request)
         super().__init__(
-            request, message, metadata, receive, send, streams=streams, moment=_PATIENCE_SECONDS, headers=headers
+            request, message, metadata, receive, send, streams=streams, moment=session.patience, headers=headers
         )
         self._session, self._connection = session, connection
         self._asking: asyncio.Task[None] | None = None

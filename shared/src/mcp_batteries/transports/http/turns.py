@@ -12,13 +12,16 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Generic, TypeVar
 
+from mcp_batteries.delays import Delay, Wait
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["Gone", "Turns", "Unwanted"]
+__all__ = ["Gone", "Turn", "Turns", "Unwanted"]
+
+T = TypeVar("T")
 
 _START_SECONDS = 0.003
 _RECENT_SECONDS = 1.0
@@ -39,14 +42,32 @@ class _Caller:
 
     def __init__(self) -> None:
         self.running = 0
-        self.starting: set[asyncio.TimerHandle] = set()
-        self.waiting: deque[asyncio.Future[asyncio.TimerHandle]] = deque()
+        self.starting: set[Wait] = set()
+        self.waiting: deque[asyncio.Future[Wait]] = deque()
         self.seen = self.began = 0.0
         self.has_begun = False
         """In this turn of the event loop."""
 
     def has_far_more_than(self, other: _Caller) -> bool:
         return self.running + len(self.waiting) >= 2 * (other.running + len(other.waiting))
+
+
+class Turn(Generic[T]):
+    """As `Turns.turn`. A generator for each call costs twice as much."""
+
+    __slots__ = ("_caller", "_gives", "_gone", "_turns", "_wait")
+
+    def __init__(self, turns: Turns, caller: _Caller, gives: T, gone: Gone | None) -> None:
+        self._turns, self._caller, self._gives, self._gone = turns, caller, gives, gone
+
+    async def __aenter__(self) -> T:
+        self._wait = await self._turns.begun(self._caller, self._gone)
+        return self._gives
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._turns.end(self._caller, self._wait)
 
 
 class Turns:
@@ -57,38 +78,34 @@ class Turns:
     """
 
     def __init__(self, parallel: int = 0) -> None:
-        self._parallel = parallel or math.inf
+        self._parallel, self._start = parallel or math.inf, Delay(_START_SECONDS)
         self._callers: dict[str, _Caller] = {}
         self._starting: set[_Caller] = set()
         self._waiting: dict[_Caller, None] = {}
 
-    @asynccontextmanager
-    async def turn(self, who: str, gone: Gone | None = None) -> AsyncGenerator[None]:
-        """Wait for a turn of `who`, who has it for as long as the block lasts.
+    def turn(self, who: str, gives: T, gone: Gone | None = None) -> Turn[T]:
+        """A block that waits for a turn of `who`, who has it for as long as the block lasts.
 
         Args:
+            gives: what the block is given.
             gone: awaited beside the turn where there is one to wait for.
 
         Raises:
-            Unavailable: Too many calls of `who` wait already.
-            Unwanted: `gone` returned first.
+            Unavailable: On entering: too many calls of `who` wait already.
+            Unwanted: On entering: `gone` returned first.
         """
         caller = self._callers.get(who)
         if caller is None:
             caller = self._callers[who] = _Caller()
         caller.seen = time.monotonic()
-        turn = await self._begun(caller, gone)
-        try:
-            yield
-        finally:
-            self._end(caller, turn)
+        return Turn(self, caller, gives, gone)
 
-    async def _begun(self, caller: _Caller, gone: Gone | None) -> asyncio.TimerHandle:
+    async def begun(self, caller: _Caller, gone: Gone | None) -> Wait:
         if not caller.waiting and self._may_start(caller):
             return self._begin(caller)
         if len(caller.waiting) >= _MOST_WAITING:
             raise Unavailable(f"{_MOST_WAITING:,} of your calls wait already.", "Send fewer at once.", retry_after=1)
-        place: asyncio.Future[asyncio.TimerHandle] = asyncio.get_running_loop().create_future()
+        place: asyncio.Future[Wait] = asyncio.get_running_loop().create_future()
         caller.waiting.append(place)
         self._waiting[caller] = None
         ending = asyncio.ensure_future(gone()) if gone is not None else None
@@ -100,7 +117,7 @@ class Turns:
             return await place
         except (asyncio.CancelledError, Unwanted):
             if place.done() and not place.cancelled():
-                self._end(caller, place.result())  # Its turn had come just then.
+                self.end(caller, place.result())  # Its turn had come just then.
             elif place in caller.waiting:
                 caller.waiting.remove(place)
             raise
@@ -108,25 +125,24 @@ class Turns:
             if ending is not None:
                 ending.cancel()
 
-    def _begin(self, caller: _Caller) -> asyncio.TimerHandle:
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(_START_SECONDS, lambda: self._started(caller, timer))
+    def _begin(self, caller: _Caller) -> Wait:
+        timer = self._start.begin(lambda: self._started(caller, timer))
         if not caller.has_begun:
             caller.has_begun = True
-            loop.call_soon(self._looked, caller)
+            asyncio.get_running_loop().call_soon(self._looked, caller)
         caller.running += 1
         caller.starting.add(timer)
         caller.began = time.monotonic()
         self._starting.add(caller)
         return timer
 
-    def _end(self, caller: _Caller, turn: asyncio.TimerHandle) -> None:
+    def end(self, caller: _Caller, turn: Wait) -> None:
         turn.cancel()
         caller.running -= 1
         caller.seen = time.monotonic()
         self._started(caller, turn)
 
-    def _started(self, caller: _Caller, turn: asyncio.TimerHandle) -> None:
+    def _started(self, caller: _Caller, turn: Wait) -> None:
         caller.starting.discard(turn)
         if not caller.starting:
             self._starting.discard(caller)

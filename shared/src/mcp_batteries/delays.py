@@ -1,0 +1,62 @@
+"""What happens after a while, for many who wait equally long and of whom few wait to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["Delay", "Wait"]
+
+
+class Wait:
+    """One that waits."""
+
+    __slots__ = ("context", "then", "when")
+
+    def __init__(self, when: float, then: Callable[[], object]) -> None:
+        self.when, self.context = when, contextvars.copy_context()
+        self.then: Callable[[], object] | None = then
+
+    def cancel(self) -> None:
+        self.then = None
+
+    def end(self) -> None:
+        """Call what waited, unless it was cancelled."""
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+
+
+class Delay:
+    """Calls back after `seconds`, on one event loop.
+
+    Who began first is due first, so the loop keeps one timer for all; one for each costs a call five times as much.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._waits = seconds, deque[Wait]()
+        self._runs = False
+
+    def begin(self, then: Callable[[], object]) -> Wait:
+        """Call `then` unless the wait is cancelled before; in the context of who asks for it."""
+        loop = asyncio.get_running_loop()
+        wait = Wait(loop.time() + self._seconds, then)
+        self._waits.append(wait)
+        if not self._runs:
+            self._runs = True
+            loop.call_at(wait.when, self._due)
+        return wait
+
+    def _due(self) -> None:
+        loop, waits = asyncio.get_running_loop(), self._waits
+        now = loop.time()
+        while waits and (waits[0].then is None or waits[0].when <= now):
+            wait = waits.popleft()
+            if wait.then is not None:
+                # By the loop, which goes on when one of them raises.
+                loop.call_soon(wait.end, context=wait.context)
+        self._runs = bool(waits)
+        if waits:
+            loop.call_at(waits[0].when, self._due)
