@@ -303,6 +303,25 @@ class TestPatch:
         (patch,) = parse('--- "a/caf\\303\\251 \\"x\\".txt"\n+++ "b/caf\\303\\251 \\"x\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
         assert patch.path == 'café "x".txt'
 
+    def test_names_with_blanks_are_those_that_git_means(self, tmp_path: Path) -> None:
+        names = ["a b/c d.txt", "x b/a/y b/z.txt", "one two", "plain", "new b/file"]
+        git = lambda *words: subprocess.run(  # noqa: E731
+            ["git", "-C", tmp_path, *words], check=True, capture_output=True
+        ).stdout.decode()
+        git("init", "-q")
+        for text in ("one\n", "two\n"):
+            for name in names if text == "two\n" else names[:-1]:
+                (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / name).write_text(text, "utf-8")
+            if text == "one\n":
+                (tmp_path / "gone b").write_text("gone\n", "utf-8")
+                git("add", "-A")
+        (tmp_path / "gone b").unlink()
+        git("add", "-N", names[-1])
+        for prefix in ("--src-prefix=a/", "--no-prefix"):
+            told = {patch.path: (patch.creates, patch.deletes) for patch in parse(git("diff", prefix))}
+            assert told == {name: (name == names[-1], False) for name in names} | {"gone b": (False, True)}, prefix
+
 
 def edit(here: Ground, path: str, old: str, new: str, **options: object) -> Edited:
     revise = lambda text: swap(text, old, new)  # noqa: E731

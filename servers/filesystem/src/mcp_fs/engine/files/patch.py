@@ -20,6 +20,8 @@ __all__ = ["FilePatch", "apply_hunks", "parse"]
 
 _BARE_HEADER = re.compile(r"@@(?! -\d).*", re.DOTALL)
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
+_GIT = re.compile(r"^(?=diff --git )", re.MULTILINE)
+_NAMES = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
 _NONE = "/dev/null"
 _HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
 
@@ -69,7 +71,7 @@ def parse(patch: str) -> list[FilePatch]:
     from unidiff.patch import PatchSet
 
     try:
-        files = PatchSet(_recounted(patch))
+        files = [file for part in _by_file(_recounted(patch)) for file in PatchSet(part)]
     except UnidiffParseError as error:
         raise Invalid(f"The patch can't be read: {error}.", _HOW) from None
     if not files:
@@ -265,6 +267,15 @@ def _unnumbered(body: Sequence[str]) -> Hunk:
         raise Invalid(f"The patch can't be read: {wrong[:60]!r} must begin with ` `, `+` or `-`.", _HOW)
     old = tuple(line[1:] for line in body if line[0] in " -")
     return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False)
+
+
+def _by_file(patch: str) -> list[str]:
+    """Parts of `patch`, each with at most one line of git's that names two files, which then has to name them.
+
+    Where `---` and `+++` do, it is left out: it does not say where a name with blanks ends.
+    """
+    parts = _GIT.split(patch)
+    return [part[found.start() :] if (found := _NAMES.search(part)) else part for part in parts]
 
 
 def _ends_hunk(lines: Sequence[str], index: int) -> bool:
