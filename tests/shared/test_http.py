@@ -141,6 +141,7 @@ async def test_the_revision_with_arrays_has_each_message_answered() -> None:
                 {"jsonrpc": "2.0", "id": "two", "method": "tools/call", "params": progress},
                 {"jsonrpc": "2.0", "id": 101, "method": "ping"},
                 {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}},
+                {"jsonrpc": "2.0", "id": "None", "method": "ping"},
                 {"jsonrpc": "2.0", "id": 3, "method": "no/such"},
                 [[1]],
                 5,
@@ -148,8 +149,9 @@ async def test_the_revision_with_arrays_has_each_message_answered() -> None:
         )
         assert status == 200
         answers = [message for message in said if "method" not in message]
-        assert sorted(str(answer.get("id")) for answer in answers) == ["101", "101", "3", "None", "None", "two"]
-        assert sum("result" in answer for answer in answers) == 2
+        ids = ["101", "101", "3", "None", "None", "None", "two"]
+        assert sorted(str(answer["id"]) for answer in answers) == ids
+        assert sum("result" in answer for answer in answers) == 3
         assert [message["params"]["progressToken"] for message in said if "method" in message] == ["half"]
         notice = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
         assert await sent_together(wire, [notice, notice]) == (202, [])
@@ -160,6 +162,16 @@ async def test_the_revision_with_arrays_has_each_message_answered() -> None:
         # Later revisions took arrays out again.
         assert (await sent_together(wire, [ping], **{"mcp-protocol-version": "2025-06-18"}))[0] == 400
         assert await wire.call("echo", text="next")
+
+
+async def test_a_revision_that_is_not_of_a_session_is_named_as_it_was_sent() -> None:
+    async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
+        message = wire.message("ping")
+        for sent, said in (("", "but MCP-Protocol-Version is empty."), ("2026-07-28", "`2026-07-28` has no sessions")):
+            headers = {**wire.headers_for(message), "mcp-protocol-version": sent}
+            answer = await wire.client.post(subject.url, json=message, headers=headers)
+            assert answer.status_code == 400
+            assert said in answer.json()["error"]["message"]
 
 
 async def test_a_call_that_lasts_gets_its_stream_before_its_answer() -> None:

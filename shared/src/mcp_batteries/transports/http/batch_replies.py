@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import anyio
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Send
 
 from mcp_batteries.transports.batches import REVISION, members
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
-__all__ = ["answer_each", "messages_in", "replayed"]
+__all__ = ["answer_each", "messages_in"]
 
 _MOST = 1_000
 _ID_TWICE = "Another request of this array has this `id`."
@@ -35,38 +37,27 @@ def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
     return found
 
 
-async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive: Receive, send: Send) -> None:
-    """Have `app` answer each of `messages`, all at once."""
+async def answer_each(
+    answer: Callable[[bytes, JSONRPCMessage, Send], Awaitable[None]], messages: list[bytes], send: Send
+) -> None:
+    """Have `answer` answer each of `messages`, all at once."""
     answers = _Answers(send)
-
-    async def answer(message: bytes) -> None:
-        await app(scope, replayed(message, receive), answers.of(message))
-
     seen: set[str] = set()
     async with anyio.create_task_group() as tasks:
-        for message in messages:
-            request_id = _request_id(message)
-            if request_id is not None and str(request_id) in seen:
-                # Whether the other is answered by now depends on what it takes.
-                await answers.write(dump(error(request_id, INVALID_REQUEST, _ID_TWICE)))
+        for text in messages:
+            try:
+                message = parse(text)
+            except Malformed as wrong:
+                await answers.write(dump(error(wrong.request_id, wrong.code, wrong.message)))
                 continue
-            seen.add(str(request_id))
-            tasks.start_soon(answer, message)
+            if isinstance(message, JSONRPCRequest):
+                if str(message.id) in seen:
+                    # Whether the other is answered by now depends on what it takes.
+                    await answers.write(dump(error(message.id, INVALID_REQUEST, _ID_TWICE)))
+                    continue
+                seen.add(str(message.id))
+            tasks.start_soon(answer, text, message, answers.of(message))
     await answers.finish()
-
-
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """The `receive` of a request whose body is known to be `body`."""
-    first = True
-
-    async def receive_it() -> Message:
-        nonlocal first
-        if not first:
-            return await receive()
-        first = False
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive_it
 
 
 class _Answers:
@@ -75,7 +66,7 @@ class _Answers:
     def __init__(self, send: Send) -> None:
         self._send, self._started, self._gone = send, False, b""
 
-    def of(self, message: bytes) -> Send:
+    def of(self, message: JSONRPCMessage) -> Send:
         """The `send` for the answer to `message`."""
         start: Message = {}
         plain = bytearray()
@@ -93,7 +84,7 @@ class _Answers:
                 return
             if start["status"] == 404:
                 self._gone = bytes(plain)
-            elif _is_request(message):
+            elif isinstance(message, JSONRPCRequest):
                 await self.write(bytes(plain))
 
         return send
@@ -114,18 +105,3 @@ class _Answers:
             start = {"type": "http.response.start", "status": 404 if self._gone else 202, "headers": kind}
             await self._send(start)
         await self._send({"type": "http.response.body", "body": b"" if self._started else self._gone})
-
-
-def _is_request(message: bytes) -> bool:
-    try:
-        return isinstance(parse(message), JSONRPCRequest)
-    except Malformed:
-        return True  # It is told what is wrong with it.
-
-
-def _request_id(message: bytes) -> RequestId | None:
-    try:
-        request = parse(message)
-    except Malformed:
-        return None
-    return request.id if isinstance(request, JSONRPCRequest) else None

@@ -96,7 +96,6 @@ class BodyCheck(RequestBodyLimitMiddleware):
         scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
         if "mcp-session-id" not in headers:
             send = _naming_no_dead_session(send)
-        request_id = None
         try:
             if scope["method"] != "POST":
                 with self._holding(scope, scope["method"] == "GET"):
@@ -108,15 +107,29 @@ class BodyCheck(RequestBodyLimitMiddleware):
             if _holds_too_much(body):
                 raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
             several = messages_in(headers, body)
-            if several is not None:
-                await answer_each(self, several, scope, receive, send)
-                return
-            message = parse(body)
+            message = parse(body) if several is None else None
+        except (Unavailable, Malformed, _Unfit) as problem:
+            await _refusal(scope, problem)(scope, receive, send)
+            return
+        if message is not None:
+            await self._answer(scope, headers, receive, send, message, len(body))
+        elif several is not None:
+
+            async def answer(text: bytes, member: JSONRPCMessage, send: Send) -> None:
+                await self._answer(scope, headers, receive, send, member, len(text))
+
+            await answer_each(answer, several, send)
+
+    async def _answer(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send, message: JSONRPCMessage, size: int
+    ) -> None:
+        """Answer a message of `size` bytes, or say what of it is refused."""
+        request_id = message.id if isinstance(message, JSONRPCRequest) else None
+        try:
             refusal = self._authorize(scope, message) if self._authorize is not None else None
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
-            request_id = message.id if isinstance(message, JSONRPCRequest) else None
             session = headers.get("mcp-session-id")
             if session is not None and isinstance(message, JSONRPCRequest):
                 _check_revision(headers, message)
@@ -139,19 +152,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 gone = cancelled.wait if cancelled is not None else partial(_gone, receive)
                 calls = calls_in(message.params) if isinstance(message, JSONRPCRequest) else 1
-                async with self._quota.turn(caller_of(scope), len(body), gone, calls=calls) as spend:
+                async with self._quota.turn(caller_of(scope), size, gone, calls=calls) as spend:
                     with unanswered(scope, request_id):
                         await self._pass(scope, message, receive, _counted(watched, spend) if spend else watched)
         except Unwanted:
             await Response(status_code=202)(scope, receive, send)
-        except Unavailable as problem:
-            set_reason(scope, problem.what)
-            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
-            await _Unfit(429, str(problem), request_id=request_id, headers=wait).response(scope, receive, send)
-        except Malformed as unfit:
-            await _Unfit(400, unfit.message, unfit.code, unfit.request_id).response(scope, receive, send)
-        except _Unfit as unfit:
-            await unfit.response(scope, receive, send)
+        except (Unavailable, Malformed, _Unfit) as problem:
+            await _refusal(scope, problem, request_id)(scope, receive, send)
 
     def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
         return self._quota.holding(caller_of(scope)) if stream else nullcontext()
@@ -274,6 +281,18 @@ class _Unfit(Exception):
             self.response.headers["connection"] = "close"
 
 
+def _refusal(scope: Scope, problem: Unavailable | Malformed | _Unfit, request_id: RequestId | None = None) -> Response:
+    match problem:
+        case Unavailable():
+            set_reason(scope, problem.what)
+            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
+            return _Unfit(429, str(problem), request_id=request_id, headers=wait).response
+        case Malformed():
+            return _Unfit(400, problem.message, problem.code, problem.request_id).response
+        case _Unfit():
+            return problem.response
+
+
 def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
     """Refuse a request of a session in a revision without sessions.
 
@@ -284,8 +303,9 @@ def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
         return
     if isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta:
         return
+    why = f"and {quote(revision)} has no sessions here" if revision else "but MCP-Protocol-Version is empty"
     text = (
-        f"A session keeps the revision that `initialize` agreed on, and {quote(revision)} has no sessions here. "
+        f"A session keeps the revision that `initialize` agreed on, {why}. "
         "Send the `protocolVersion` of that answer as MCP-Protocol-Version."
     )
     raise _Unfit(400, text, INVALID_PARAMS, message.id)
