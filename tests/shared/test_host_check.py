@@ -124,6 +124,22 @@ async def test_only_known_pages_are_answered(origins: list[bytes], status: int) 
         assert "--allowed-origin" in words and scope["state"]["refusal"] == "origin"
 
 
+async def test_whose_request_passes_opens_the_door_to_no_other() -> None:
+    passed: list[bytes] = []
+    names = (b"localhost", b"evil.org", b"", b"localhost", b"localhost:80", b"localhost", b"localhost.evil.org")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        passed.append(scope["headers"][0][1])
+
+    async def send(message: Any) -> None:
+        pass
+
+    check = HostCheck(app, hosts=LOOPBACK, origins=[])
+    for headers in [*(named(name) for name in names), named(b"localhost", b"localhost")]:
+        await check({"type": "http", "headers": headers}, None, send)  # pyright: ignore[reportArgumentType]
+    assert passed == [b"localhost", b"localhost", b"localhost:80", b"localhost"]
+
+
 async def test_values_come_without_white_space_and_the_host_in_small_letters() -> None:
     given = [(b"host", b" LocalHost "), (b"mcp-name", b"\tFind "), (b"origin", b" http://localhost ")]
     _, _, _, scope = await ask(given)

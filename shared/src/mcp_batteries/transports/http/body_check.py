@@ -91,8 +91,11 @@ class BodyCheck(RequestBodyLimitMiddleware):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The SDK answers nothing at all when asked for a history of events, which is not kept: every stream begins with
         # a notice of all that is watched. And it knows media types in small letters only.
-        kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
-        kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
+        kept = [
+            (name, value.lower() if name == b"content-type" else value)
+            for name, value in scope["headers"]
+            if name != b"last-event-id"
+        ]
         scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
         if "mcp-session-id" not in headers:
             send = _naming_no_dead_session(send)

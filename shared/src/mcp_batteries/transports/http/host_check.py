@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -82,6 +81,8 @@ class HostCheck:
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str], origins: Sequence[str]) -> None:
         self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
+        self._named: str | None = None
+        """How the last request that may pass names this server: most say the same."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,23 +90,26 @@ class HostCheck:
             return
         # White space around a value is not part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
         # capitals, the SDK's second look at it does not know.
-        scope["headers"] = [
-            (name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]
-        ]
-        rejection = self._rejection(Headers(scope=scope))
+        headers = [(name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]]
+        scope["headers"] = headers
+        rejection = self._rejection(
+            [value.decode("latin-1") for name, value in headers if name == b"host"],
+            [value.decode("latin-1") for name, value in headers if name == b"origin"],
+        )
         if rejection is None:
             await self._app(scope, receive, send)
             return
         set_reason(scope, "origin" if rejection.status_code == 403 else "host")
         await rejection(scope, receive, send)
 
-    def _rejection(self, headers: Headers) -> Response | None:
-        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    def _rejection(self, hosts: Sequence[str], origins: Sequence[str]) -> Response | None:
         if len(hosts) != 1:
             return _text(400, "A request names its host exactly once (RFC 9112, section 3.2).")
-        authority = split_authority(hosts[0])
-        if authority is None or not {authority[0], ":".join(authority)} & self._hosts:
-            return _text(421, f"Not served under the host name {quote(hosts[0])}; --allowed-host NAME adds a name.")
+        if hosts[0] != self._named:
+            authority = split_authority(hosts[0])
+            if authority is None or not {authority[0], ":".join(authority)} & self._hosts:
+                return _text(421, f"Not served under the host name {quote(hosts[0])}; --allowed-host NAME adds a name.")
+            self._named = hosts[0]
         if origins and (len(origins) > 1 or not self._knows(origins[0])):
             return _text(403, f"Refused to the origin {quote(origins[0])}; --allowed-origin ORIGIN adds one.")
         return None

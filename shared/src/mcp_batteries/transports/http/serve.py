@@ -24,6 +24,7 @@ from mcp_types import INTERNAL_ERROR
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Invalid, quote, well_formed
@@ -152,7 +153,7 @@ async def serve(
         else:
             application = _http_app(server, settings, security, limits, body_check)
         running = UvicornServer(
-            reduce(lambda app, layer: layer(app) if layer else app, reversed(layers), cast("ASGIApp", application)),
+            reduce(lambda app, layer: layer(app) if layer else app, reversed(layers), _straight(application, path)),
             place,
             in_flight,
             on_shutdown,
@@ -279,6 +280,19 @@ def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
         await app(scope, receive, send)
 
     return served
+
+
+def _straight(application: Starlette, path: str) -> ASGIApp:
+    """`application`, whose endpoint at `path` is reached past its router, where nothing else stands before it."""
+    routes = [route for route in application.routes if isinstance(route, Route) and route.path == path]
+    if application.user_middleware or len(routes) != 1 or routes[0].methods:
+        return application
+    endpoint = routes[0].app
+
+    async def reached(scope: Scope, receive: Receive, send: Send) -> None:
+        await (endpoint if scope.get("path") == path else application)(scope, receive, send)
+
+    return reached
 
 
 def _cross_origin(origins: Sequence[str]) -> Layer | None:
