@@ -105,7 +105,7 @@ class Pages:
             result = await _read(session, statement, limit, max_bytes, max_cell)
             if not session.role.judged:
                 self._remember(wanted, result.runs)
-        return self._page(result, secrets.token_urlsafe(9), 0, limit, max_bytes)
+        return self._page(result, None, 0, limit, max_bytes)
 
     async def several(
         self, connections: Connections, reads: Reads, *, limit: int, max_bytes: int, max_cell: int
@@ -138,7 +138,7 @@ class Pages:
                     continue
                 if number == 0 and (session.role.harmful or session.caller):
                     result.notes.append("each statement saw a moment of its own: the role's statements are judged")
-                page = self._page(result, secrets.token_urlsafe(9), 0, limit, share)
+                page = self._page(result, None, 0, limit, share)
                 max_bytes -= len(page.lines.encode())
                 found.append(page)
         if not any(isinstance(item, RowPage) for item in found):
@@ -166,7 +166,7 @@ class Pages:
         if rest := answer.count - len(result.lines):
             result.notes.append(f"{rest:,} more rows were returned, which were not kept")
         result.cut = lines.cut
-        return self._page(result, secrets.token_urlsafe(9), 0, limit, _PAGE_BYTES)
+        return self._page(result, None, 0, limit, _PAGE_BYTES)
 
     def known(self, wanted: NextPage) -> tuple[str, int, ReadStatement]:
         """The result a cursor belongs to: its name, how many rows were shown, its statement.
@@ -210,7 +210,7 @@ class Pages:
         if len(self._runs) > _MOST_RUNS:
             self._runs.popitem(last=False)
 
-    def _page(self, result: _Result, name: str, shown: int, limit: int, max_bytes: int) -> RowPage:
+    def _page(self, result: _Result, name: str | None, shown: int, limit: int, max_bytes: int) -> RowPage:
         begin = shown - result.start
         taken, used = 0, 0
         for line in result.lines[begin : begin + limit]:
@@ -221,6 +221,7 @@ class Pages:
         more = result.more or begin + taken < len(result.lines)
         cursor = None
         if more:
+            name = name or secrets.token_urlsafe(9)
             self._results[name] = result
             self._results.move_to_end(name)
             while len(self._results) > _MOST_RESULTS:
@@ -293,27 +294,20 @@ async def _take(
     skip: int = 0,
 ) -> None:
     used, until = 0, None
-    async with aclosing(_stream(session, sql, statement)) as rows:
-        async for row in rows:
-            if skip:
-                skip -= 1
-                continue
-            if len(result.lines) == kept or used > _KEPT_BYTES or (until and time.monotonic() > until):
-                result.more = True
-                return
-            line = lines.line(row)
-            result.lines.append(line)
-            used += len(line)
-            if until is None and (len(result.lines) >= limit or used > max_bytes):
-                until = time.monotonic() + _AHEAD_SECONDS
-
-
-async def _stream(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
-    """The rows, as they come; an unfinished statement is stopped on the server."""
     try:
         async with aclosing(rows_of(session, sql, statement)) as rows:
             async for row in rows:
-                yield row
+                if skip:
+                    skip -= 1
+                    continue
+                if len(result.lines) == kept or used > _KEPT_BYTES or (until and time.monotonic() > until):
+                    result.more = True
+                    return
+                line = lines.line(row)
+                result.lines.append(line)
+                used += len(line)
+                if until is None and (len(result.lines) >= limit or used > max_bytes):
+                    until = time.monotonic() + _AHEAD_SECONDS
     except psycopg.errors.SyntaxError:
         raise
     except psycopg.Error as error:

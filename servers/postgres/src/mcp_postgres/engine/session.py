@@ -11,7 +11,7 @@ from psycopg import AsyncRawCursor
 
 from mcp_postgres.engine.closed_world import World
 from mcp_postgres.engine.role import Role
-from mcp_postgres.engine.trips import Answer, Raw, Row, Statement, Trip
+from mcp_postgres.engine.trips import Answer, Raw, Row, Statement, Trip, run
 
 __all__ = ["Service", "Session"]
 
@@ -91,7 +91,7 @@ class Session:
 
     async def simple(self, sql: str) -> None:
         """Run statements of our own, several in one trip."""
-        await self.cursor().execute(sql.encode())
+        await run(self.raw, sql)
 
     async def commit(self, sql: str) -> None:
         """Run statements of our own, the last of which is COMMIT."""
@@ -105,10 +105,7 @@ class Session:
 
     async def last(self, sql: str) -> str | None:
         """Run statements of our own in one trip; the one value that the last of them finds."""
-        cursor = await self.cursor().execute(sql.encode())
-        while cursor.nextset():
-            pass
-        found = await cursor.fetchone()
+        found = (await run(self.raw, sql)).first()
         return None if found is None else found[0]
 
     async def value(self, sql: str, *values: str | None) -> str | None:

@@ -22,7 +22,7 @@ from psycopg.generators import fetch, fetch_many, send
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-__all__ = ["Answer", "Raw", "Row", "Statement", "Trip"]
+__all__ = ["Answer", "Raw", "Row", "Statement", "Trip", "run"]
 
 Raw = AsyncConnection[Any]
 Statement = tuple[str, Sequence[str | None]]
@@ -161,16 +161,39 @@ class Trip:
         return bool(self._left)
 
     def _checked(self, result: PGresult) -> PGresult:
-        if result.status in _FINE:
-            return result
-        self._failed = True
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(result)
-        if result.status in _COPIES:
-            # There is no way out of it but this.
-            self._raw.pgconn.finish()
-            raise psycopg.NotSupportedError("COPY is no part of a trip")
-        raise psycopg.errors.PipelineAborted("a statement before it failed")
+        self._failed = self._failed or result.status not in _FINE
+        return _checked(self._raw, result)
+
+
+async def run(raw: Raw, sql: str) -> Answer:
+    """Run statements of our own by the protocol that takes several at once; what the last came to.
+
+    A cursor does the same and takes 40 microseconds more for what nobody asks it.
+
+    Raises:
+        psycopg.Error: one failed; none of those behind it ran.
+    """
+    connection = raw.pgconn
+    connection.send_query(sql.encode())
+    await raw.wait(send(connection))
+    found = await raw.wait(fetch_many(connection))
+    if not found:
+        raise psycopg.OperationalError("the connection ended before the answer")
+    for result in found:
+        _checked(raw, result)
+    return Answer(raw, found[-1])
+
+
+def _checked(raw: Raw, result: PGresult) -> PGresult:
+    if result.status in _FINE:
+        return result
+    if result.status == ExecStatus.FATAL_ERROR:
+        raise error_from_result(result)
+    if result.status in _COPIES:
+        # There is no way out of it but this.
+        raw.pgconn.finish()
+        raise psycopg.NotSupportedError("COPY is no part of a trip")
+    raise psycopg.errors.PipelineAborted("a statement before it failed")
 
 
 def _rest(connection: PGconn) -> PQGen[None]:
