@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -187,9 +187,8 @@ class Engine:
         """Create or replace a text file, with the folders to it."""
 
         def work(stop: Stop, step: Step | None) -> Written:
-            with _folders_to([place], stop, step) as made:
-                written = write_file(place, content, overwrite=overwrite, stop=stop, step=step)
-                return replace(written, notes=[*made, *written.notes])
+            write = partial(write_file, place, content, overwrite=overwrite, stop=stop, step=step)
+            return _with_folders([place], write, stop, step)
 
         return await self._change(work, what="Writing", long=False)
 
@@ -225,9 +224,7 @@ class Engine:
                 for place, patch in files
             ]
             new = [place for place, patch in files if patch.creates and not dry_run]
-            with _folders_to(new, stop, step) as made:
-                edited = change_files(changes, dry_run=dry_run, stop=stop, step=step)
-                return replace(edited, notes=[*made, *edited.notes])
+            return _with_folders(new, partial(change_files, changes, dry_run=dry_run, stop=stop, step=step), stop, step)
 
         return await self._change(work, what="Patching")
 
@@ -236,9 +233,8 @@ class Engine:
 
         def work(stop: Stop, step: Step | None) -> Edited | Written:
             if not _exists(place):
-                with _folders_to([place], stop, step) as made:
-                    written = write_file(place, content, overwrite=False, stop=stop, step=step)
-                    return replace(written, notes=[*made, *written.notes])
+                write = partial(write_file, place, content, overwrite=False, stop=stop, step=step)
+                return _with_folders([place], write, stop, step)
             change = Change(place, partial(appended, added=content))
             return change_files([change], dry_run=False, stop=stop, step=step)
 
@@ -269,9 +265,8 @@ class Engine:
         """Copy a file, a folder or a link, with the folders to its place."""
 
         def work(stop: Stop, step: Step | None) -> Moved:
-            with _folders_to([target], stop, step) as made:
-                copied = copying.copy(source, target, overwrite=overwrite, stop=stop, step=step)
-                return replace(copied, notes=[*made, *copied.notes])
+            copy = partial(copying.copy, source, target, overwrite=overwrite, stop=stop, step=step)
+            return _with_folders([target], copy, stop, step)
 
         return await self._change(work, what="Copying")
 
@@ -279,9 +274,8 @@ class Engine:
         """Rename a file, a folder or a link, with the folders to its place."""
 
         def work(stop: Stop, step: Step | None) -> Moved:
-            with _folders_to([target], stop, step) as made:
-                moved = tree.move(source, target, overwrite=overwrite, stop=stop, step=step)
-                return replace(moved, notes=[*made, *moved.notes])
+            move = partial(tree.move, source, target, overwrite=overwrite, stop=stop, step=step)
+            return _with_folders([target], move, stop, step)
 
         return await self._change(work, what="Moving")
 
@@ -371,15 +365,22 @@ class Engine:
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
 
 
-@contextmanager
-def _folders_to(places: Sequence[Writable], stop: Stop, step: Step | None) -> Generator[Sequence[str]]:
-    """The folders that are missing above `places`, made for what is done inside; a note that names them."""
-    missing = next((place.parent for place in places if not _exists(place.parent)), None)
-    if missing is None:
-        yield ()
-        return
-    with tree.folders_to(missing, stop, step) as (_, made), _folders_to(places, stop, step) as more:
-        yield [*(f"new folder {made[0].display}" for _ in made[:1]), *more]
+def _with_folders(
+    places: Sequence[Writable], change: Callable[[], _Changed], stop: Stop, step: Step | None
+) -> _Changed:
+    """What `change` comes to; where it finds that folders above `places` are missing, they are made for it and noted.
+
+    Nobody looks for them before: nearly always they are there.
+    """
+    try:
+        return change()
+    except NotFound:
+        missing = next((place.parent for place in places if not _exists(place.parent)), None)
+        if missing is None:
+            raise
+    with tree.folders_to(missing, stop, step) as (_, made):
+        changed = _with_folders(places, change, stop, step)
+        return replace(changed, notes=[*(f"new folder {made[0].display}" for _ in made[:1]), *changed.notes])
 
 
 def _exists(place: Readable) -> bool:
