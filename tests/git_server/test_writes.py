@@ -855,3 +855,70 @@ async def test_a_branch_that_is_being_rebased_stays(tmp_path: Path) -> None:
         assert "is being rebased" in await asking("delete_ref", name="main", force=True)
         assert state(made) == before
         assert not (await asking("run_step", action="abort")).startswith("failed")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("conflict", [False, True])
+async def test_the_undo_of_a_stash_takes_away_the_untracked_files_that_it_brought(
+    tmp_path: Path, conflict: bool
+) -> None:
+    made = made_app(tmp_path)
+    for name in ("side.txt", "new.txt", "many/a.txt", "many/b.txt", "some/brought.txt", "built/x.log"):
+        made.write(name, "aside\n")
+    made.git("stash", "push", "--quiet", "--include-untracked")
+    made.write(".gitignore", "*.log\n")
+    made.write("some/here.txt", "stays\n")
+    if conflict:
+        made.commit("ours", {"side.txt": "ours\n"})
+    made.write("notes.txt", "mine\n")
+    before = state(made), (tmp_path / "app" / "side.txt").read_text()
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="pop" if not conflict else "apply")
+        assert "`edit_index` with paths=" in answer and "new files, which stay: built/x.log" in answer, answer
+        await undone(asking, answer)
+    assert before == (state(made), (tmp_path / "app" / "side.txt").read_text())
+    assert not (made.path / "many").exists() and (made.path / "some" / "here.txt").read_text() == "stays\n"
+
+
+@pytest.mark.anyio
+async def test_the_undo_of_a_dropped_stash_has_its_message_to_the_character(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("side.txt", "aside\n")
+    made.git("stash", "push", "--quiet", "--message", "a\x0cb\u2028c\\x0c\u202ed")
+    before = made.git("stash", "list")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="drop")
+        assert not re.search("[\x0c\u2028\u202e]", answer)
+        await undone(asking, answer)
+    assert made.git("stash", "list") == before
+
+
+@pytest.mark.anyio
+async def test_of_a_stash_the_way_back_says_that_files_were_deleted_after_they_were_staged(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("gone.txt", "new\n")
+    made.git("add", "gone.txt")
+    (made.path / "gone.txt").unlink()
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash")
+        assert "staged and then deleted: gone.txt" in answer
+        await undone(asking, answer)
+    assert made.git("status", "--porcelain") == "A  gone.txt\n"
+
+
+@pytest.mark.anyio
+async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    for number in range(2):
+        made.commit(f"topic {number}", {"side.txt": f"topic {number}\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git("cherry-pick", "topic~1", "topic")
+    made.write("side.txt", "both\n")
+    made.git("commit", "--quiet", "--all", "--message", "both")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev="HEAD")
+    assert not answer.startswith("failed") and "cherry-pick under way" in answer, answer
+    assert (made.path / ".git" / "CHERRY_PICK_HEAD").exists()

@@ -234,7 +234,7 @@ class Twins:
                 return
         after = self.state(self.ours)
         # A file that is left out, or taken as it is, loses that mark where git itself writes it.
-        marked = {item[52:].partition(b"\t")[2] for item in before["index"].split(b"\0") if item[:1] in b"Ssh"}
+        marked = {item.partition(b"\t")[2] for item in before["index"].split(b"\0") if item[:1] in b"Ssh"}
         was, now = (_brought_back(state, answer, marked) for state in (before, after))
         if was != now:
             apart = _apart(was, now)
@@ -321,7 +321,14 @@ def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[byte
     kept["files"] = {name: (mode, data.replace(b"\r\n", b"\n")) for name, (mode, data) in kept["files"].items()}
     if new := re.search(r"(?m)^new files, which stay: (.*)$", answer):
         for name in new[1].split(", "):
-            kept["files"].pop(name, None)
+            kept["files"].pop(spelled(name), None)
+    if gone := re.search(r"(?m)^the undo brings back these files, which [^:]*: (.*)$", answer):
+        for name in gone[1].split(", "):
+            kept["files"].pop(spelled(name), None)
+            kept["changes"] = re.sub(
+                rb"1 A. (N\.\.\. \d+ \d+) \d+ (\S+ \S+ %s\0)" % re.escape(os.fsencode(spelled(name))),
+                rb"1 AX \1 \2", kept["changes"],
+            )  # fmt: skip
     # What was meant to be added can't be meant again: it is untracked then.
     for name in map(os.fsdecode, marked):
         kept["files"].pop(name, None)

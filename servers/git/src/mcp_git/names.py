@@ -7,12 +7,13 @@ import re
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["one_line", "shown", "spelled"]
+__all__ = ["BREAKS", "one_line", "shown", "spelled"]
 
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
 _ODD = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
-_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What could pass for the end of a line, or turn what follows around."""
 _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 
@@ -56,4 +57,4 @@ def _unescaped(piece: re.Match[bytes]) -> bytes:
 
 def one_line(text: str) -> str:
     """`text` with what could pass for the end of a line, or turn what follows around, escaped."""
-    return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

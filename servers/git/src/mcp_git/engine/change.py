@@ -14,7 +14,7 @@ from mcp_git.engine.diff import both_sides
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, lines_of
 from mcp_git.engine.status import State, is_conflict, look
-from mcp_git.engine.ways_back import Back, Before, before, call, kept_index, refuse_overwriting, staged_since
+from mcp_git.engine.ways_back import Back, Before, before, call, kept_index, refuse_overwriting, staged_since, stays
 from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
@@ -67,6 +67,7 @@ class Change:
         loses: whose uncommitted changes may go, by path.
         source: from what files are written, whatever lies there.
         moves: a ref without whose move nothing happened.
+        brings: files that it makes and git does not know.
         then: what follows the command, and is told.
         first: commands that stage something before it, each with what it reads; taken back where it fails.
         resolves: paths whose files it takes for resolved if they are in conflict.
@@ -82,6 +83,7 @@ class Change:
     loses: Sequence[str] = ()
     source: Revision | None = None
     moves: str = ""
+    brings: Sequence[str] = ()
     then: Callable[[], Sequence[str]] = tuple
     first: Sequence[tuple[Sequence[str], bytes]] = ()
     resolves: Sequence[str] = ()
@@ -115,6 +117,7 @@ class Changes:
             with before(self._git, repository, layout, bool(change.loses), stop) as was:
                 self._refuse_markers(repository, _conflicts(was.state), change.resolves, stop)
                 was_at = self._oid(repository, change.moves, stop)
+                picked = _picked(layout)
                 os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
                 if change.refreshed:
                     words = ["update-index", "-q", "--refresh"]
@@ -126,7 +129,8 @@ class Changes:
                 except Failed as failure:
                     # That it stopped at a conflict is an answer, not a failure.
                     now = look(self._git, repository, stop, layout=layout)
-                    if now.doing == was.state.doing and not _conflicts(now, was.state):
+                    stopped = now.doing != was.state.doing or _picked(layout) != picked
+                    if not stopped and not _conflicts(now, was.state):
                         if now.oid == was.state.oid:
                             unstage()
                         raise self._problem(failure, repository, layout, change, was, stop) from None
@@ -170,6 +174,8 @@ class Changes:
         if unmarked := _intended(was.state) - _intended(after):
             names = ", ".join(sorted(map(shown, unmarked))[:_MOST_LISTED])
             lines.append(clip(f"no undo brings back the mark `--intent-to-add` of {names}", 2 * _ROW))
+        if change.words[:2] == ["stash", "push"] and (gone := sorted(_added_and_gone(was.state))):
+            lines.append(f"the undo brings back these files, which were staged and then deleted: {', '.join(gone)}")
         if doing:
             facts.append("go on with `run_step`: continue or abort")
         if not doing or change.back in ("index", "files"):
@@ -178,6 +184,10 @@ class Changes:
             ways = self._ways_back(repository, change, was, after, stop)
             if any(tree and tree in way for tree in (was.index, was.files) for way in ways):
                 was.keep(layout)
+            if change.brings and ways:
+                staged, left = self._brought(repository, layout, change, was, after, stop)
+                ways = [*staged, *ways]
+                lines += [stays(left)] * bool(left)
             lines += [f"undo: {way}" for way in ways]
         return Answer(facts, lines)
 
@@ -192,6 +202,20 @@ class Changes:
         if was.state.doing and change.back in ("soft", "commit all"):
             return [f"{call('run_reset', rev=was.head, mode='keep')} (to before it began)"]
         return ways
+
+    def _brought(
+        self, repository: Repository, layout: Layout, change: Change, was: Before, after: State, stop: Stop
+    ) -> tuple[list[str], list[str]]:
+        """The call with which files that it made go too, since a restore takes away what is staged; and which stay."""
+        words = ["ls-files", "-z", "--others", "--exclude-standard", "--", *change.brings]
+        found = [os.fsdecode(path) for path in self._git.run(repository, words, stop).out.split(b"\0")[:-1]]
+        new, top = was.brought(after, found), layout.work_tree or ""
+        if len(new) > _MOST_LISTED:
+            new, found = [], []
+        ignored = [
+            name for name in change.brings if name not in set(found) and os.path.lexists(os.path.join(top, name))
+        ]
+        return [call("edit_index", paths=new)] * bool(new), [shown(os.fsencode(name)) for name in ignored]
 
     def _oid(self, repository: Repository, ref: str, stop: Stop) -> str:
         words = ["rev-parse", "--verify", "--quiet", ref]
@@ -253,7 +277,7 @@ class Changes:
         lines = [f"\nundo: {way}" for way in ways]
         known = {path for _, path, _ in was.state.entries}
         if new := [shown(path) for letters, path, _ in now.state.entries if letters == "??" and path not in known]:
-            lines.append(f"\nnew files, which stay: {clip(', '.join(sorted(new)[:_MOST_LISTED]), 2 * _ROW)}")
+            lines.append(f"\n{stays(sorted(new))}")
         return Conflict(f"{failure}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
 
     @staticmethod
@@ -273,6 +297,16 @@ def _conflicts(state: State, before: State | None = None) -> list[bytes]:
 def _intended(state: State) -> set[bytes]:
     """What is only meant to be added, which trees can't say."""
     return {path for letters, path, _ in state.entries if letters == " A"}
+
+
+def _picked(layout: Layout) -> list[str | None]:
+    """The commit at which a cherry-pick or revert stands, if it does; between two of several it stands at none."""
+    return [small_file(os.path.join(layout.git_dir, name)) for name in ("CHERRY_PICK_HEAD", "REVERT_HEAD")]
+
+
+def _added_and_gone(state: State) -> set[str]:
+    """What is staged as new and was deleted again, which a stash does not say."""
+    return {shown(path) for letters, path, _ in state.entries if letters == "AD"}
 
 
 def refuse_steps(layout: Layout) -> None:

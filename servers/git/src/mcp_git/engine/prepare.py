@@ -13,7 +13,7 @@ from mcp_git.engine.change import Change, refuse_steps
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.refs import commits_of
 from mcp_git.engine.status import look, under_way
-from mcp_git.engine.ways_back import call, refuse_in_the_way
+from mcp_git.engine.ways_back import call, refuse_in_the_way, untracked_of
 from mcp_git.layout import small_file
 from mcp_git.names import one_line
 from mcp_git.policy import NewName, Policy, Repository, Revision
@@ -107,7 +107,8 @@ class Prepare:
             gone = (self._oid("refs/stash"), self._number()) != before
             return [f"undo: {again}"] if gone else []
 
-        return Change(words, named=revision, back="files", loses=["."], then=dropped)
+        brings = untracked_of(self.git, self.repository, revision.text, self.stop)
+        return Change(words, named=revision, back="files", loses=["."], then=dropped, brings=brings)
 
     def step(
         self, action: str, first: Sequence[tuple[Sequence[str], bytes]] = (), resolves: Sequence[str] = ()
@@ -149,7 +150,7 @@ class Prepare:
         """With which message a stash was made."""
         words = ["log", "--walk-reflogs", "--max-count=1", "--format=%gs", revision.text, "--"]
         try:
-            return one_line(self.git.run(self.repository, words, self.stop).text.strip())
+            return self.git.run(self.repository, words, self.stop).text.removesuffix("\n")
         except Failed:
             return ""
 

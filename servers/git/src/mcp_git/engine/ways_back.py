@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,10 +19,11 @@ from mcp_batteries.limits import Stop
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.status import State, is_conflict, look
 from mcp_git.layout import Layout
-from mcp_git.names import shown
+from mcp_git.names import BREAKS, shown
 from mcp_git.policy import Repository, Revision
 
-__all__ = ["Back", "Before", "before", "call", "kept_index", "refuse_in_the_way", "refuse_overwriting", "staged_since"]
+__all__ = ["Back", "Before", "before", "call", "kept_index", "refuse_in_the_way", "refuse_overwriting", "staged_since",
+           "stays", "untracked_of"]  # fmt: skip
 
 Back = Literal["keep", "soft", "mixed", "hard", "commit all", "files", "index", "carried"]
 """By a reset of that mode, by taking a commit apart, by writing files again, by staging what was staged; or by another
@@ -34,8 +36,14 @@ _NO_CONFLICT = " (the files; not that they were in conflict)"
 
 def call(tool: str, **arguments: object) -> str:
     """A call as a line of an answer names it."""
-    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    given = ", ".join(f"{name}={BREAKS.sub(_escaped, json.dumps(value, ensure_ascii=False))}"
+                      for name, value in arguments.items())  # fmt: skip
     return f"`{tool}` with {given}"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """As JSON spells it, so that who reads the call back has the character itself."""
+    return f"\\u{ord(found[0]):04x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,16 @@ class Before:
         if found and back == "mixed" and self.in_conflict:
             return [found[0] + _NO_CONFLICT]
         return [*found, *([unstage] if self.index and back in ("keep", "mixed") else [])]
+
+    def brought(self, after: State, names: Sequence[str]) -> list[str]:
+        """Those of `names`, which are untracked now and were not there, with a new folder in place of its files."""
+        known = {path for letters, path, _ in self.state.entries if letters == "??"}
+        new = [path for letters, path, _ in after.entries if letters == "??" and path not in known]
+        folders = tuple(path for path in new if path.endswith(b"/"))
+        found: dict[bytes, None] = {}
+        for name in map(os.fsencode, names):
+            found[next((folder for folder in folders if name.startswith(folder)), name)] = None
+        return [shown(path) for path in found]
 
     def _reset(self, mode: str) -> str:
         return call("run_reset", rev=self.head, mode=mode)
@@ -218,13 +236,24 @@ def refuse_in_the_way(git: Git, repository: Repository, layout: Layout, stash: s
     Raises:
         Conflict: something does.
     """
-    words = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
-    for name in git.run(repository, words, stop, fine=(0, 128)).out.split(b"\0")[:-1]:
-        if there := _in_the_way(layout.work_tree or "", os.fsdecode(name)):
+    for name in untracked_of(git, repository, stash, stop):
+        if there := _in_the_way(layout.work_tree or "", name):
             raise Conflict(
                 f"The stash has {quote(shown(os.fsencode(there)))} as an untracked file, and it is there.",
                 "Nothing was changed. Move it away, or put it aside as well: `run_stash` with untracked=true.",
             )
+
+
+def untracked_of(git: Git, repository: Repository, stash: str, stop: Stop) -> list[str]:
+    """The untracked files that a stash has."""
+    words = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
+    return [os.fsdecode(name) for name in git.run(repository, words, stop, fine=(0, 128)).out.split(b"\0")[:-1]]
+
+
+def stays(names: Sequence[str]) -> str:
+    """The line about new files that no undo takes away."""
+    more = f" and {len(names) - _MOST_PATHS:,} more" if len(names) > _MOST_PATHS else ""
+    return f"new files, which stay: {', '.join(names[:_MOST_PATHS])}{more}"
 
 
 def _is_same(git: Git, repository: Repository, top: str, name: str, oid: str, stop: Stop) -> bool:
