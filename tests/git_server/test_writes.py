@@ -770,8 +770,10 @@ async def test_marks_of_a_conflict_are_not_committed_unseen(tmp_path: Path) -> N
     for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
         made.git("switch", "--quiet", branch)
         made.commit(branch, {"side.txt": text, "in/[x].txt": text})
+    with pytest.raises(AssertionError):
+        made.git("merge", "--quiet", "--message=#1 both", "topic")
     async with serving("--write", made.path) as asking:
-        assert "2 in conflict" in await asking("run_merge", rev="topic", message="#1 both")
+        assert "2 in conflict" in await asking("get_status")
         before = state(made)
         for tool, arguments in (
             ("run_step", {"action": "continue", "paths": ["side.txt", "in"]}),
@@ -855,6 +857,50 @@ async def test_a_branch_that_is_being_rebased_stays(tmp_path: Path) -> None:
         assert "is being rebased" in await asking("delete_ref", name="main", force=True)
         assert state(made) == before
         assert not (await asking("run_step", action="abort")).startswith("failed")
+
+
+@pytest.mark.anyio
+async def test_a_branch_that_is_rebased_or_bisected_in_another_worktree_stays(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(branch, {"side.txt": text})
+    made.git("branch", "fix")
+    made.git("worktree", "add", "--quiet", str(tmp_path / "rebased"), "fix")
+    made.git("worktree", "add", "--quiet", str(tmp_path / "bisected"), "topic")
+    Made(tmp_path / "bisected").git("bisect", "start", "HEAD", "HEAD~1")
+    Made(tmp_path / "bisected").git("switch", "--quiet", "--detach", "HEAD")
+    with pytest.raises(AssertionError):
+        Made(tmp_path / "rebased").git("rebase", "--quiet", "topic")
+    async with serving("--write", made.path, tmp_path / "rebased") as asking:
+        for repo in ("app", "rebased"):
+            for branch in ("fix", "topic", "main"):
+                said = await asking("delete_ref", name=branch, force=True, repo=repo)
+                assert said.startswith("failed"), (repo, branch, said)
+    assert len(made.git("branch", "--list").splitlines()) >= 3
+
+
+@pytest.mark.anyio
+async def test_lines_with_a_hash_stay_in_the_message_of_a_merge_that_met_a_conflict(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(branch, {"side.txt": text})
+    async with serving("--write", made.path) as asking:
+        for message in ("Both\n\n# of them", "#1 both", ""):
+            assert "conflict" in await asking("run_merge", rev="topic", message=message)
+            made.write("side.txt", "both\n")
+            answer = await asking("run_step", action="continue", paths=["side.txt"])
+            assert not answer.startswith("failed"), answer
+            said = made.git("log", "-1", "--format=%B").rstrip("\n")
+            assert said == (message or "Merge branch 'topic'")
+            await undone(asking, answer)
+        # One that was begun elsewhere has git's own remarks in its message.
+        with pytest.raises(AssertionError):
+            made.git("merge", "--quiet", "topic")
+        made.write("side.txt", "both\n")
+        await asking("run_step", action="continue", paths=["side.txt"])
+    assert made.git("log", "-1", "--format=%B").rstrip("\n") == "Merge branch 'topic'"
 
 
 @pytest.mark.anyio

@@ -21,6 +21,13 @@ from mcp_git.policy import NewName, Policy, Repository, Revision
 __all__ = ["Prepare"]
 
 _HASH = 12
+_RETURNS = [
+    (("rebase-merge", "head-name"), "rebased"), (("rebase-merge", "update-refs"), "rebased"),
+    (("rebase-apply", "head-name"), "rebased"), (("BISECT_START",), "bisected"),
+]  # fmt: skip
+"""The files in which git notes what branch it moves, or goes back to, at the end."""
+_CUT = re.compile(r"(?m)^. -+ >8 -+$")
+"""Below it nothing of a message counts; what is above is kept as it is, lines with `#` too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +84,24 @@ class Prepare:
         return Change(words, files=False, undo=undo, then=forget)
 
     def _refuse_rebased(self, branch: str) -> None:
-        """Return unless the rebase under way will move this branch: run as here, git does not see that.
+        """Return unless a rebase or bisect under way in any worktree goes back to this branch.
+
+        Git itself does not see that from here.
 
         Raises:
-            Conflict: it will.
+            Conflict: one does.
         """
-        git_dir = self.git.layout(self.repository).git_dir
-        for folder in ("rebase-merge", "rebase-apply"):
-            if (small_file(os.path.join(git_dir, folder, "head-name")) or "").strip() == f"refs/heads/{branch}":
-                raise Conflict(f"The branch {quote(branch)} is being rebased.", "End that first, with `run_step`.")
+        layout = self.git.layout(self.repository)
+        trees = os.path.join(layout.common_dir, "worktrees")
+        others = [os.path.join(trees, name) for name in (os.listdir(trees) if os.path.isdir(trees) else ())]
+        for folder in (layout.common_dir, *others):
+            for name, what in _RETURNS:
+                begun = (small_file(os.path.join(folder, *name)) or "").splitlines()
+                if f"refs/heads/{branch}" in begun or (what == "bisected" and branch in begun):
+                    here = folder == layout.git_dir
+                    fix = "End that first, with `run_step`." if here and what == "rebased" else "End that first."
+                    where = "" if here else " in another worktree"
+                    raise Conflict(f"The branch {quote(branch)} is being {what}{where}.", fix)
 
     def stash(self, action: str, revision: Revision, message: str, index: bool) -> Change:
         """Bring one back, drop it, or put one back that was dropped."""
@@ -126,7 +142,9 @@ class Prepare:
         ]
         start = next((oid for oid in begun if oid), "") or look(self.git, self.repository, self.stop).oid
         undo = [f"{call('run_reset', rev=start[:_HASH], mode='keep')} (to before it began)"]
-        return Change([doing[0].split(" ")[0], f"--{action}"], undo=undo, first=first, resolves=resolves)
+        kept = doing[0].startswith("merge") and _CUT.search(small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or "")
+        way = ["-c", "commit.cleanup=scissors"] if kept else []
+        return Change([*way, doing[0].split(" ")[0], f"--{action}"], undo=undo, first=first, resolves=resolves)
 
     def _back(self, to: str) -> Sequence[str]:
         """The call that leads to where HEAD is now; none if it is there already, or at no commit."""

@@ -195,10 +195,9 @@ class WriteTools:
             raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
         named = self.policy.revision(rev)
         words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
+        words += ["--cleanup=scissors"]  # so that after a conflict lines with `#` are told from git's own
         # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
-        words += ["--squash"] * squash + (
-            ["--no-ff", "--cleanup=whitespace", f"--message={self.policy.message(message)}"] if message else []
-        )
+        words += ["--squash"] * squash + (["--no-ff", f"--message={self.policy.message(message)}"] if message else [])
         back = "files" if squash else "keep"
         return await self._made(repo, Change([*words, named.text], named=named, back=back, loses=["."]))
 
