@@ -32,7 +32,7 @@ _MOVES = {
     "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
     "tag .* already exists": "Choose another name.",
     "is not fully merged": "Set `force` to delete it all the same.",
-    "checked out at": "Go to another branch with `run_switch` first.",
+    "(?:checked out|used by worktree) at": "Go to another branch with `run_switch` first.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
     "empty commit message": "`create_commit` with a `message` ends it too.",
