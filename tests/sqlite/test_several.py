@@ -226,6 +226,39 @@ async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: 
     assert rows(path, "SELECT count(*) FROM pragma_foreign_key_check") == [(0,)]
 
 
+@pytest.mark.parametrize("module", ["fts5", "fts4"])
+@pytest.mark.parametrize("first", ["UPDATE f SET body = 'm' WHERE rowid = 1", "INSERT INTO f (body) SELECT 'n'"])
+@pytest.mark.parametrize(
+    ("tool", "second"),
+    [
+        ("write_rows", "UPDATE kept SET x = x + 10"),
+        ("write_rows", "INSERT OR ROLLBACK INTO kept SELECT x + 10 FROM kept"),
+        ("write_rows", "DELETE FROM kept WHERE x IN (SELECT x FROM kept); INSERT INTO kept VALUES (1)"),
+        ("edit_schema", "ALTER TABLE kept RENAME TO other"),
+        ("edit_schema", "ALTER TABLE kept ADD COLUMN y"),
+        ("edit_schema", "CREATE TABLE more (x)"),
+        ("edit_schema", "CREATE INDEX i ON kept (x)"),
+        ("edit_schema", "DROP TABLE kept"),
+    ],
+)
+async def test_what_a_full_text_table_still_has_to_write_hinders_no_later_statement(
+    module: str, first: str, tool: str, second: str, tmp_path: Path
+) -> None:
+    """SQLite writes it when the next savepoint or statement's journal begins, for which the tables must be open."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(
+            f"CREATE TABLE kept (x UNIQUE); INSERT INTO kept VALUES (1), (2); CREATE VIRTUAL TABLE f USING {module} (body);"
+            "INSERT INTO f (body) VALUES ('x')"
+        )
+    async with served(tmp_path / "a.db", "--write", "--ddl") as wire:
+        answer = await wire.call(tool, sql=f"{first}; {second}")
+        assert not answer.get("isError"), answer
+        assert "f" in text_of(answer)
+        # By itself nobody writes there.
+        closed = f"f_{'data' if module == 'fts5' else 'segdir'}"
+        assert (await wire.call(tool, sql=f"{first}; DELETE FROM {closed}")).get("isError")
+
+
 def test_a_sample_of_changes_is_what_sqlite_makes_of_them() -> None:
     tally = prove(120, 4)
     assert tally.wrong == [] and tally.counts["changes"] == 120

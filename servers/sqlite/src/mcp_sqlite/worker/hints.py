@@ -120,7 +120,7 @@ _MOVES = [
         ("misuse of (?:aliased )?window function", "Compute it in a subquery, and filter around that."),
         ("row value misused", "Several columns are compared with as many: `(a, b) = (1, 2)`."),
         ("no tables specified", "Name a table behind FROM."),
-        ("JSON path error", "A path begins with `$`: `$.a.b[0]`."),
+        ("JSON path", "A path begins with `$`: `$.a.b[0]`."),
         ("malformed JSON", "`json_valid(value)` tells which rows hold JSON."),
         ("no such collation sequence", "There are BINARY, NOCASE and RTRIM."),
         ("foreign key mismatch", "What a key points to is a primary key, or has a UNIQUE index."),
