@@ -266,6 +266,8 @@ def test_settings_survive_their_own_command_line_without_secrets(tmp_path: Path)
         (["fs", "--audit-file", "x", "/tmp"], "--audit-file is for all servers"),
         (["fs", "--tools", "default,call_tools", "/tmp"], "call_tools runs calls of all servers"),
         (["--nothing", "fs"], "No such option"),
+        (["fs", "\u2014read-only", "/tmp"], "Type it: --read-only"),
+        (["fs", "\u2013-read-only", "/tmp"], "Type it: --read-only"),
         (["fs", "/tmp", "sqlite", "my.db"], "'sqlite' is a server: write -- before it"),
         (["weather", "mcp-fs", "/tmp"], "'mcp-fs' is a server: write -- before it"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -26,6 +27,16 @@ _MOST_SHOWN = 5
 S = TypeVar("S", bound=Settings)
 
 
+_OTHER_DASH = re.compile("[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]?([a-z].*)")
+
+
+def _refuse_other_dashes(arguments: Sequence[str]) -> None:
+    """Refuse an option whose dash a word processor or a page has replaced: it would be taken for a path."""
+    for argument in arguments:
+        if found := _OTHER_DASH.fullmatch(argument):
+            raise click.UsageError(f"'{argument}' begins with another dash. Type it: --{found[1]}.")
+
+
 def load(kind: type[S], arguments: Sequence[str]) -> S:
     """The settings from `arguments` and the environment.
 
@@ -46,6 +57,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     )
     try:
         _refuse_unknown_variables(kind)
+        _refuse_other_dashes(arguments)
         with command.make_context(kind.COMMAND, list(arguments), default_map=_secrets_in_files(kind)) as context:
             try:
                 made = kind(**context.params)
