@@ -247,8 +247,8 @@ async def test_what_a_full_text_table_still_has_to_write_hinders_no_later_statem
     """SQLite writes it when the next savepoint or statement's journal begins, for which the tables must be open."""
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.executescript(
-            f"CREATE TABLE kept (x UNIQUE); INSERT INTO kept VALUES (1), (2); CREATE VIRTUAL TABLE f USING {module} (body);"
-            "INSERT INTO f (body) VALUES ('x')"
+            "CREATE TABLE kept (x UNIQUE); INSERT INTO kept VALUES (1), (2);"
+            f"CREATE VIRTUAL TABLE f USING {module} (body); INSERT INTO f (body) VALUES ('x')"
         )
     async with served(tmp_path / "a.db", "--write", "--ddl") as wire:
         answer = await wire.call(tool, sql=f"{first}; {second}")
