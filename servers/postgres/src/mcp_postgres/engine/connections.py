@@ -55,6 +55,8 @@ _CHANCE = random.SystemRandom()
 _LEAVE_SECONDS = 0.5
 """How long the end waits for sessions that are being cleaned."""
 _CLEAN_SECONDS = 5.0
+_ANSWER_TURNS = 2
+"""Turns of the event loop that a call takes from its last statement to its answer (see `apart`), which goes first."""
 _END = (
     "ROLLBACK; CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DEALLOCATE ALL; UNLISTEN *; DISCARD TEMP;"
     " DISCARD SEQUENCES; SELECT pg_catalog.pg_advisory_unlock_all(), pg_catalog.setseed({seed}); "
@@ -163,12 +165,17 @@ class Connections:
                 except BaseException:
                     await self._give_back(session)
                     raise
-                leaving = asyncio.create_task(self._give_back(session))
+                leaving = asyncio.create_task(self._leave(session))
                 self._leaving.add(leaving)
                 leaving.add_done_callback(self._left)
         finally:
             if leaving is None:
                 self._free.release()
+
+    async def _leave(self, session: Session) -> None:
+        for _ in range(_ANSWER_TURNS):
+            await asyncio.sleep(0)
+        await self._give_back(session)
 
     def _left(self, leaving: asyncio.Task[None]) -> None:
         self._leaving.discard(leaving)
