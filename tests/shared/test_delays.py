@@ -1,6 +1,8 @@
 """Timers that run equally long and share one of the loop's."""
 
 import asyncio
+import gc
+import weakref
 from contextvars import ContextVar
 
 import anyio
@@ -62,3 +64,29 @@ async def test_it_is_called_in_the_context_of_who_began_and_waits_anew_afterward
         with anyio.fail_after(30):
             await done.wait()
     assert seen == ["first", "second"]
+
+
+class _Held:
+    """Something large that a call has."""
+
+
+async def test_what_a_call_held_goes_with_it() -> None:
+    """However long the wait would have been, and whoever waits behind it."""
+    what = ContextVar[_Held]("what")
+    long, short, fired = Delay(3600), Delay(0.01), anyio.Event()
+    seen = list[weakref.ref[_Held]]()
+
+    async def call() -> None:
+        held = _Held()
+        seen.append(weakref.ref(held))
+        what.set(held)
+        long.begin(fired.set).cancel()
+        short.begin(lambda: short.begin(fired.set))
+
+    await asyncio.create_task(call())
+    with anyio.fail_after(30):
+        await fired.wait()
+    behind = short.begin(fired.set)
+    gc.collect()
+    assert seen[0]() is None
+    behind.cancel()

@@ -16,11 +16,13 @@ class Wait:
     __slots__ = ("context", "then", "when")
 
     def __init__(self, when: float, then: Callable[[], object]) -> None:
-        self.when, self.context = when, contextvars.copy_context()
+        self.when = when
+        self.context: contextvars.Context | None = contextvars.copy_context()
         self.then: Callable[[], object] | None = then
 
     def cancel(self) -> None:
-        self.then = None
+        # It stays in line: what its call held does not.
+        self.then = self.context = None
 
     def end(self) -> None:
         """Call what waited, unless it was cancelled."""
@@ -38,6 +40,8 @@ class Delay:
     def __init__(self, seconds: float) -> None:
         self._seconds, self._waits = seconds, deque[Wait]()
         self._runs = False
+        self._context = contextvars.Context()
+        """Of the loop's timer, which would keep what the first call held for as long as others come."""
 
     def begin(self, then: Callable[[], object]) -> Wait:
         """Call `then` unless the wait is cancelled before; in the context of who asks for it."""
@@ -46,7 +50,7 @@ class Delay:
         self._waits.append(wait)
         if not self._runs:
             self._runs = True
-            loop.call_at(wait.when, self._due)
+            loop.call_at(wait.when, self._due, context=self._context)
         return wait
 
     def _due(self) -> None:
@@ -59,4 +63,4 @@ class Delay:
                 loop.call_soon(wait.end, context=wait.context)
         self._runs = bool(waits)
         if waits:
-            loop.call_at(waits[0].when, self._due)
+            loop.call_at(waits[0].when, self._due, context=self._context)
