@@ -207,13 +207,15 @@ def test_limits_count_each_call() -> None:
     cases: list[tuple[Any, int]] = [
         ({"calls": [{}] * 3}, 3), ({"calls": [{}] * 90}, 20), ({"calls": []}, 1), ({"calls": 4}, 1), (None, 1), ([], 1),
         ({"calls": [{"a": {}, "b": {}}, {"name": "c"}]}, 3), ({"calls": {"a": {}, "b": None}}, 2),
-        ({"calls": {str(number): {} for number in range(90)}}, 20),
+        ({"calls": {str(number): {} for number in range(90)}}, 20), ({"Calls": {"a": {}, "b": {}}}, 2),
+        ({"calls": '[{"a": {}}, {"b": {}, "c": {}}]'}, 3), ({"calls": ['{"a": {}, "b": {}}']}, 2), ({"calls": "x"}, 1),
     ]  # fmt: skip
     for arguments, count in cases:
         call = {"name": "call_tools", "arguments": arguments}
         assert calls_in(call) == count == calls_in({"name": "call_tool", "arguments": call})
-    for call in ({"name": ["call_tools"], "arguments": {"calls": [{}] * 3}}, {"name": "call_tools", "arguments": "{}"}):
-        assert calls_in({"name": "call_tool", "arguments": call}) in (3, 20), "counted, or taken for the most"
+        assert calls_in({**call, "name": ["call_tools"]}) == count, "the name as a server of several understands it"
+    as_text: dict[str, Any] = {"name": "call_tools", "arguments": "{}"}
+    assert calls_in({"name": "call_tool", "arguments": as_text}) == 20, "taken for the most"
     assert calls_in({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == calls_in(None)
 
 
@@ -225,6 +227,9 @@ def test_limits_count_each_call() -> None:
         ({"say_it": {"word": "a"}, "read_it": {}}, ["a"]),
         ({"name": "say_it", "arguments": {"word": "a"}}, ["a"]),
         ([{"name": "forget_it"}], []),
+        ('[{"say_it": {"word": "a"}}, {"say_it": {"word": "b"}}]', ["a", "b"]),
+        (['{"say_it": {"word": "a"}, "read_it": {}}'], ["a"]),
+        ([{"say_it": '{"word": "a"}'}, {"name": "say_it", "arguments": '{"word": "b"}'}], ["a", "b"]),
     ],
 )
 async def test_calls_are_understood_as_models_write_them(calls: Any, said: list[str]) -> None:
@@ -233,19 +238,29 @@ async def test_calls_are_understood_as_models_write_them(calls: Any, said: list[
     assert not answer.is_error and room.said == said, answer.content
 
 
-@pytest.mark.parametrize(
-    ("calls", "why"),
-    [
-        ([{}], "names no tool"),
-        ([], "1 to 20 items"),
-        ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
-        ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "calls"),
-        ([{"say_it": {"word": "a"}}, {"name": "say_it", "args": {"word": "b"}}], "calls"),
-        ([{"say_it": {"word": str(number)}} for number in range(11)] * 2, "1 to 20 items"),
-        ({f"say_{number}": {} for number in range(21)}, "1 to 20 items"),
-    ],
-)
+_NO_CALLS: list[tuple[Any, str]] = [
+    ([{}], "names no tool"),
+    ([], "1 to 20 items"),
+    ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
+    ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "`calls[1].say_it` must be an object"),
+    ([{"say_it": {"word": "a"}}, {"name": "say_it", "args": {"word": "b"}}], "`calls[1].name` must be an object"),
+    ([{"say_it": {"word": str(number)}} for number in range(11)] * 2, "1 to 20 items"),
+    ({f"say_{number}": {} for number in range(21)}, "1 to 20 items"),
+    (json.dumps({f"say_{number}": {} for number in range(21)}), "1 to 20 items"),
+    ([json.dumps({f"say_{number}": {} for number in range(21)})], "1 to 20 items"),
+]
+
+
+@pytest.mark.parametrize(("calls", "why"), _NO_CALLS)
 async def test_what_is_no_list_of_calls_does_nothing(calls: Any, why: str) -> None:
     async with served() as (client, room):
         answer = await client.call_tool("call_tools", {"calls": calls})
     assert answer.is_error and room.said == [] and why in str(answer.content), answer.content
+
+
+async def test_the_list_under_another_spelling_is_no_way_around_its_length() -> None:
+    async with served() as (client, room):
+        answer = await client.call_tool("call_tools", {"Calls": {f"say_{number}": {} for number in range(21)}})
+        both = await client.call_tool("call_tools", {"Calls": [{"say_it": {"word": "a"}}], "calls": [{"read_it": {}}]})
+    assert answer.is_error and "1 to 20 items" in str(answer.content)
+    assert both.is_error and room.said == []

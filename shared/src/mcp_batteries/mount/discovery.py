@@ -17,7 +17,7 @@ from pydantic import Field
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
-from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS, named_calls
+from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS, one_by_one
 from mcp_batteries.server.declare import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -97,13 +97,14 @@ class Discovery:
             params = self._unwrapped(ctx.params)
             given = params.get("arguments")
             if params.get("name") == CALL_TOOLS and isinstance(given, Mapping):
-                asked = cast("Mapping[str, Any]", given)
-                if "calls" in asked:
+                asked = one_by_one(cast("Mapping[str, Any]", given))
+                if isinstance(calls := asked.get("calls"), list):
                     meant = [
                         self._unwrapped(cast("dict[str, Any]", call)) if isinstance(call, dict) else call
-                        for call in named_calls(asked["calls"])
+                        for call in cast("list[Any]", calls)
                     ]
-                    params = {**params, "arguments": {**asked, "calls": meant}}
+                    asked = {**asked, "calls": meant}
+                params = {**params, "arguments": asked}
             ctx = replace(ctx, params=params)
         return await call_next(ctx)
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["check_arguments", "published", "slim"]
+__all__ = ["check_arguments", "parsed", "plain", "published", "slim"]
 
 Schema = dict[str, Any]
 
@@ -156,13 +156,14 @@ def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> di
     """`members`, a name in camel case or other letters as the property whose name it is."""
     if members.keys() <= properties.keys():
         return dict(members)
-    plain = {_plain(name): name for name in properties}
-    names = {name: name if name in properties else plain.get(_plain(name), name) for name in members}
+    known = {plain(name): name for name in properties}
+    names = {name: name if name in properties else known.get(plain(name), name) for name in members}
     taken = Counter(names.values())
     return {names[name] if taken[names[name]] == 1 else name: value for name, value in members.items()}
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """What stays of `name` where case and the marks between words don't count."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
@@ -171,7 +172,7 @@ def _meant(value: Any, schema: Schema) -> object:
     kinds = _kinds(schema)
     if isinstance(value, str) and kinds and kinds <= {"array", "object", "null"}:
         # Some hosts send an array or object argument as JSON inside a string.
-        value = _parsed(value)
+        value = parsed(value)
     items = cast("Schema", schema.get("items", {}))
     one = dict if _kinds(items) == {"object"} else str | int | float
     if "array" in kinds and isinstance(value, one) and value != {}:
@@ -187,7 +188,7 @@ def _meant(value: Any, schema: Schema) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and kinds == {"string"}:
         return str(value)
     if isinstance(value, str) and value not in schema.get("enum", [value]):
-        alike = [item for item in schema["enum"] if _plain(str(item)) == _plain(value)]
+        alike = [item for item in schema["enum"] if plain(str(item)) == plain(value)]
         return alike[0] if len(alike) == 1 else value
     return value
 
@@ -201,12 +202,13 @@ def _meant_members(members: Mapping[str, Any], schema: Schema) -> dict[str, Any]
     }
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """The array or object that `text` is as JSON; else `text`."""
     try:
-        parsed: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return cast("object", parsed) if isinstance(parsed, list | dict) else text
+    return cast("object", value) if isinstance(value, list | dict) else text
 
 
 def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:
@@ -234,6 +236,9 @@ def _mistake(error: dict[str, Any], schema: Schema) -> str:
         elif part in node.get("properties", {}):
             where += f".{part}" if where else str(part)
             node = node["properties"][part]
+        elif isinstance(node.get("additionalProperties"), dict):
+            where += f".{part}" if where else str(part)
+            node = node["additionalProperties"]
         elif error["type"] == "extra_forbidden":
             return f"`{where}` has no field {quote(str(part))}"
     if error["type"] == "missing":

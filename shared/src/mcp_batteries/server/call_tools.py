@@ -17,11 +17,12 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, head
+from mcp_batteries.server.arguments import parsed, plain
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import MaxBytes
 from mcp_batteries.server.tool import StrictTool
 
-__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "named_calls"]
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "one_by_one"]
 
 CALL_TOOLS = "call_tools"
 CALL_TOOL = "call_tool"
@@ -42,23 +43,34 @@ def calls_in(params: Mapping[str, Any] | None) -> int:
     if not isinstance(call, Mapping):
         return 1
     named = cast("Mapping[str, Any]", call)
-    # Names in lists and arguments as text are understood in `call_tool`.
-    if named.get("name") not in (CALL_TOOLS, *([[CALL_TOOLS]] if wrapped else [])):
+    # Names in lists are understood where several servers are one, arguments as text in `call_tool`.
+    if named.get("name") not in (CALL_TOOLS, [CALL_TOOLS]):
         return 1
     arguments: Any = named.get("arguments")
     if wrapped and isinstance(arguments, str):
         return _MOST
-    calls: Any = cast("Mapping[str, Any]", arguments).get("calls") if isinstance(arguments, Mapping) else None
-    return min(max(len(named_calls(calls)), 1), _MOST)
+    calls: Any = one_by_one(cast("Mapping[str, Any]", arguments)).get("calls") if isinstance(arguments, Mapping) else 0
+    return min(max(len(cast("list[Any]", calls)), 1), _MOST) if isinstance(calls, list) else 1
 
 
-def named_calls(calls: Any) -> list[Any]:
-    """The calls of a request one by one, each with its `name` and `arguments`; what is not a call stays as it is.
+def one_by_one(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with each of their calls as its `name` and `arguments`; what is not a call stays as it is.
 
-    The shorter `{NAME: ARGUMENTS}` is what models are told; they know the other from the protocol.
+    The shorter `{NAME: ARGUMENTS}` is what models are told; they know the other from the protocol. What is taken for
+    the list everywhere else, such as its text, is here too: whoever counts the calls is to see all that are made.
     """
+    match [name for name in arguments if plain(name) == "calls"]:
+        case [name]:
+            others = {key: value for key, value in arguments.items() if key != name}
+            return {**others, "calls": _named(arguments[name])}
+        case _:
+            return arguments
+
+
+def _named(calls: Any) -> list[Any]:
     listed: list[Any] = []
-    for call in cast("list[Any]", calls) if isinstance(calls, list) else [calls]:
+    calls = _read(calls)
+    for call in map(_read, cast("list[Any]", calls) if isinstance(calls, list) else [calls]):
         if (
             not isinstance(call, dict)
             or not call
@@ -70,17 +82,21 @@ def named_calls(calls: Any) -> list[Any]:
     return listed
 
 
+def _read(given: Any) -> Any:
+    return parsed(given) if isinstance(given, str) else given
+
+
 def _under_names(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "calls" not in arguments:
+    arguments = one_by_one(arguments)
+    if not isinstance(calls := arguments.get("calls"), list):
         return arguments
-    calls = named_calls(arguments["calls"])
-    return {**arguments, "calls": [_under_name(call) for call in calls]}
+    return {**arguments, "calls": [_under_name(call) for call in cast("list[Any]", calls)]}
 
 
 def _under_name(call: Any) -> Any:
     match call:
         case {"name": str(name), **others} if not others.keys() - {"arguments"}:
-            return {name: {} if (given := others.get("arguments")) is None else given}
+            return {name: {} if (given := _read(others.get("arguments"))) is None else given}
         case _:
             return call
 
