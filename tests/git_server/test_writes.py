@@ -968,3 +968,45 @@ async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_pa
         answer = await asking("run_cherry_pick", rev="HEAD")
     assert not answer.startswith("failed") and "cherry-pick under way" in answer, answer
     assert (made.path / ".git" / "CHERRY_PICK_HEAD").exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", [1, 30])
+@pytest.mark.parametrize("case", ["folder no longer known", "folder partly known", "no longer ignored"])
+async def test_the_undo_of_a_stash_leaves_untracked_files_that_it_did_not_bring(
+    tmp_path: Path, case: str, number: int
+) -> None:
+    made = made_app(tmp_path)
+    brought = [f"dir/sub/{name}" for name in range(number)]
+    if case == "folder no longer known":
+        made.commit("a folder", {"dir/known": "known\n"})
+        made.git("rm", "--quiet", "dir/known")
+    elif case == "folder partly known":
+        made.write("dir/known", "known\n")
+        made.git("add", "dir/known")
+    else:
+        made.commit("ignored", {".gitignore": "*.mine\n"})
+        made.write(".gitignore", "# nothing\n")
+    for name in brought:
+        made.write(name, "brought\n")
+    made.git("stash", "push", "--quiet", "--include-untracked")
+    made.write("dir/sub/x.mine", "mine\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="pop", index=case != "no longer ignored")
+        await undone(asking, answer)
+    assert (made.path / "dir" / "sub" / "x.mine").read_text() == "mine\n", answer
+    assert number > 1 or state(made) == before
+    told = re.search(r"new files, which stay: (.*) and 10 more", answer)
+    assert bool(told) == (number == 30), answer
+
+
+@pytest.mark.anyio
+async def test_a_stash_with_more_files_than_a_command_can_name_comes_back(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for number in range(600):
+        made.write(f"{'long' * 60}/{number:03}", "")
+    made.git("stash", "push", "--quiet", "--include-untracked")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="pop")
+    assert not answer.startswith("failed") and " and 580 more" in answer, answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
@@ -26,6 +26,8 @@ _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop
 """Of a rebase under way: nothing else is continued, since a list that somebody else wrote can run programs."""
 _MOST_LISTED = 20
 _ROW = 120
+_MOST_NAMES = 50_000
+"""Bytes of names that one command is given."""
 _ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
 _MOVES = {
     "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit.",
@@ -144,7 +146,7 @@ class Changes:
                     raise self._nothing(change)
                 try:
                     return self._told(repository, layout, change, was, stop)
-                except Failed as failure:
+                except Problem as failure:
                     return Answer(["done", f"git can't tell the state now: {failure}"])
 
     def _told(self, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop) -> Answer:
@@ -185,7 +187,7 @@ class Changes:
             if any(tree and tree in way for tree in (was.index, was.files) for way in ways):
                 was.keep(layout)
             if change.brings and ways:
-                staged, left = self._brought(repository, layout, change, was, after, stop)
+                staged, left = self._brought(repository, layout, change, after, stop)
                 ways = [*staged, *ways]
                 lines += [stays(left)] * bool(left)
             lines += [f"undo: {way}" for way in ways]
@@ -204,18 +206,29 @@ class Changes:
         return ways
 
     def _brought(
-        self, repository: Repository, layout: Layout, change: Change, was: Before, after: State, stop: Stop
+        self, repository: Repository, layout: Layout, change: Change, after: State, stop: Stop
     ) -> tuple[list[str], list[str]]:
         """The call with which files that it made go too, since a restore takes away what is staged; and which stay."""
-        words = ["ls-files", "-z", "--others", "--exclude-standard", "--", *change.brings]
-        found = [os.fsdecode(path) for path in self._git.run(repository, words, stop).out.split(b"\0")[:-1]]
-        new, top = was.brought(after, found), layout.work_tree or ""
+        brings = {os.fsencode(name) for name in change.brings}
+        # More fit into no command, and would hardly be told one by one.
+        found = self._untracked(repository, brings, stop) if sum(map(len, brings)) < _MOST_NAMES else []
+        new = dict.fromkeys(found)
         if len(new) > _MOST_LISTED:
-            new, found = [], []
-        ignored = [
-            name for name in change.brings if name not in set(found) and os.path.lexists(os.path.join(top, name))
-        ]
-        return [call("edit_index", paths=new)] * bool(new), [shown(os.fsencode(name)) for name in ignored]
+            folders = [path for letters, path, _ in after.entries if letters == "??" and path.endswith(b"/")]
+            # Somebody else's file in a folder, seen before the change or not, is not taken away with it.
+            others = [path for path in self._untracked(repository, folders, stop) if path not in brings]
+            folders = [folder for folder in folders if not any(path.startswith(folder) for path in others)]
+            new = {next((folder for folder in folders if path.startswith(folder)), path): None for path in found}
+        if len(new) > _MOST_LISTED:
+            new, found = {}, []
+        top = os.fsencode(layout.work_tree or "")
+        left = [path for path in sorted(brings.difference(found)) if os.path.lexists(os.path.join(top, path))]
+        return [call("edit_index", paths=[*map(shown, new)])] * bool(new), [*map(shown, left)]
+
+    def _untracked(self, repository: Repository, paths: Collection[bytes], stop: Stop) -> list[bytes]:
+        """The files at `paths` and below that git neither knows nor ignores."""
+        words = ["ls-files", "-z", "--others", "--exclude-standard", "--", *map(os.fsdecode, paths)]
+        return self._git.run(repository, words, stop).out.split(b"\0")[:-1] if paths else []
 
     def _oid(self, repository: Repository, ref: str, stop: Stop) -> str:
         words = ["rev-parse", "--verify", "--quiet", ref]

@@ -113,16 +113,6 @@ class Before:
             return [found[0] + _NO_CONFLICT]
         return [*found, *([unstage] if self.index and back in ("keep", "mixed") else [])]
 
-    def brought(self, after: State, names: Sequence[str]) -> list[str]:
-        """Those of `names`, which are untracked now and were not there, with a new folder in place of its files."""
-        known = {path for letters, path, _ in self.state.entries if letters == "??"}
-        new = [path for letters, path, _ in after.entries if letters == "??" and path not in known]
-        folders = tuple(path for path in new if path.endswith(b"/"))
-        found: dict[bytes, None] = {}
-        for name in map(os.fsencode, names):
-            found[next((folder for folder in folders if name.startswith(folder)), name)] = None
-        return [shown(path) for path in found]
-
     def _reset(self, mode: str) -> str:
         return call("run_reset", rev=self.head, mode=mode)
 
