@@ -259,6 +259,25 @@ async def test_what_a_full_text_table_still_has_to_write_hinders_no_later_statem
         assert (await wire.call(tool, sql=f"{first}; DELETE FROM {closed}")).get("isError")
 
 
+@pytest.mark.parametrize("module", ["fts5", "fts4"])
+@pytest.mark.parametrize("rename", [False, True])
+async def test_a_table_that_a_call_makes_is_known_to_its_later_statements(
+    module: str, rename: bool, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(
+            f"CREATE TABLE kept (x); INSERT INTO kept VALUES (1); CREATE VIRTUAL TABLE old USING {module} (body)"
+        )
+    made = "ALTER TABLE old RENAME TO f" if rename else f"CREATE VIRTUAL TABLE f USING {module} (body)"
+    closed = f"f_{'data' if module == 'fts5' else 'segdir'}"
+    async with served(tmp_path / "a.db", "--write", "--ddl") as wire:
+        for harm in (f"DELETE FROM {closed}", f"DROP TABLE {closed}"):
+            answer = await wire.call("edit_schema", sql=f"{made}; INSERT INTO f VALUES ('x'); {harm}")
+            assert answer.get("isError") and "stays closed" in text_of(answer), answer
+        answer = await wire.call("edit_schema", sql=f"{made}; INSERT INTO f VALUES ('x'); UPDATE kept SET x = 2")
+        assert not answer.get("isError") and "f_" not in text_of(answer), answer
+
+
 def test_a_sample_of_changes_is_what_sqlite_makes_of_them() -> None:
     tally = prove(120, 4)
     assert tally.wrong == [] and tally.counts["changes"] == 120

@@ -76,6 +76,8 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 ) from None
             if trail is not None:
                 trail.behind(steps[-1]["what"], steps[-1]["written"])
+            if steps[-1]["what"]:  # There may be a virtual table more, or one by another name.
+                database.authorizer.shadows = schema.shadows(database)
             if database.authorizer.shadows:
                 # A full-text table writes what it has gathered when a savepoint begins; in the middle of the next
                 # statement it would look as if that wrote there.
