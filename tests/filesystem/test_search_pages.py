@@ -151,6 +151,7 @@ def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
         (Query("hit", max_per_file=2, last=True), {"b": 9, "d": 7}),
         (Query("hit", limit=5), {"b": 9, "d": 7}),
         (Query("hit", limit=1), {"b": 9, "c": 2, "d": 7}),
+        (Query("hit", limit=3, last=True), {"b": 9, "d": 7}),
     ],
 )
 def test_a_file_that_is_cut_says_once_how_many_of_its_lines_match(

@@ -252,8 +252,8 @@ class _Search:
         query, stop = self.query, self.stop
         most = 1 if query.files_only else query.max_per_file - before
         last = query.last and not query.files_only
-        # What is left out of the last ones no cursor leads to.
-        most = min(most, room) if last else most
+        # What is left out of the last ones no cursor leads to. Behind a full page one line tells that more match.
+        most = min(most, max(room, 1)) if last else most
         context = 0 if query.files_only else query.context
 
         def work(fd: int) -> tuple[int, Hits]:
