@@ -322,6 +322,20 @@ class TestPatch:
             told = {patch.path: (patch.creates, patch.deletes) for patch in parse(git("diff", prefix))}
             assert told == {name: (name == names[-1], False) for name in names} | {"gone b": (False, True)}, prefix
 
+    def test_an_empty_file_has_the_name_that_git_means(self, tmp_path: Path) -> None:
+        git = lambda *words: subprocess.run(  # noqa: E731
+            ["git", "-C", tmp_path, *words], check=True, capture_output=True
+        ).stdout.decode()
+        git("init", "-q")
+        names = {"new b/empty", "plain", "a b/x", 'q "b', "é b/a"}
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        git("add", "-A")
+        for words in (["--cached"], ["--cached", "-R"], ["--cached", "--no-prefix"]):
+            told = {(patch.path, patch.creates, patch.deletes) for patch in parse(git("diff", *words))}
+            assert told == {(name, "-R" not in words, "-R" in words) for name in names}, words
+
 
 def edit(here: Ground, path: str, old: str, new: str, **options: object) -> Edited:
     revise = lambda text: swap(text, old, new)  # noqa: E731

@@ -22,6 +22,10 @@ _BARE_HEADER = re.compile(r"@@(?! -\d).*", re.DOTALL)
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
 _GIT = re.compile(r"^(?=diff --git )", re.MULTILINE)
 _NAMES = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
+_EMPTY = re.compile(
+    r"^diff --git (?P<old>(?P<quote>\"?)(?:[ab]/)?(?P<name>.{1,4096})) (?P<new>(?P=quote)(?:[ab]/)?(?P=name))\n"
+    r"(?P<mode>new|deleted) file mode \d+\n(?:index .*\n?)?\s*\Z"
+)
 _NONE = "/dev/null"
 _HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
 
@@ -275,7 +279,13 @@ def _by_file(patch: str) -> list[str]:
     Where `---` and `+++` do, it is left out: it does not say where a name with blanks ends.
     """
     parts = _GIT.split(patch)
-    return [part[found.start() :] if (found := _NAMES.search(part)) else part for part in parts]
+    return [part[found.start() :] if (found := _NAMES.search(part)) else _EMPTY.sub(_named, part) for part in parts]
+
+
+def _named(empty: re.Match[str]) -> str:
+    """The lines that name an empty file that comes or goes, which git writes on none of their own."""
+    old, new = (_NONE, empty["new"]) if empty["mode"] == "new" else (empty["old"], _NONE)
+    return f"--- {old}\n+++ {new}\n"
 
 
 def _ends_hunk(lines: Sequence[str], index: int) -> bool:
