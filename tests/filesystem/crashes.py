@@ -16,7 +16,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
@@ -28,6 +28,7 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import belongings, copying, handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.patch import apply_hunks, parse
+from mcp_fs.engine.files.several import put_all
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.undo import store as undo_store
@@ -121,6 +122,8 @@ class Scenario:
     old: State
     new: State
     run: Callable[[Policy, Step | None], object]
+    puts: State = field(default_factory=State)
+    """Where each of several goes."""
 
 
 def _edit(policy: Policy, step: Step | None) -> object:
@@ -180,7 +183,35 @@ def _move_to_new(policy: Policy, step: Step | None) -> object:
         return tree.move(policy.writable("a"), policy.writable("b/c/a"), overwrite=False, stop=Stop(), step=step)
 
 
+def _move_several(policy: Policy, step: Step | None) -> object:
+    """Into one new folder, and over a file."""
+    with tree.folders_to(policy.writable("n"), Stop(), step):
+        pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
+        return put_all(tree.move, pairs, overwrite=True, stop=Stop(), step=step)
+
+
+def _copy_several(policy: Policy, step: Step | None) -> object:
+    pairs = [(policy.readable(one), policy.writable(other)) for one, other in COPIES.items()]
+    return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
+
+
+MOVES = {"f": "n/f", "d": "n/d", "g": "over"}
+COPIES = {"f": "h", "d": "e"}
 SCENARIOS = [
+    Scenario(
+        "move several",
+        {"f": "f", "g": "g", "d/h": "h", "over": "o"},
+        {"n/f": "f", "n/d/h": "h", "over": "g"},
+        _move_several,
+        MOVES,
+    ),
+    Scenario(
+        "copy several",
+        {"f": "f", "d/g": "g", "h": "h"},
+        {"f": "f", "d/g": "g", "h": "f", "e/g": "g"},
+        _copy_several,
+        COPIES,
+    ),
     Scenario("delete several", {"f": "f", "g": "g", "d/h": "h", "other": "o"}, {"other": "o"}, _delete_several),
     Scenario("move to new", {"a/f": "f", "a/d/g": "g"}, {"b/c/a/f": "f", "b/c/a/d/g": "g"}, _move_to_new),
     Scenario("append", {"f": "old"}, {"f": "old" + NEW}, _append),
@@ -363,7 +394,10 @@ def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str)
         expected = [after if "does not confirm" in answer else before]
         if "The next was not: " in answer:
             gone = answer.partition(" The next was not: ")[0].split("`")[1::2]
-            expected = [{path: text for path, text in before.items() if not {path, path.partition("/")[0]} & {*gone}}]
+            there = {scenario.puts[name] for name in gone if name in scenario.puts}
+            arrived = {path: text for path, text in after.items() if there & {path, str(Path(path).parent)}}
+            went = {path for path in before if {path, path.partition("/")[0]} & {*gone} and path not in after}
+            expected = [{path: text for path, text in before.items() if path not in went} | arrived]
         if "was copied to, but the disk" in answer:
             expected = [before | after]
         not_kept.extend([answer] if "not all of it could be removed" in answer else [])

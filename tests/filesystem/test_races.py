@@ -167,7 +167,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: 
         for _ in range(150):
             for source, target in (("good", "now"), ("now", "good"), ("evil", "now"), ("now", "evil")):
                 try:
-                    await tools.move_file(source, target)
+                    await tools.move_file({source: target})
                 except (Conflict, Problem):
                     seen["move failed"] += 1
         done.set()
@@ -175,7 +175,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: 
     async def user() -> None:
         while not done.is_set():
             try:
-                await tools.copy_file("now/x/f", "copy", overwrite=True)
+                await tools.copy_file({"now/x/f": "copy"}, overwrite=True)
                 seen[(place.root / "copy").read_text()] += 1
                 if makes_folders:
                     await tools.write_file("now/x/made", "inside", overwrite=True)

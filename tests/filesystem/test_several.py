@@ -14,13 +14,17 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from filesystem.places import Ground, ground, stop
 from filesystem.test_replace import call
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
-from mcp_fs.engine.files import temp_files, tree
+from mcp_fs.engine.files import temp_files, tree, write
 from mcp_fs.engine.files.handles import Folder
-from mcp_fs.policy import Readable
+from mcp_fs.engine.files.several import put_all
+from mcp_fs.engine.undo.step import Step
+from mcp_fs.engine.undo.store import Store
+from mcp_fs.engine.undo.taking_back import list_steps, take_back
+from mcp_fs.policy import Readable, Writable
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -156,6 +160,24 @@ async def test_the_user_is_asked_about_what_globs_mean_and_that_is_what_goes(her
     assert ("later.bak" in left(here)) is (mode != MODERN)
 
 
+@pytest.mark.parametrize("tool", ["move_file", "copy_file"])
+async def test_the_user_is_asked_about_each_pair(here: Ground, tool: str) -> None:
+    asked: list[str] = []
+
+    async def answer(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="decline")
+
+    server = build(load(Settings, [str(here.root), "--confirm"]))
+    async with Client(server, elicitation_callback=answer) as client:
+        several = {"targets": {"b.txt": "x.txt", "a.bak": "y\u202e.bak"}}
+        for arguments in (several, {"source": "b.txt", "target": "x.txt"}):
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+    assert "It puts `b.txt` to `x.txt`, `a.bak` to `y\\u{202e}.bak`." in asked[0]
+    assert "It puts `b.txt` to `x.txt`." in asked[1] and "can replace" not in asked[1]
+
+
 async def test_what_is_gone_on_the_way_to_the_trash_is_told(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     def trashed(_: object, place: Readable) -> None:
         if place.name == "b.txt":
@@ -265,3 +287,137 @@ async def test_no_folder_is_made_outside(here: Ground) -> None:
         for tool, arguments in (("move_file", {"source": "b.txt"}), ("copy_file", {"source": "b.txt"})):
             assert (await call(here.root, tool, **arguments, target=target))[0]
     assert os.listdir(here.outside) == ["secret.txt"] and "b.txt" in left(here)
+
+
+MOVED = {"b.txt": "n/b.txt", "d/e": "n/e", "a.bak": "d/a.bak"}
+
+
+@pytest.mark.parametrize(("tool", "did"), [("move_file", "moved"), ("copy_file", "copied")])
+async def test_several_are_put_elsewhere_and_taken_back_together(here: Ground, tool: str, did: str) -> None:
+    before = {path: (here.root / path).read_text() for path in left(here)}
+    failed, said = await call(here.root, tool, targets=MOVED, overwrite=True)
+    assert not failed and said == f"[{did} 3; new folder n]", said
+    assert (here.root / "d/a.bak").read_text() == "a.bak"
+    new = {"n/b.txt", "n/e/c.bak", "n/e/g.txt"}
+    assert left(here) == {*before, *new} - ({"b.txt", "a.bak", "d/e/c.bak", "d/e/g.txt"} if did == "moved" else set())
+    await call(here.root, "write_file", path="later", content="later")
+    for times, undone in enumerate((tool, f"undo of {tool}")):
+        _, steps = await call(here.root, "undo_changes")
+        lines = [line.split("\t") for line in steps.splitlines()[1:]]
+        assert [line[2] for line in lines] == ["write_file", tool] if not times else lines[0][2] == undone, steps
+        (step,) = [line[0] for line in lines if line[2] == undone]
+        assert steps.startswith("[2 steps")
+        failed, said = await call(here.root, "undo_changes", step=step, dry_run=False)
+        assert not failed, said
+        if not times:
+            assert {path: (here.root / path).read_text() for path in left(here) - {"later"}} == before
+            assert not (here.root / "n").exists()
+    assert new <= left(here) and (here.root / "d/a.bak").read_text() == "a.bak"
+
+
+@pytest.mark.parametrize(
+    ("targets", "why"),
+    [
+        ({"b.txt": "x", "none": "y"}, "`none` does not exist"),
+        ({"b.txt": "x", "a.bak": "d/a.bak"}, "`d/a.bak` exists already; nothing was done. Set `overwrite`"),
+        ({"b.txt": "x", "a.bak": "d"}, "`d` is a folder that exists already"),
+        ({"b.txt": "x", "a.bak": "../outside/x"}, "outside the served folders"),
+        ({"b.txt": "x", "../outside/secret.txt": "y"}, "outside the served folders"),
+        ({"b.txt": "x", "a.bak": "./d/../x"}, "is named twice"),
+        ({"b.txt": "x", "./b.txt": "y"}, "is named twice"),
+        ({"b.txt": "x", "x": "y"}, ""),
+        ({"b.txt": "x", "a.bak": "d/e/../../b.txt"}, "is named twice"),
+        ({"d": "x", "d/e": "y"}, "`d/e` lies in `d`"),
+        ({"d/e": "x", "b.txt": "x/b.txt"}, "`x`"),
+        ({"b.txt": "x", "a.bak": "CON:/y " if os.sep == "\\" else "y/\0"}, ""),
+        ({}, "Name 1 to 100"),
+        ({f"{number}": f"x{number}" for number in range(101)}, "Name 1 to 100"),
+        ({"b.txt": 4}, "`targets"),
+        (["b.txt"], "`targets"),
+    ],
+)
+async def test_what_can_not_be_put_is_found_before_anything_is(here: Ground, targets: Any, why: str) -> None:
+    before = {*here.root.rglob("*")}
+    for tool in ("move_file", "copy_file"):
+        failed, said = await call(here.root, tool, targets=targets)
+        assert failed and why in said, said
+        assert {*here.root.rglob("*")} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
+async def test_nothing_is_put_through_a_link_that_leads_outside(here: Ground) -> None:
+    (here.root / "away").symlink_to(here.outside)
+    for targets in ({"b.txt": "x", "a.bak": "away/a.bak"}, {"b.txt": "x", "away/secret.txt": "y"}):
+        for tool in ("move_file", "copy_file"):
+            failed, said = await call(here.root, tool, targets=targets)
+            assert failed and "leads outside" in said, said
+    assert not (here.root / "x").exists() and os.listdir(here.outside) == ["secret.txt"]
+
+
+async def test_the_one_that_can_not_be_put_and_those_before_it_are_named(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tree.relocate
+
+    def relocate(start: Any, source: Writable, *more: Any) -> list[str]:
+        if source.name == "a.bak":
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return real(start, source, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tree, "relocate", relocate)
+        failed, said = await call(here.root, "move_file", targets={"b.txt": "n/x", "a.bak": "n/y", "d/e": "z"})
+    assert failed and "1 of 3 were moved: `b.txt`. The next was not: `" in said, said
+    assert {"n/x", "a.bak", "d/e/c.bak"} <= left(here)
+    _, steps = await call(here.root, "undo_changes")
+    failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
+    assert not failed and "b.txt" in left(here) and not (here.root / "n").exists(), said
+
+
+async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
+        if shown.display == "n/b.txt":
+            raise write.Unconfirmed(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
+
+    monkeypatch.setattr(tree, "confirm", confirm)
+    failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)
+    assert failed and said.startswith("All 3 were moved. `n/b.txt` was moved to, but the disk does not confirm"), said
+    assert {"n/b.txt", "n/e/c.bak", "d/a.bak"} <= left(here)
+    _, steps = await call(here.root, "undo_changes")
+    failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
+    assert not failed and "b.txt" in left(here) and not (here.root / "n").exists(), said
+
+
+def old_contents(here: Ground, most_bytes: int) -> Store:
+    return Store(str(here.root.with_name("undo")), most_bytes=most_bytes, days=1)
+
+
+async def test_too_much_that_is_replaced_is_not_kept_and_told_once(here: Ground) -> None:
+    pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
+    store = old_contents(here, 9)
+    with Step(store, stop()) as step:
+        put_all(tree.move, pairs, overwrite=True, stop=stop(), step=step)
+    assert step.notes == ["undo_changes can't take this back: 16 bytes are more than the operator lets it keep"]
+    assert not store.steps()
+
+
+async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
+    before, policy = left(here), here.policy
+    pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
+    store = old_contents(here, 1000)
+    with Step(store, stop()) as step:
+        put_all(tree.move, pairs, overwrite=True, stop=stop(), step=step)
+    (kept,) = store.steps()
+    assert kept.size == 16 and len(store.read(kept).items) == 2
+    record = here.root.with_name("undo") / kept.name
+    whole = record.read_bytes()
+    record.write_bytes(whole.replace(b"{", b"[", 1))
+    with pytest.raises(NotFound):
+        take_back(policy, store, kept.id, later=False, dry_run=False, stop=stop())
+    assert list_steps(policy, store, stop()).unread == 1
+    # Of what was being written down when the process was killed, nothing had happened yet.
+    record.write_bytes(whole + whole[:40])
+    take_back(policy, store, kept.id, later=False, dry_run=False, stop=stop())
+    assert left(here) == before

@@ -559,8 +559,8 @@ async def test_the_tools(here: Ground) -> None:
     tools = WriteTools(here.policy, Engine(here.policy))
     await tools.create_directory("a/b")
     await tools.write_file("a/f", "text")
-    await tools.copy_file("a/f", "a/b/g")
-    await tools.move_file("a/b", "c")
+    await tools.copy_file({"a/f": "a/b/g"})
+    await tools.move_file({"a/b": "c"})
     await tools.delete_file(["a"], recursive=True)
     assert all_of(here) == {"c/g": "text"}
 
@@ -574,8 +574,8 @@ async def test_a_read_only_server_changes_nothing_even_if_asked(tmp_path: Path) 
         tools.edit_file("f", []),
         tools.edit_files("--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+x\n"),
         tools.create_directory("a"),
-        tools.copy_file("f", "g"),
-        tools.move_file("f", "g"),
+        tools.copy_file({"f": "g"}),
+        tools.move_file({"f": "g"}),
         tools.delete_file(["f"]),
     ):
         with pytest.raises(Refused, match="read-only"):
@@ -600,8 +600,8 @@ async def test_a_read_only_file_is_not_replaced(
         "edit": lambda: tools.edit_file("f", [Edit(old_text="old", new_text="new")]),
         "patch": lambda: tools.edit_files("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n"),
         "patch away": lambda: tools.edit_files("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n"),
-        "copy": lambda: tools.copy_file("g", "f", overwrite=True),
-        "move": lambda: tools.move_file("g", "f", overwrite=True),
+        "copy": lambda: tools.copy_file({"g": "f"}, overwrite=True),
+        "move": lambda: tools.move_file({"g": "f"}, overwrite=True),
     }
     with pytest.raises(Refused, match=r"`f` is read-only \(-r.*another name"):
         await calls[how]()
@@ -681,8 +681,8 @@ async def test_a_slip_makes_no_name_unless_it_is_there_or_spelt_out(here: Ground
         ("write_file", {"path": path, "content": "x"}),
         ("write_file", {"path": path, "content": "x", "append": True}),
         ("create_directory", {"path": path}),
-        ("copy_file", {"source": "f", "target": path}),
-        ("move_file", {"source": "f", "target": path}),
+        ("copy_file", {"targets": {"f": path}}),
+        ("move_file", {"targets": {"f": path}}),
     ]
     if path.isprintable() and path[0] != '"':  # the header of a patch ends before, or quotes
         makers.append(("edit_files", {"patch": patch}))

@@ -106,15 +106,15 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
         ground.at("."), "**", Filter(), Substitution("one", "uno"), dry_run=False
     ),
     "create folders": lambda ground: ground.engine.create_folder(ground.at("d/x/y/z")),
-    "copy": lambda ground: ground.engine.copy(ground.at("f"), ground.at("n"), overwrite=False),
-    "copy over": lambda ground: ground.engine.copy(ground.at("f"), ground.at("g"), overwrite=True),
-    "copy folder": lambda ground: ground.engine.copy(ground.at("d"), ground.at("n"), overwrite=False),
-    "move": lambda ground: ground.engine.move(ground.at("f"), ground.at("d/n"), overwrite=False),
-    "move over": lambda ground: ground.engine.move(ground.at("f"), ground.at("g"), overwrite=True),
-    "move folder": lambda ground: ground.engine.move(ground.at("d"), ground.at("n"), overwrite=False),
+    "copy": lambda ground: ground.engine.copy([(ground.at("f"), ground.at("n"))], overwrite=False),
+    "copy over": lambda ground: ground.engine.copy([(ground.at("f"), ground.at("g"))], overwrite=True),
+    "copy folder": lambda ground: ground.engine.copy([(ground.at("d"), ground.at("n"))], overwrite=False),
+    "move": lambda ground: ground.engine.move([(ground.at("f"), ground.at("d/n"))], overwrite=False),
+    "move over": lambda ground: ground.engine.move([(ground.at("f"), ground.at("g"))], overwrite=True),
+    "move folder": lambda ground: ground.engine.move([(ground.at("d"), ground.at("n"))], overwrite=False),
     "delete": lambda ground: ground.engine.delete([ground.at("f")], recursive=False, trash=False),
-    "copy into new folders": lambda ground: ground.engine.copy(ground.at("d"), ground.at("x/y/n"), overwrite=False),
-    "move into new folders": lambda ground: ground.engine.move(ground.at("d"), ground.at("x/y/n"), overwrite=False),
+    "copy into new folders": lambda ground: ground.engine.copy([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
+    "move into new folders": lambda ground: ground.engine.move([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
     "patch into new folders": lambda ground: ground.engine.patch(
         [(ground.at(patch.path), patch) for patch in parse(PATCH.replace("b/n", "b/x/y/n"))], dry_run=False
     ),
@@ -170,9 +170,9 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
                     case "write":
                         await ground.write(path, other)
                     case "copy":
-                        await ground.engine.copy(ground.at(path), ground.at(other), overwrite=True)
+                        await ground.engine.copy([(ground.at(path), ground.at(other))], overwrite=True)
                     case "move":
-                        await ground.engine.move(ground.at(path), ground.at(other), overwrite=True)
+                        await ground.engine.move([(ground.at(path), ground.at(other))], overwrite=True)
                     case "delete":
                         await ground.engine.delete([ground.at(path)], recursive=True, trash=False)
                     case _:
@@ -198,7 +198,7 @@ async def test_what_changed_since_is_refused_with_the_way_on(ground: Ground) -> 
     with pytest.raises(Conflict, match=r"`g` changed since .* nothing was taken back\. Move what is there"):
         await ground.undo()
     assert ground.state() == before
-    await ground.engine.move(ground.at("g"), ground.at("mine"), overwrite=False)
+    await ground.engine.move([(ground.at("g"), ground.at("mine"))], overwrite=False)
     step = (await ground.engine.steps()).steps[1]
     await ground.undo(step.id)
     assert [(ground.root / name).read_text() for name in ("f", "g", "mine")] == ["one\n", "one two\n", "somebody's"]
@@ -215,7 +215,7 @@ async def test_a_later_step_in_the_way_is_named(ground: Ground) -> None:
 
 
 async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: Ground) -> None:
-    await ground.engine.copy(ground.at("d"), ground.at("n"), overwrite=False)
+    await ground.engine.copy([(ground.at("d"), ground.at("n"))], overwrite=False)
     (ground.root / "n/e/mine").write_text("mine")
     with pytest.raises(Conflict, match="`n` changed since"):
         await ground.undo()
@@ -240,8 +240,8 @@ async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str
     for change in (
         ground.engine.write(ground.at(path), "", overwrite=False),
         ground.engine.create_folder(ground.at(path)),
-        ground.engine.copy(ground.at("d"), ground.at("."), overwrite=True),
-        ground.engine.move(ground.at("d"), ground.at("."), overwrite=False),
+        ground.engine.copy([(ground.at("d"), ground.at("."))], overwrite=True),
+        ground.engine.move([(ground.at("d"), ground.at("."))], overwrite=False),
     ):
         with pytest.raises(Problem):
             await change
@@ -249,7 +249,7 @@ async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str
 
 
 async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:
-    await ground.engine.move(ground.at("f"), ground.at("n"), overwrite=False)
+    await ground.engine.move([(ground.at("f"), ground.at("n"))], overwrite=False)
     (ground.root / "n").rename(ground.root / "f")
     assert (await ground.engine.steps()).text() == "[no steps that could be taken back]"
     with pytest.raises(NotFound, match="no step `1234`"):

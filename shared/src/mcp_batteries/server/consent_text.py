@@ -62,7 +62,7 @@ def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = 
     long: list[str] = []
     room = _ALL
     for name, value in arguments.items():
-        if files := _files(value):
+        if files := _files(name, value):
             long += [f"{name}: {len(files)} file{'s' if len(files) > 1 else ''}", *_listed(files)]
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -93,13 +93,13 @@ def _shortened(text: str, room: int) -> str:
     return f"{text[:head]}\n[... {len(text) - head - tail:,} characters are not shown ...]\n{text[-tail:]}"
 
 
-def _files(value: Any) -> list[tuple[str, str]]:
-    """Path and size of each file in `value`: a list of objects with a `path`, or an object of texts by file name."""
+def _files(name: str, value: Any) -> list[tuple[str, str]]:
+    """Path and size of each file in an argument: a list of objects with a `path`, or `texts` by file name."""
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if items and all(isinstance(item, dict) and "path" in item for item in items):
             return [(str(item["path"]), _size(item)) for item in cast("list[dict[str, Any]]", items)]
-    if isinstance(value, dict):
+    if name == "texts" and isinstance(value, dict):
         texts = cast("dict[str, Any]", value)
         if texts and all("." in name and isinstance(text, str | None) for name, text in texts.items()):
             return [(name, _size({"content": text})) for name, text in texts.items()]

@@ -20,6 +20,7 @@ from mcp_fs.engine.files.edit import replace as replace_text
 from mcp_fs.engine.files.handles import resolve, spelled_names, status
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
 from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
+from mcp_fs.engine.files.several import Put, put_all
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.files.write import write_file
 from mcp_fs.engine.folder_tree import list_tree
@@ -261,23 +262,20 @@ class Engine:
             lambda stop, step: tree.create_folder(place, stop, step), what="Creating the folder", long=False
         )
 
-    async def copy(self, source: Readable, target: Writable, *, overwrite: bool) -> Moved:
-        """Copy a file, a folder or a link, with the folders to its place."""
+    async def copy(self, pairs: Sequence[tuple[Readable, Writable]], *, overwrite: bool) -> MovedAll:
+        """Copy files, folders and links to their targets, with the folders to these."""
+        return await self._put(copying.copy, pairs, overwrite, "Copying")
 
-        def work(stop: Stop, step: Step | None) -> Moved:
-            copy = partial(copying.copy, source, target, overwrite=overwrite, stop=stop, step=step)
-            return _with_folders([target], copy, stop, step)
+    async def move(self, pairs: Sequence[tuple[Writable, Writable]], *, overwrite: bool) -> MovedAll:
+        """Rename files, folders and links, with the folders to their targets."""
+        return await self._put(tree.move, pairs, overwrite, "Moving")
 
-        return await self._change(work, what="Copying")
+    async def _put(self, put: Put[_P], pairs: Sequence[tuple[_P, Writable]], overwrite: bool, what: str) -> MovedAll:
+        def work(stop: Stop, step: Step | None) -> MovedAll:
+            do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, step=step)
+            return _with_folders([target for _, target in pairs], do, stop, step)
 
-    async def move(self, source: Writable, target: Writable, *, overwrite: bool) -> Moved:
-        """Rename a file, a folder or a link, with the folders to its place."""
-
-        def work(stop: Stop, step: Step | None) -> Moved:
-            move = partial(tree.move, source, target, overwrite=overwrite, stop=stop, step=step)
-            return _with_folders([target], move, stop, step)
-
-        return await self._change(work, what="Moving")
+        return await self._change(work, what=what)
 
     async def delete(self, places: Sequence[Writable], *, recursive: bool, trash: bool) -> MovedAll:
         """Delete files, folders and links, or put them into the trash."""

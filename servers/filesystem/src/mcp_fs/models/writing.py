@@ -155,4 +155,6 @@ class MovedAll(TextResult):
         if not others:
             return replace(first, notes=[*first.notes, *self.notes]).text()
         head = "; ".join([f"[{first.did.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
-        return "\n".join([head, *below(("", ", ".join([one.path, *one.notes]), ()) for one in self.entries)])
+        # Where each is now, the caller has said.
+        named = [one for one in self.entries if one.target is None or one.notes]
+        return "\n".join([head, *below(("", ", ".join([one.path, *one.notes]), ()) for one in named)])

@@ -1,4 +1,4 @@
-"""What the user is asked before a deletion by globs, and what they then agreed to."""
+"""What the user is asked where the arguments of a call do not show it, and what they then agreed to."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from mcp_batteries.server.confirm import Question
 from mcp_batteries.server.consent_text import visible
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.paths import deleted
+from mcp_fs.tools.paths import deleted, few
 
 __all__ = ["Consent", "agreed"]
 
 _Meant = tuple[Sequence[Writable], Sequence[str]]
+
+_WITHOUT = "The operator can start the server without `--confirm`."
 
 _asked: ContextVar[tuple[Sequence[str], _Meant] | None] = ContextVar("asked", default=None)
 """Of the call that is run: what goes is what the user was shown, also if a file came while they thought."""
@@ -24,7 +26,8 @@ _asked: ContextVar[tuple[Sequence[str], _Meant] | None] = ContextVar("asked", de
 
 @dataclass(frozen=True)
 class Consent:
-    """With `--confirm` the guard of all tools that do more than read: a glob alone does not say what it means."""
+    """With `--confirm` the guard of all tools that do more than read: of globs it names all that they mean, of entries
+    that go elsewhere all pairs."""
 
     policy: Policy
     engine: Engine
@@ -36,15 +39,20 @@ class Consent:
             Problem: nothing fits, or too much does.
         """
         _asked.set(None)
+        if "targets" in values:
+            pairs = ", ".join(f"{_quoted(one)} to {_quoted(other)}" for one, other in few(values["targets"]).items())
+            over = " It can replace what is there." if values["overwrite"] else ""
+            return Question(f"Allow {tool}? It puts {pairs}.{over}", _WITHOUT)
         if tool != "delete_file" or not any("*" in path for path in values["paths"]):
             return None
         places, notes = await deleted(self.policy, self.engine, values["paths"])
         _asked.set((values["paths"], (places, notes)))
-        named = ", ".join(quote(visible(place.display), 1000) for place in places)
-        return Question(
-            f"Allow {tool}? It removes {len(places):,}: {named}.",
-            "The operator can start the server without `--confirm`.",
-        )
+        named = ", ".join(_quoted(place.display) for place in places)
+        return Question(f"Allow {tool}? It removes {len(places):,}: {named}.", _WITHOUT)
+
+
+def _quoted(path: str) -> str:
+    return quote(visible(path), 1000)
 
 
 def agreed(paths: Sequence[str]) -> _Meant | None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from mcp_batteries.errors import TooLarge
+from mcp_batteries.errors import Invalid, TooLarge
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy, Readable, Writable
 
-__all__ = ["deleted", "several"]
+__all__ = ["deleted", "few", "several"]
 
 _P = TypeVar("_P", bound=Readable)
 _MOST_DELETED = 200
 """Each has an open folder, so that all can be looked at before the first goes."""
+_MOST_PUT = 100
+"""To take them back, all are held open."""
 _PARTED = re.compile(r"[/\\]" if os.sep == "\\" else "/")
 
 
@@ -54,3 +56,14 @@ async def deleted(policy: Policy, engine: Engine, paths: Sequence[str]) -> tuple
     if len(places) > _MOST_DELETED:
         raise TooLarge(f"These are more than {_MOST_DELETED}.", "Delete a part at a time, or the folder they are in.")
     return places, notes
+
+
+def few(targets: Mapping[str, str]) -> Mapping[str, str]:
+    """Sources with their targets, not too many for one call.
+
+    Raises:
+        Invalid: there are none, or too many.
+    """
+    if not 0 < len(targets) <= _MOST_PUT:
+        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {_MOST_PUT} with their targets.")
+    return targets

@@ -20,10 +20,12 @@ from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, MovedAll, Replaced, Written
 from mcp_fs.policy import Policy, Writable
 from mcp_fs.tools.consent import agreed
-from mcp_fs.tools.paths import deleted
+from mcp_fs.tools.paths import deleted, few
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
+
+Targets = Annotated[dict[str, str], Field(description="Target path by source")]
 
 
 class Edit(BaseModel):
@@ -47,6 +49,16 @@ def _with_folders(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Missing folders are made; who asks for it, as other servers want it, may."""
     taken = renames(text="content", file_text="content", file_path="path")(arguments)
     return {name: value for name, value in taken.items() if (name, value) != ("parents", True)}
+
+
+def _paired(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One source with its target, as other servers take them."""
+    taken = renames(destination="target")(arguments)
+    match taken:
+        case {"source": str(source), "target": str(target), **others} if "targets" not in others:
+            return {**others, "targets": {source: target}}
+        case _:
+            return arguments
 
 
 _LONG = 3600.0
@@ -145,21 +157,23 @@ class WriteTools:
         substitution = Substitution(old_text, new_text, by, ignore_case)
         return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run)
 
-    @tool("Copy file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
-    async def copy_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
-        """Copy a file or a whole folder to the path `target`. Fails if that exists; `overwrite` replaces a file only.
+    @tool("Copy file", effect="destroy", seconds=_LONG, adapt=_paired)
+    async def copy_file(self, targets: Targets, overwrite: bool = False) -> MovedAll:
+        """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
 
         To rename use `move_file`.
         """
-        return await self.engine.copy(self.policy.readable(source), await self._target(target), overwrite=overwrite)
+        pairs = [(self.policy.readable(source), await self._target(targets[source])) for source in few(targets)]
+        return await self.engine.copy(pairs, overwrite=overwrite)
 
-    @tool("Move file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
-    async def move_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
-        """Move or rename a file or folder to the path `target`.
+    @tool("Move file", effect="destroy", seconds=_LONG, adapt=_paired)
+    async def move_file(self, targets: Targets, overwrite: bool = False) -> MovedAll:
+        """Move or rename files or folders.
 
-        Fails if that exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
+        Fails if a target exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
         """
-        return await self.engine.move(self.policy.writable(source), await self._target(target), overwrite=overwrite)
+        pairs = [(self.policy.writable(source), await self._target(targets[source])) for source in few(targets)]
+        return await self.engine.move(pairs, overwrite=overwrite)
 
     @tool("Delete file", effect="destroy", seconds=_LONG, adapt=renames(path="paths"))
     async def delete_file(

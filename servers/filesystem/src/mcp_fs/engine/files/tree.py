@@ -22,6 +22,7 @@ from mcp_fs.engine.files.handles import Folder, Spot, is_held_open, problem, res
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import remove_all, temporary_name
 from mcp_fs.engine.files.write import (
+    Unconfirmed,
     confirm,
     refuse_read_only,
     writing_to,
@@ -33,7 +34,7 @@ from mcp_fs.models import Moved, MovedAll, counted
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable, Writable
 
-__all__ = ["create_folder", "delete", "delete_all", "folders_to", "move", "relocate", "weight"]
+__all__ = ["create_folder", "delete", "delete_all", "folders_to", "move", "refuse_move", "relocate", "weight"]
 
 _OTHER = "Choose another path."
 _ENTRY = 512  # bytes that a name and an inode take, about
@@ -96,11 +97,7 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, ste
         Conflict: the target exists.
         Refused: the source is a served folder itself, or a folder whose name is what protects secrets in it.
     """
-    if source.policy.shelters(source.parts) and source.name != target.name:
-        raise Refused(
-            f"{quote(source.display)} may hold credentials, which are known by the folder's name.",
-            "Only the operator can rename it.",
-        )
+    refuse_move(source, target)
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([start, end], stop):
         _refuse_root(start.place)
         with told(source):
@@ -121,6 +118,19 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, ste
         for folder in (end.folder, start.folder):
             confirm(folder, target, "moved to")
     return Moved("moved", source.display, target.display, notes)
+
+
+def refuse_move(source: Readable, target: Writable) -> None:
+    """Return when the name of `source` protects nothing, or stays.
+
+    Raises:
+        Refused: secrets in it are known by it.
+    """
+    if source.policy.shelters(source.parts) and source.name != target.name:
+        raise Refused(
+            f"{quote(source.display)} may hold credentials, which are known by the folder's name.",
+            "Only the operator can rename it.",
+        )
 
 
 def relocate(
@@ -365,7 +375,10 @@ def _move_across(
         if skipped := copy_other(start, source, end, target, found, stop, arrival, belongings):
             remove_all(end.folder, end.name)
             raise Refused(f"{quote(source.display)} holds entries that can't be copied: {', '.join(skipped[:5])}.")
-    confirm(end.folder, target, "copied to")
+    try:
+        confirm(end.folder, target, "copied to")
+    except Unconfirmed as failure:  # it was not moved
+        raise Unavailable(failure.what, failure.fix) from failure
     doomed = temporary_name()
     try:
         start.folder.rename(start.name, start.folder, doomed)  # from here on it is there no more, whatever happens

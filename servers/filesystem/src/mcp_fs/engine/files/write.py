@@ -36,6 +36,7 @@ if sys.platform == "darwin":
 
 __all__ = [
     "Staged",
+    "Unconfirmed",
     "confirm",
     "inherit_new",
     "refuse_read_only",
@@ -260,6 +261,10 @@ class Staged:
         confirm(self.folder, self.shown, "written")
 
 
+class Unconfirmed(Unavailable):
+    """Raised when all is done, and only the disk does not confirm it."""
+
+
 def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
     """Make the entries of a folder durable after a change.
 
@@ -267,12 +272,12 @@ def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
         did: what was done to `shown`, for the message.
 
     Raises:
-        Unavailable: it is done, but the disk does not confirm it.
+        Unconfirmed: the disk does not confirm it.
     """
     try:
         folder.sync()
     except OSError as error:
-        raise Unavailable(
+        raise Unconfirmed(
             f"{quote(shown.display)} was {did}, but the disk does not confirm it: {reason(error)}.",
             "Look at what is there now; a power failure may bring the old state back.",
         ) from error

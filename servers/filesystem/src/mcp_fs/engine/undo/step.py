@@ -67,9 +67,16 @@ class Step:
         self._store, self._stop, self._undoes = store, stop, undoes
         self._stack = ExitStack()
         self._last: Kept | None = None
+        self._fd = -1
         self._intents: Sequence[Intent] = ()
         self._items: Sequence[Item] = ()
         self._ahead: Sequence[Intent] = ()
+        self._what = "this"
+        self._is_off = False
+        self._reserved = self._room = self._size = 0
+        """Bytes that are kept room for, that this part and those after it may keep, and that this one does."""
+        self._start = self._end = self._before_it = 0
+        """Where this part stands in what is written down, and how many entries the parts before it have."""
         self.notes: list[str] = []
         """What can't be taken back, and why, for the answer."""
 
@@ -94,6 +101,8 @@ class Step:
         """Write down what is about to happen, which is one step; for each entry the place for what `gives` tells of."""
         if ahead := self._ahead:
             self.drop()
+        if self._is_off:
+            return [None] * len(intents)
         try:
             return self._record([*ahead, *intents])[len(ahead) :]
         except (OSError, Problem) as failure:
@@ -105,12 +114,33 @@ class Step:
         self.record(intents)
         self._ahead = [*self._ahead, *intents]
 
+    def reserve(self, size: int) -> None:
+        """Tell how many bytes all parts keep together; too many are not kept, which the answer says."""
+        self._reserved = size
+        if size > self._store.most_bytes:
+            with suppress(OSError, Problem):
+                self.drop()
+            self._is_off = True
+            self._say(self._too_large(size))
+
+    def part(self, what: str) -> None:
+        """What is recorded from now on is one step with what was: that has happened, and is recorded for good.
+
+        Args:
+            what: happens then, in words.
+        """
+        self._what = what
+        if len(self._items) > len(self._ahead):  # what happened first alone is a part with what comes now
+            self._room -= self._size
+            self._start, self._before_it = self._end, self._before_it + len(self._items)
+            self._intents = self._items = self._ahead = ()
+
     def has_taken(self, kept: Readable | None = None) -> bool:
         """Whether anything that was given, or what was to be at `kept`, is kept, whole; of it some may be gone then."""
         with suppress(OSError, Problem):
             given = [number for number, intent in enumerate(self._intents) if intent.gives is not None]
             if self._last is not None and given:
-                names = [f"{self._last.name}.{number}" for number in given] if kept is None else [kept.name]
+                names = [self._name(self._last, number) for number in given] if kept is None else [kept.name]
                 with self._store.top() as top:
                     return any(state_of(top, name) is not None for name in names)
         return False
@@ -126,46 +156,68 @@ class Step:
 
     def drop(self, failure: OSError | Problem | None = None) -> None:
         """Forget what was recorded last, which is not what happens; with a failure, say that nothing can be kept."""
-        self._stack.close()
-        if self._last is not None:
-            self._store.remove(self._last)
-            self._last = None
+        if not self._start:
+            self._stack.close()
+            if self._last is not None:
+                self._store.remove(self._last)
+                self._last = None
+        elif self._last is not None and self._items:
+            names = [self._name(self._last, number) for number in range(len(self._items))]
+            self._store.cut(self._fd, self._start, names)
+        self._intents = self._items = ()
         if failure is not None:
             self._say(failure)
 
-    def _say(self, failure: OSError | Problem, what: str = "this") -> None:
+    def _say(self, failure: OSError | Problem, what: str | None = None) -> None:
         why = reason(failure) if isinstance(failure, OSError) else failure.what.rstrip(".")
-        self.notes.append(f"undo_changes can't take {what} back: {why}")
+        self.notes.append(f"undo_changes can't take {what or self._what} back: {why}")
+
+    def _too_large(self, size: int) -> TooLarge:
+        return TooLarge(f"{size:,} bytes are more than the operator lets it keep")
+
+    def _name(self, kept: Kept, number: int) -> str:
+        """The name of what is kept of an entry of this part."""
+        return f"{kept.name}.{self._before_it + number}"
 
     def _record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
         found = [self._before(intent) for intent in intents]
         size = sum(bytes_kept for _, bytes_kept in found)
-        if size > self._store.most_bytes:
-            raise TooLarge(f"{size:,} bytes are more than the operator lets it keep")
+        if size > (self._room if self._start else self._store.most_bytes):
+            raise self._too_large(size)
         items: list[Item] = []
         with ExitStack() as stack:
             top = stack.enter_context(self._store.top())
-            kept, fd = self._store.begin(top, size)
-            stack.callback(os.close, fd)
+            if self._start and self._last is not None:
+                kept, fd = self._last, self._fd
+            else:
+                self._room = max(self._reserved, size)
+                kept, fd = self._store.begin(top, self._room)
+                stack.callback(os.close, fd)
             try:
                 for number, (intent, (before, _)) in enumerate(zip(intents, found, strict=True)):
                     folder, name = intent.folder, None
                     if before is not None and folder is not None and intent.before is None:
-                        name = str(number)
+                        name = str(self._before_it + number)
                         if intent.gives is None:
                             self._stop.check()
                             _keep(folder, intent.place.name, before, top, f"{kept.name}.{name}", self._stop)
                     items.append(_item(intent, before, name))
                 tool, by = CALL.get()
-                self._store.finish(fd, Record(kept, self._undoes or tool, by, self._undoes is not None, items))
+                record = Record(kept, self._undoes or tool, by, self._undoes is not None, items)
+                self._end = self._store.finish(fd, record, self._start)
             except BaseException:
                 stack.close()
-                self._store.remove(kept)
+                if self._start:
+                    names = [self._name(kept, number) for number in range(len(found))]
+                    self._store.cut(fd, self._start, names)
+                else:
+                    self._store.remove(kept)
                 raise
-            self._last, self._intents, self._items = kept, intents, items
-            self._stack.push(stack.pop_all())
+            self._last, self._fd, self._intents, self._items, self._size = kept, fd, intents, items, size
+            if not self._start:
+                self._stack.push(stack.pop_all())
         return [
-            None if intent.gives is None else self._store.place(f"{kept.name}.{number}")
+            None if intent.gives is None else self._store.place(self._name(kept, number))
             for number, intent in enumerate(intents)
         ]
 

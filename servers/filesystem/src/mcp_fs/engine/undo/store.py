@@ -1,7 +1,7 @@
 """Where old contents are kept: a private folder of the user, in it one file for each step.
 
-    TIME-BYTES-ID               who did what with which tool, and each entry's state before and after; ends with a line
-                                end, without which it is being written down, or never was
+    TIME-BYTES-ID               who did what with which tool, and each entry's state before and after, in one line for
+                                each part; what stands after the last line end is being written down, or never was
     TIME-BYTES-ID.0, .1, ...    what was there before: the same files by another name, or copies
 
 A step is real before anything changes. What it cost and how old it is stands in its name, so that keeping within the
@@ -19,6 +19,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused
@@ -139,12 +140,12 @@ class Store:
         self.tidy(size)
         moment, mark = time.time_ns(), secrets.token_hex(4)
         kept = Kept(f"{moment:020}-{size}-{mark}", moment / 1e9, size, mark)
-        fd = top.open(kept.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        fd = top.open(kept.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         hold(fd)
         return kept, fd
 
-    def finish(self, fd: int, record: Record) -> None:
-        """Make what was begun a step."""
+    def finish(self, fd: int, record: Record, at: int = 0) -> int:
+        """Make what was begun a step, or write down its next part from byte `at` on; where that ends."""
         items = [
             [
                 item.uri,
@@ -156,8 +157,20 @@ class Store:
             for item in record.items
         ]
         text = json.dumps({"tool": record.tool, "by": record.by, "undoes": record.undoes, "items": items})
-        write_all(fd, f"{text}\n".encode())
-        self._seen_bytes += record.kept.size
+        data = f"{text}\n".encode()
+        if at:
+            os.ftruncate(fd, at)
+        else:
+            self._seen_bytes += record.kept.size
+        write_all(fd, data)
+        return at + len(data)
+
+    def cut(self, fd: int, at: int, names: Sequence[str]) -> None:
+        """Forget the last part of a step, which was written down from byte `at` on, with what it keeps."""
+        os.ftruncate(fd, at)
+        with self.top() as top:
+            for name in names:
+                remove_quietly(top, name)
 
     def steps(self) -> list[Kept]:
         """All steps, the newest first."""
@@ -173,13 +186,14 @@ class Store:
         """
         with open_file(self.place(kept.name)) as file:
             text = file.read()
-        if not text.endswith(b"\n"):
+        parts = [json.loads(line) for line in text.split(b"\n")[:-1]]
+        if not parts:
             raise NotFound("The step was not written down.")
-        told = json.loads(text)
+        told = parts[0]
         items = [
             # An older version wrote down one of the last two.
             Item(uri, _state(before), _state(after), name, source, *map(_state, states))
-            for uri, before, after, name, source, *states in told["items"]
+            for uri, before, after, name, source, *states in chain.from_iterable(part["items"] for part in parts)
         ]
         return Record(kept, told["tool"], told["by"], told["undoes"], items)
 
