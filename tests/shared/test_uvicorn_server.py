@@ -128,6 +128,17 @@ async def test_a_kept_connection_may_rest_between_requests() -> None:
                 said += await stream.receive()
 
 
+async def test_blank_lines_hold_no_connection() -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with running([*TOY, "head_seconds=0.3"]) as subject, await anyio.connect_tcp(*subject.address) as stream:
+        await stream.send(request)
+        assert b"200 OK" in await stream.receive()
+        await stream.send(b"\r\n")
+        with anyio.fail_after(30), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            while True:
+                await stream.receive()
+
+
 def presented(address: tuple[str, int]) -> str:
     """The common name on the certificate a new connection is shown."""
     context = ssl.create_default_context()

@@ -210,6 +210,9 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response(_TOO_LONG)
             else:
                 self.expect_head()
+        elif not self.is_busy and not self.transport.is_closing():
+            # Blank lines begin no request, and end the wait for one all the same.
+            self.expect_head()
 
     def expect_head(self) -> None:
         if self.late is None:
