@@ -225,3 +225,15 @@ async def test_lines_of_what_is_too_much_to_show_are_named(tmp_path: Path) -> No
     assert not failed and head == "[replaced 61 places in 4 files; the lines of 2 files are not all shown]", said
     assert lines[:2] == ["c 20", "d 20"] and lines[2:6] == ["./-a", "@@ 1", "-old", "+new"]
     assert lines[-1] == f"+{'x' * 30} new" and len(said) < 2200
+
+
+async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(f"{'y' * 300} old {'z' * 300}\n")
+    (tmp_path / "b").write_text("x old\n" * 50)
+    failed, said = await call(tmp_path, "replace_text", old_text="old", new_text="new", glob="*")
+    assert not failed and said.splitlines()[0] == "[replaced 51 places in 2 files]", said
+    gone, come = said.partition("a\n@@ 1\n")[2].splitlines()[:2]
+    assert (
+        gone.startswith("-...yyy") and gone.endswith("zzz...") and gone.replace("-", "+").replace("old", "new") == come
+    )
+    assert "old" in gone

@@ -179,7 +179,7 @@ def _changed(old: str, new: str) -> list[Differing]:
     pairs = enumerate(zip(before, after, strict=False), 1)
     differing = ((number, [one], [other]) for number, (one, other) in pairs if one != other)
     if len(before) == len(after):
-        return list(islice(differing, _MOST_PLACES))
+        return list(islice(differing, _MOST_PLACES + 1))
     first = next((number for number, _, _ in differing), min(len(before), len(after)) + 1) - 1
     last = 0
     while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
@@ -193,6 +193,19 @@ def _few(lines: list[str]) -> list[str]:
     return lines if more <= 1 else [*lines[:_MOST_LINES], f"... {more:,} more lines"]
 
 
+def _begins(before: Sequence[str], after: Sequence[str]) -> int:
+    """Where lines as long as the page shows begin in it, so that what differs first can be seen."""
+    if len(before) != 1 or len(after) != 1:
+        return 0
+    same = next((at for at, (one, other) in enumerate(zip(*before, *after, strict=False)) if one != other), 0)
+    return same - _LINE // 4 if same > _LINE // 2 else 0
+
+
+def _cut(begins: int, line: str) -> str:
+    whole = line[begins : begins + _LINE]
+    return "..." * bool(begins) + whole + "..." * (begins + _LINE < len(line))
+
+
 def _page(tried: Sequence[_Tried]) -> list[tuple[str, Sequence[str], bool]]:
     """As much of a diff as two thousand characters hold: of each file its path, lines, and whether these are all."""
     page: list[tuple[str, Sequence[str], bool]] = []
@@ -200,12 +213,13 @@ def _page(tried: Sequence[_Tried]) -> list[tuple[str, Sequence[str], bool]]:
     for one in tried:
         path, shown_lines = one.place.display, list[str]()
         left -= len(path) + 1
-        for number, before, after in one.lines:
-            signed = [f"-{line[:_LINE]}" for line in before] + [f"+{line[:_LINE]}" for line in after]
+        for number, before, after in one.lines[:_MOST_PLACES]:
+            cut = partial(_cut, _begins(before, after))
+            signed = [f"-{cut(line)}" for line in before] + [f"+{cut(line)}" for line in after]
             lines = [f"@@ {number}", *signed]
             left -= sum(map(len, lines)) + len(lines)
             if left < 0:
                 return [*page, (path, shown_lines, False)] if shown_lines else page
             shown_lines += lines
-        page.append((path, shown_lines, len(one.lines) < _MOST_PLACES))
+        page.append((path, shown_lines, len(one.lines) <= _MOST_PLACES))
     return page
