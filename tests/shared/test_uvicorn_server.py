@@ -86,6 +86,7 @@ async def test_a_head_goes_with_its_body_unless_that_lets_it_wait(size: int, wai
     connection = kind(config, ServerState(), {})
     connection.when_opened = connection.when_lost = lambda: None
     with socket.socket() as carrier:
+        carrier.bind(("127.0.0.1", 0))  # Windows has no address for one that is bound nowhere
         wire = _Wire(carrier)
         connection.connection_made(wire)
     connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
