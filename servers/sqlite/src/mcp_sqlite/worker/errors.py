@@ -72,6 +72,8 @@ def explained(
     if code == sqlite3.SQLITE_CONSTRAINT:
         fix = hint(database, said, sql) if database else ""
         return Failure("conflict", f"A constraint forbids it: {said}.", fix)
+    if _DEFENDED.search(said):  # SQLite's own defence, which asks no authorizer
+        return Failure("refused", f"SQLite says: `{said}`.", _WAYS["other"])
     if "one statement at a time" in said:
         return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
@@ -104,6 +106,7 @@ _NAMES = {
 }
 
 
+_DEFENDED = re.compile(r"\bmay not be (?:modified|altered|dropped|indexed)$")
 _WORD = re.compile(BLANK + r"(\w+)")
 _ANALYZES = re.compile(BLANK + r"EXPLAIN\s+ANALYZE\b", re.IGNORECASE)
 _OTHER_WAYS = {
