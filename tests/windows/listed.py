@@ -6,6 +6,7 @@ Tests that make a link or start a PostgreSQL of their own are found when they tr
 NO_LINKS = "Wine 8 makes neither symbolic links that Windows calls understand nor junctions"
 NO_POSTGRES = "PostgreSQL's programs ask for NtFlushBuffersFileEx, which Wine 8 lacks"
 _NO_GIT = "mcp-git makes junctions, which Wine 8 lacks, and runs git, which is not there"
+_ASKS_GIT = "asks git, which is not there, what a patch means"
 _SLOW_FOLDERS = "for each new name Wine reads the whole folder, in search of another letter case"
 _NO_CONSOLE = "Wine gives a process on pipes no console, and without one nobody can press Ctrl-Break"
 _LONG_PATHS = "Wine 8 does not tell the path of a handle that is longer than 260 characters"
@@ -19,6 +20,7 @@ LISTED: dict[str, str] = {
     "filesystem/test_listing.py::test_a_page_of_a_huge_folder_takes_bounded_memory": _SLOW_FOLDERS,
     "filesystem/test_listing.py::test_a_folder_of_many_files_leaves_room_for_the_others": _SLOW_FOLDERS,
     "filesystem/test_listing.py::test_a_large_tree_is_folded_and_what_is_folded_is_not_walked*": _SLOW_FOLDERS,
+    "filesystem/test_edit.py::TestPatch::*_that_git_means": _ASKS_GIT,
     "shared/test_stdio.py::test_ctrl_break_ends_it": _NO_CONSOLE,
     "filesystem/test_search_pages.py::test_a_page_of_paths_ends_where_it_would_be_too_long?own?": _LONG_PATHS,
     "filesystem/test_list_changes.py::test_random_changes*": _LATE_END,
