@@ -5,6 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from mcp_postgres.engine.trips import run
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -96,3 +97,9 @@ def seen_directly(url: str, state: str, sql: str) -> bool:
         before = now()
         connection.execute(sql.encode())
         return now() != before
+
+
+async def test_a_statement_that_holds_a_nul_is_not_sent_up_to_it() -> None:
+    async with await psycopg.AsyncConnection.connect(make().url("owner"), autocommit=True) as raw:
+        with pytest.raises(psycopg.DataError, match="NUL"):
+            await run(raw, "SELECT 1 \0 / 0")

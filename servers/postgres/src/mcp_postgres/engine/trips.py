@@ -18,7 +18,7 @@ from psycopg.abc import PQGen
 from psycopg.abc import Transformer as Loading
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
-from psycopg.generators import fetch, fetch_many, send
+from psycopg.generators import execute, fetch, fetch_many, send
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -174,9 +174,9 @@ async def run(raw: Raw, sql: str) -> Answer:
         psycopg.Error: one failed; none of those behind it ran.
     """
     connection = raw.pgconn
-    connection.send_query(sql.encode())
-    await raw.wait(send(connection))
-    found = await raw.wait(fetch_many(connection))
+    connection.send_query(_bytes(sql))
+    # As one: who is cancelled meanwhile takes the answer all the same, or the next statement would.
+    found = await raw.wait(execute(connection))
     if not found:
         raise psycopg.OperationalError("the connection ended before the answer")
     for result in found:
