@@ -243,7 +243,27 @@ def test_patch_reads_our_diff(tmp_path_factory: pytest.TempPathFactory, old: str
 
 def test_a_huge_change_is_counted_instead_of_compared() -> None:
     old, new = "a\n" * 10_000, "b\n" * 20_000
-    assert "10,000 lines from line 1 on became 20,000" in unified_diff(old, new, "f")
+    diff = unified_diff(old, new, "f")
+    assert "10,000 lines from line 1 on became 20,000" in diff
+    told = Edited([("f", "edited", "0" * 16)], [diff], dry_run=False).text()
+    assert told == f"edited f, 10,000 lines from line 1 on became 20,000, hash {'0' * 16}"
+
+
+@given(old=ended, new=ended)
+def test_what_is_told_of_an_edit_are_the_lines_that_came_and_how_many_went(old: str, new: str) -> None:
+    if old == new or not old:
+        return
+    said = Edited([("f", "edited", "0" * 16)], [unified_diff(old, new, "f")], dry_run=False).text()
+    before, after = lines_of(old), lines_of(new)
+    places = re.findall(r"lines? (\d+)(?:-(\d+))? \((?:\+(\d+) ?)?(?:-(\d+))?\)", said)
+    assert said == f"edited f, {', '.join(re.findall(r'lines? [^)]+[)]', said))}, hash {'0' * 16}"
+    at = went = 0
+    for first, last, came, gone in ((int(number or 0) for number in place) for place in places):
+        assert before[at + went : at + went + first - 1 - at] == after[at : first - 1]
+        went += gone - came
+        at = first - 1 + came
+        assert came == (last or first) - first + 1 or not came
+    assert before[at + went :] == after[at:]
 
 
 class TestPatch:
@@ -386,11 +406,15 @@ class TestFiles:
         with pytest.raises(TooLarge):
             edit(here, "f", "old", "new")
 
-    def test_the_diff_and_the_hash(self, here: Ground) -> None:
+    def test_where_it_is_and_the_hash_are_told_and_the_diff_before(self, here: Ground) -> None:
         (here.root / "f").write_bytes(b"a\nold\nb\n")
+        tried = edit(here, "f", "old", "new", dry_run=True)
+        shown = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-old\n+new\n b"
+        assert tried.text() == f"[dry run: nothing was written]\nwould be edited: f\n{shown}"
         answer = edit(here, "f", "old", "new")
         digest = content_hash(b"a\nnew\nb\n")
-        assert answer.text() == f"edited f, hash {digest}\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-old\n+new\n b"
+        assert answer.text() == f"edited f, line 2 (+1 -1), hash {digest}"
+        assert (answer.diff, answer.for_views) == (shown, {"diff": f"{shown}\n"})
 
     def test_a_dry_run_changes_nothing(self, here: Ground) -> None:
         (here.root / "f").write_text("old")
@@ -504,6 +528,7 @@ class TestSeveral:
             ("two", "deleted"),
         ]
         assert self.state(three) == {"one": "eins\n", "new": "neu\nneuer\n", "three": "3\n"}
+        assert answer.text() == "edited one, line 1 (+1 -1)\ncreated new\ndeleted two"
 
     async def test_a_dry_run(self, three: Ground) -> None:
         before = self.state(three)
@@ -527,7 +552,10 @@ class TestSeveral:
         [patch] = parse(shown["diff"])
         assert apply_hunks(old, patch, "`long`", stop()) == old.replace("line", "LINE")
         short = await tools.edit_file("one", [Edit(old_text="1", new_text="I")])
-        assert short.for_views == {}
+        assert short.for_views == {"diff": "--- a/one\n+++ b/one\n@@ -1 +1 @@\n-1\n+I\n"}
+        assert set((await tools.edit_file("one", [Edit(old_text="I", new_text="1")], dry_run=True)).for_views) == {
+            "hash"
+        }
 
     @pytest.mark.parametrize(
         "last",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import re
 import zipfile
 from pathlib import Path
 
@@ -49,11 +51,12 @@ async def test_a_function_is_renamed_in_one_call_that_shows_its_lines(project: P
     assert not failed
     assert contents(project) == before
     assert seen.startswith("[would replace 36 places in 19 files; nothing was written: repeat with dry_run=false]\n")
-    assert "\n module_00.py\n@@ 1\n-import old_name\n+import new_name\n@@ 3\n-old_name(1)\n+new_name(1)\n" in seen
+    assert "\n module_00.py\n1:import [-old_name-]{+new_name+}\n3:[-old_name-]{+new_name+}(1)\n" in seen
     failed, done = await call(project, "replace_text", **ask)
     assert not failed
     assert done.startswith("[replaced 36 places in 19 files]\n")
-    assert done.partition("\n")[2] == seen.partition("\n")[2] and len(done) < 3000
+    assert done.partition("\n")[2] == seen.partition("\n")[2].replace("[-old_name-]{+new_name+}", "new_name")
+    assert len(done) < 1500
     after = contents(project)
     assert after["package/module_05.py"] == b"import new_name\r\n\r\nnew_name(1)\r\nold_names = old_name_2\r\n"
     assert after["package/latin.py"] == "é = new_name\n".encode("latin-1")
@@ -219,12 +222,12 @@ async def test_a_folder_of_packages_is_deleted_with_its_certificates(tmp_path: P
 async def test_lines_of_what_is_too_much_to_show_are_named(tmp_path: Path) -> None:
     (tmp_path / "-a").write_text("old\n")
     for name in "bcd":
-        (tmp_path / name).write_text(f"{'x' * 30} old\n" * 20)
+        (tmp_path / name).write_text(f"{'x' * 60} old\n" * 20)
     failed, said = await call(tmp_path, "replace_text", old_text="old", new_text="new", glob="*")
     head, *lines = said.splitlines()
     assert not failed and head == "[replaced 61 places in 4 files; the lines of 2 files are not all shown]", said
-    assert lines[:2] == ["c 20", "d 20"] and lines[2:6] == ["./-a", "@@ 1", "-old", "+new"]
-    assert lines[-1] == f"+{'x' * 30} new" and len(said) < 2200
+    assert lines[:2] == ["c 20", "d 20"] and lines[2:5] == ["./-a:1:new", "b", f"1:{'x' * 60} new"]
+    assert re.fullmatch(f"\\d+:{'x' * 60} new", lines[-1]) and len(said) < 2200
 
 
 async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
@@ -232,8 +235,33 @@ async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("x old\n" * 50)
     failed, said = await call(tmp_path, "replace_text", old_text="old", new_text="new", glob="*")
     assert not failed and said.splitlines()[0] == "[replaced 51 places in 2 files]", said
-    gone, come = said.partition("a\n@@ 1\n")[2].splitlines()[:2]
-    assert (
-        gone.startswith("-...yyy") and gone.endswith("zzz...") and gone.replace("-", "+").replace("old", "new") == come
+    come = said.splitlines()[1]
+    assert come.startswith("a:1:...yyy") and come.endswith("zzz...") and " new " in come and len(come) < 180
+    failed, said = await call(
+        tmp_path, "replace_text", old_text="NEW", new_text="old", glob="*", ignore_case=True, dry_run=True
     )
-    assert "old" in gone
+    seen = said.splitlines()[1]
+    assert seen.startswith("a:1:...yyy") and seen.endswith("zzz...") and " [-new-]{+old+} " in seen and len(seen) < 180
+
+
+@pytest.mark.parametrize("by", ["text", "regex"])
+async def test_lines_before_and_after_can_be_read_from_what_is_shown(tmp_path: Path, by: str) -> None:
+    chance = random.Random(7)
+    for number in range(40):
+        words = ["".join(chance.choices("ab", k=3)) for _ in range(5)]
+        old, new = chance.choice(words), "".join(chance.choices("abc", k=chance.randrange(4)))
+        before = "".join(f"{chance.choice(words)} {chance.choice(words)}é{chance.choice(words)}\n" for _ in range(6))
+        if old == new or old not in before:
+            continue
+        (tmp_path / "f").write_bytes(before.encode())
+        ask = {"old_text": old, "new_text": new, "glob": "f", "by": by}
+        _, tried = await call(tmp_path, "replace_text", **ask, dry_run=True)
+        _, done = await call(tmp_path, "replace_text", **ask)
+        after = (tmp_path / "f").read_bytes().decode()
+        pairs = enumerate(zip(before.splitlines(), after.splitlines(), strict=True), 1)
+        lines = [(f"{at}:{one}", f"{at}:{other}") for at, (one, other) in pairs if one != other]
+        marked = tried.partition("\n")[2].removeprefix("f").lstrip(":\n").splitlines()
+        assert [re.sub(r"\[-(.*?)-\]|\{\+.*?\+\}", r"\1", line) for line in marked] == [one for one, _ in lines], number
+        assert [re.sub(r"\[-.*?-\]|\{\+(.*?)\+\}", r"\1", line) for line in marked] == [one for _, one in lines], number
+        plain = done.partition("\n")[2].removeprefix("f").lstrip(":\n").splitlines()
+        assert plain == ([other for _, other in lines] if by == "text" and new else marked), number

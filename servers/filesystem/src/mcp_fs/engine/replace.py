@@ -29,6 +29,7 @@ _MOST_FILES = 200
 """Files changed by one call: each is locked and has its new contents beside it, so that all or none can change."""
 _DIFF_BYTES = 2000
 _LINE = 160
+_WORD = re.compile(r"\w", re.ASCII)
 _MOST_PLACES = 50
 _MOST_LINES = 6
 """Of what goes and of what comes, where the number of lines changes."""
@@ -124,7 +125,9 @@ def replace_in_files(
     if not tried and binaries:
         notes.append(f"binary, not changed: {', '.join(binaries[:5])}{', ...' * (len(binaries) > 5)}")
     files = [(one.place.display, one.number) for one in tried]
-    return Replaced(files, _page(tried), dry_run, notes)
+    # What went is the text that the caller named, unless it was an expression; a dry run is there to compare.
+    varies = dry_run or substitution.by == "regex" or substitution.ignore_case or not substitution.new
+    return Replaced(files, _page(tried, marked=varies), dry_run, notes)
 
 
 def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
@@ -193,30 +196,50 @@ def _few(lines: list[str]) -> list[str]:
     return lines if more <= 1 else [*lines[:_MOST_LINES], f"... {more:,} more lines"]
 
 
-def _begins(before: Sequence[str], after: Sequence[str]) -> int:
-    """Where lines as long as the page shows begin in it, so that what differs first can be seen."""
-    if len(before) != 1 or len(after) != 1:
-        return 0
-    same = next((at for at, (one, other) in enumerate(zip(*before, *after, strict=False)) if one != other), 0)
-    return same - _LINE // 4 if same > _LINE // 2 else 0
+def _cut(text: str, most: int = _LINE) -> str:
+    return text[:most] + "..." * (most < len(text))
 
 
-def _cut(begins: int, line: str) -> str:
-    whole = line[begins : begins + _LINE]
-    return "..." * bool(begins) + whole + "..." * (begins + _LINE < len(line))
+def _shown(differing: Differing, *, marked: bool) -> list[str]:
+    """A line as `NUMBER:LINE` where one takes the place of one, else as in a diff."""
+    number, gone, come = differing
+    if len(gone) == len(come) == 1:
+        return [f"{number}:{_one_line(gone[0], come[0], marked=marked)}"]
+    return [f"@@ {number}", *(f"-{_cut(line)}" for line in gone), *(f"+{_cut(line)}" for line in come)]
 
 
-def _page(tried: Sequence[_Tried]) -> list[tuple[str, Sequence[str], bool]]:
+def _one_line(old: str, new: str, *, marked: bool) -> str:
+    """The new line; `marked` as git's word diff has it, `[-old-]{+new+}`. Of a long one, what is about the change."""
+    start = _alike(old, new)
+    end = _alike(old[start:][::-1], new[start:][::-1])
+    before, after = new[:start], new[len(new) - end :]
+    gone, come = old[start : len(old) - end], new[start : len(new) - end]
+    changed = f"[-{_cut(gone)}-]" * bool(marked and gone) + (f"{{+{_cut(come)}+}}" if marked and come else _cut(come))
+    if start > _LINE // 2:
+        before = f"...{before[-_LINE // 4 :]}"
+    return before + changed + _cut(after, max(_LINE - len(before) - len(changed), _LINE // 4))
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters are the same at the beginning, without part of a word."""
+    same, most = 0, min(len(one), len(other))
+    while same < most:  # by halves: a line may be a whole file
+        middle = (same + most + 1) // 2
+        same, most = (middle, most) if one[same:middle] == other[same:middle] else (same, middle - 1)
+    while same and _WORD.match(one[same - 1]) and any(_WORD.match(text[same : same + 1]) for text in (one, other)):
+        same -= 1
+    return same
+
+
+def _page(tried: Sequence[_Tried], *, marked: bool) -> list[tuple[str, Sequence[str], bool]]:
     """As much of a diff as two thousand characters hold: of each file its path, lines, and whether these are all."""
     page: list[tuple[str, Sequence[str], bool]] = []
     left = _DIFF_BYTES
     for one in tried:
         path, shown_lines = one.place.display, list[str]()
         left -= len(path) + 1
-        for number, before, after in one.lines[:_MOST_PLACES]:
-            cut = partial(_cut, _begins(before, after))
-            signed = [f"-{cut(line)}" for line in before] + [f"+{cut(line)}" for line in after]
-            lines = [f"@@ {number}", *signed]
+        for differing in one.lines[:_MOST_PLACES]:
+            lines = _shown(differing, marked=marked)
             left -= sum(map(len, lines)) + len(lines)
             if left < 0:
                 return [*page, (path, shown_lines, False)] if shown_lines else page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,8 @@ from mcp_fs.models.words import counted
 __all__ = ["Edited", "Moved", "MovedAll", "Replaced", "Written", "clipped_diff"]
 
 _MOST_NAMED = 50
+_HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_MOST_PLACES = 20
 _MOST_SHOWN = 1_000_000
 """Characters of a diff that a view gets beyond those of the answer."""
 
@@ -42,6 +45,8 @@ class Written(TextResult):
 class Edited(TextResult):
     """What an edit changed, or would change, in one file or several.
 
+    Who edits has said what comes and goes: of what is written the answer says where it is, a dry run shows the diff.
+
     Attributes:
         files: for each file its path, what happened to it, and the hash of its new content (None when deleted).
         diffs: their unified diffs, in the same order.
@@ -63,21 +68,53 @@ class Edited(TextResult):
 
     @property
     def for_views(self) -> dict[str, str]:
-        """What a person has to see before approving and a model need not: all lines, and of which content."""
+        """What a person has to see and a model need not: all lines, and before approving of which content."""
         cut = any(len(diff) > DEFAULT_PAGE_BYTES for diff in self.diffs)
+        # As the text of a dry run ends: a view compares what it approved with what was then written.
+        diff = self.diff if self.diff.endswith("\n") else f"{self.diff}\n"
         return {
-            **({"diff": self.diff} if cut and len(self.diff) <= _MOST_SHOWN else {}),
+            **({"diff": diff} if (cut or not self.dry_run) and len(diff) <= _MOST_SHOWN else {}),
             **({"hash": self.before} if self.dry_run and self.before else {}),
         }
 
     def text(self) -> str:
-        lines = ["[dry run: nothing was written]"] if self.dry_run else []
-        for path, did, digest in self.files:
-            if self.dry_run:
-                lines.append(f"would be {did}: {path}")
-            else:
-                lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
-        return "\n".join([*lines, *self.notes, *map(clipped_diff, self.diffs)])
+        if self.dry_run:
+            would = [f"would be {did}: {path}" for path, did, _ in self.files]
+            return "\n".join(["[dry run: nothing was written]", *would, *self.notes, *map(clipped_diff, self.diffs)])
+        lines: list[str] = []
+        for (path, did, digest), diff in zip(self.files, self.diffs, strict=True):
+            where = _where(diff) if did == "edited" else ""
+            # An edit of one file can ask that it is still so.
+            known = f"hash {digest}" if digest and len(self.files) == 1 else ""
+            lines.append(", ".join(filter(None, (f"{did} {path}", where, known))))
+        return "\n".join([*lines, *self.notes])
+
+
+def _where(diff: str) -> str:
+    """Where lines came and went, as the file is now: `line 7 (+1), lines 20-22 (+3 -1)`."""
+    _, _, *lines = diff.rstrip("\n").split("\n")
+    if lines and not _HUNK.match(lines[0]):
+        return lines[0]
+    places: list[str] = []
+    number = came = went = 0
+    for line in [*lines, " "]:
+        match line[:1]:
+            case "+":
+                came, number = came + 1, number + 1
+            case "-":
+                went += 1
+            case "\\":
+                pass
+            case _:
+                if came or went:
+                    at = f"line {number - 1}" if came == 1 else f"lines {number - came}-{number - 1}"
+                    signs = [f"+{came:,}"] * bool(came) + [f"-{went:,}"] * bool(went)
+                    places.append(f"{at if came else f'line {number}'} ({' '.join(signs)})")
+                came = went = 0
+                hunk = _HUNK.match(line)
+                number = number + 1 if hunk is None else int(hunk[1]) + (hunk[2] == "0")
+    more = [f"{len(places) - _MOST_PLACES:,} places more"] if len(places) > _MOST_PLACES else []
+    return ", ".join([*places[:_MOST_PLACES], *more])
 
 
 def clipped_diff(diff: str) -> str:
@@ -93,7 +130,7 @@ class Replaced(TextResult):
 
     Attributes:
         files: paths with their number of replacements, which is told where it is more than one.
-        page: of some of them the path, lines before and after, and whether these are all of it.
+        page: of some of them the path, lines that differ, and whether these are all of it.
         dry_run: whether nothing was written.
     """
 

@@ -99,7 +99,7 @@ class WriteTools:
         dry_run: DryRun = False,
         expected_hash: Annotated[str | None, Field(description="Fail unless the file has this hash.")] = None,
     ) -> Edited:
-        """Replace exact pieces of a text file, in order, all or none; returns the diff.
+        """Replace exact pieces of a text file, in order, all or none; says at which lines.
 
         Encoding and line ends are kept. Several files: `edit_files`.
         """
@@ -115,7 +115,7 @@ class WriteTools:
     ) -> Edited:
         """Apply a unified diff to one or several files, all or none; its context must match exactly.
 
-        Returns the diff. For exact pieces use `edit_file`.
+        For exact pieces use `edit_file`.
         """
         files = [(await self._patched(file), file) for file in parse(patch)]
         return await self.engine.patch(files, dry_run=dry_run)
@@ -149,7 +149,7 @@ class WriteTools:
         include_ignored: bool = False,
         dry_run: DryRun = False,
     ) -> Replaced:
-        """Replace a text wherever it occurs in many files, all or none; shows lines before and after.
+        """Replace a text wherever it occurs in many files, all or none; shows the lines.
 
         For one file use `edit_file`.
         """
