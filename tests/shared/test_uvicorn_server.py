@@ -1,7 +1,10 @@
 """What lies between the socket and the requests: slow senders, certificates, proxies, probes, the end."""
 
 import asyncio
+import itertools
 import json
+import random
+import re
 import signal
 import socket
 import ssl
@@ -57,15 +60,41 @@ class _Wire(asyncio.Transport):
     def __init__(self, carrier: socket.socket) -> None:
         super().__init__({"socket": carrier})
         self.sent: list[bytes] = []
+        self.closed = self.ended = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.sent.append(bytes(data))
 
     def is_closing(self) -> bool:
-        return False
+        return self.closed
+
+    def pause_reading(self) -> None:
+        pass
 
     def resume_reading(self) -> None:
         pass
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def close(self) -> None:
+        self.closed = self.ended = True
+
+
+def connected(app: Any, head_seconds: float = 60) -> tuple[Connection, _Wire]:
+    """A connection that was just made, to an application."""
+    kind = type("Kind", (Connection,), {"head_seconds": head_seconds})
+    config = uvicorn.Config(app, http=kind, interface="asgi3", lifespan="off", log_config=None)
+    connection = kind(config, ServerState(), {})
+    connection.when_opened = connection.when_lost = lambda: None
+    with socket.socket() as carrier:
+        carrier.bind(("127.0.0.1", 0))  # Windows has no address for one that is bound nowhere
+        wire = _Wire(carrier)
+        connection.connection_made(wire)
+    return connection, wire
 
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
@@ -81,14 +110,7 @@ async def test_a_head_goes_with_its_body_unless_that_lets_it_wait(size: int, wai
         await send({"type": "http.response.body", "body": body})
         done.set()
 
-    kind = type("Kind", (Connection,), {"head_seconds": 60})
-    config = uvicorn.Config(app, http=kind, interface="asgi3", lifespan="off", log_config=None)
-    connection = kind(config, ServerState(), {})
-    connection.when_opened = connection.when_lost = lambda: None
-    with socket.socket() as carrier:
-        carrier.bind(("127.0.0.1", 0))  # Windows has no address for one that is bound nowhere
-        wire = _Wire(carrier)
-        connection.connection_made(wire)
+    connection, wire = connected(app)
     connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     if waits:
         with anyio.fail_after(30):
@@ -101,6 +123,111 @@ async def test_a_head_goes_with_its_body_unless_that_lets_it_wait(size: int, wai
     assert b"".join(wire.sent).endswith(b"\r\n\r\n" + body)
     assert len(wire.sent) == (2 if waits or size > 100_000 else 1)
     connection.connection_lost(ConnectionResetError())
+
+
+_GOOD = [
+    b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"POST /%d HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
+    b"POST /%d HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+]
+_BAD = {
+    b"xyz\r\n\r\n": b"400",
+    b"GET http://other/ HTTP/1.1\r\nHost: h\r\n\r\n": b"400",
+    b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n": b"501",
+    b"POST /bad HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n": b"400",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 400_000 + b"\r\n\r\n": b"400",
+}
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_what_cannot_be_read_is_answered_behind_what_was_asked_before(seed: int) -> None:
+    """However the bytes are cut, and whenever the answers come."""
+    chance = random.Random(seed)
+    ends, called = dict[str, asyncio.Event](), list[str]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        called.append(path := scope["path"])
+        while (message := await receive()).get("more_body"):
+            pass
+        if message["type"] == "http.disconnect":
+            return
+        await ends.setdefault(path, asyncio.Event()).wait()
+        headers = [(b"content-length", b"%d" % len(path))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await ends.setdefault(f"{path}+", asyncio.Event()).wait()
+        await send({"type": "http.response.body", "body": path.encode()})
+
+    number = chance.randrange(4)
+    good = [f"/{index}" for index in range(number)]
+    bad, status = chance.choice(list(_BAD.items()))
+    data = b"".join(chance.choice(_GOOD) % index for index in range(number)) + bad + _GOOD[1] % 99
+    cuts = sorted(
+        [
+            *range(0, len(data), 60_000),
+            len(data),
+            *(chance.randrange(len(data)) for _ in range(chance.choice([0, 3, 30]))),
+        ]
+    )
+    steps: list[Any] = [data[start:end] for start, end in itertools.pairwise(cuts)]
+    for path in chance.sample([*good, *(f"{path}+" for path in good)], 2 * number):
+        steps.insert(chance.randrange(len(steps) + 1), path)
+
+    connection, wire = connected(app)
+    for step in steps:
+        if isinstance(step, str):
+            ends.setdefault(step, asyncio.Event()).set()
+        else:
+            connection.data_received(step)
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+    with anyio.fail_after(30):
+        while not wire.ended:
+            await asyncio.sleep(0)
+    *answers, refusal = re.split(rb"(?=HTTP/1\.1 )", b"".join(wire.sent))[1:]
+    assert [answer.rpartition(b"\r\n")[2].decode() for answer in answers] == good
+    assert refusal.startswith(b"HTTP/1.1 " + status)
+    assert [path for path in called if path != "/bad"] == good
+    connection.connection_lost(None)
+
+
+async def test_half_a_head_ends_no_call_that_goes_before() -> None:
+    end = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await end.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    connection, wire = connected(app, head_seconds=0)
+    connection.data_received(_GOOD[0] % 1 + b"GET /")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not wire.ended
+    end.set()
+    with anyio.fail_after(30):
+        while not wire.closed:
+            await asyncio.sleep(0)
+    said = b"".join(wire.sent)
+    assert said.endswith(b"ok") and b"connection: close" in said
+    connection.connection_lost(None)
+
+
+async def test_a_client_that_left_ends_its_first_call_though_more_came_behind() -> None:
+    heard = list[str]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        heard.append((await receive())["type"])
+
+    connection, _ = connected(app)
+    connection.data_received(_GOOD[1] % 1 + _GOOD[1] % 2)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    connection.connection_lost(ConnectionResetError())
+    with anyio.fail_after(30):
+        while not heard:
+            await asyncio.sleep(0)
+    assert heard == ["http.disconnect"]
 
 
 async def test_http_without_its_parser_names_the_extra() -> None:

@@ -12,7 +12,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.transports.http.unix_socket import peer
 
 try:
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 except ImportError:
     raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
 
@@ -82,6 +82,10 @@ class Connection(HttpToolsProtocol):
     answered = 0.0
     """When the last answer was complete, by the loop's clock."""
     in_head = refused = lingers = False
+    refusal: bytes | None = None
+    """What goes behind the answers under way, before the connection is closed."""
+    running: RequestResponseCycle | None = None
+    """What is being answered; `cycle` is what came last."""
     late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -93,12 +97,15 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.head_came()
+        if self.running is not None:
+            self.running.disconnected = True
+            self.running.message_event.set()
         super().connection_lost(exc)
         self.when_lost()
 
     def on_message_begin(self) -> None:
         # The part it begins in may be the end of what went before; `problem` looks at such heads.
-        self.head, self.in_head = -self.part, True
+        self.head, self.in_head = -self.part, not self.refused
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -109,6 +116,8 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.in_head = False
         self.head_came()
+        if self.refused:  # What came in one part with what was refused, and behind it.
+            return
         codings = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
         if codings and codings.strip().lower() != b"chunked":
             self.refuse(501, "There is no transfer coding but chunked (RFC 9112, section 6.1).")
@@ -118,15 +127,38 @@ class Connection(HttpToolsProtocol):
         self.limit_concurrency = None if self.url == b"/healthz" else self.config.limit_concurrency
         if problem is None:
             super().on_headers_complete()
+            self.running = self.running or self.cycle
         else:
             self.refuse(400, problem)
 
     def refuse(self, status: int, words: str) -> None:
-        self.refused = True
         head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
         head += f"content-length: {len(words)}\r\nconnection: close\r\n\r\n"
-        self.transport.write(head.encode() + words.encode())
-        self.linger()
+        self.end_with(head.encode() + words.encode())
+
+    def end_with(self, refusal: bytes) -> None:
+        """Hear no more, answer with `refusal` in its turn (RFC 9112, section 9.3.2), and close."""
+        if self.refused:  # The parser stumbles over the rest.
+            return
+        self.refused, self.in_head = True, False
+        self.head_came()
+        if self.pipeline and self.cycle.more_body:
+            # The rest of one whose turn has not come.
+            self.pipeline.popleft()
+        elif not self.is_busy or (self.running is self.cycle and self.cycle.more_body):
+            # Nothing is to be answered before, or what can't be read is the rest of what is.
+            self.close_with(b"" if self.is_busy and self.cycle.response_started else refusal)
+            return
+        self.refusal = refusal
+        if not refusal:
+            self.close_after_next_answer()
+
+    def close_with(self, refusal: bytes) -> None:
+        if refusal:
+            self.transport.write(refusal)
+            self.linger()
+        else:
+            self.transport.close()
 
     def linger(self) -> None:
         """Close in two steps: what is still on its way here would have the kernel take back what was answered."""
@@ -156,7 +188,10 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.answered = self.loop.time()
+        self.running = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
+        if self.running is None and self.refusal is not None and not self.transport.is_closing():
+            self.close_with(self.refusal)
 
     @property
     def expects(self) -> bool:
@@ -170,11 +205,10 @@ class Connection(HttpToolsProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is being answered."""
-        return cast("Any", self.cycle) is not None and not self.cycle.response_complete
+        return self.running is not None
 
     def send_400_response(self, msg: str) -> None:
-        if not self.refused:  # The parser stumbles over the rest of what has been answered.
-            self.refuse(400, msg)
+        self.refuse(400, msg)
 
     def on_body(self, body: bytes) -> None:
         if not self.refused:
@@ -200,7 +234,7 @@ class Connection(HttpToolsProtocol):
         return None
 
     def data_received(self, data: bytes) -> None:
-        if self.lingers:
+        if self.refused or self.lingers:
             return
         self.part = len(data)
         super().data_received(data)
@@ -216,7 +250,7 @@ class Connection(HttpToolsProtocol):
 
     def expect_head(self) -> None:
         if self.late is None:
-            self.late = self.loop.call_later(self.head_seconds, self.transport.close)
+            self.late = self.loop.call_later(self.head_seconds, self.end_with, b"")
 
     def head_came(self) -> None:
         if self.late is not None:
