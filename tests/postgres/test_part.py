@@ -57,6 +57,26 @@ async def test_what_cannot_be_enforced_is_not_served() -> None:
         assert "log_min_messages" in text_of(await wire.call("list_objects"))
 
 
+@pytest.mark.anyio
+async def test_the_first_call_of_a_server_knows_what_is_masked() -> None:
+    base = make(
+        "CREATE TABLE t (id integer PRIMARY KEY, name text);"
+        "INSERT INTO t SELECT n, 'canary ' || n % 3 FROM generate_series(1, 300) n; ANALYZE t"
+    )
+    url = f"app={base.url('postgres')}"
+    async with inside("--mask", "public.t.name", url) as wire:
+        said = text_of(await wire.call("get_table", table="t"))
+        assert "- name: text, masked" in said and "canary" not in said, said
+        base.run("CREATE TABLE child (more text) INHERITS (t); INSERT INTO child SELECT * FROM t; ANALYZE child")
+        said = text_of(await wire.call("get_table", table="child"))
+        assert "- name: text, masked" in said and "canary" not in said, said
+    async with inside("--mask", "public.t.nmae", url) as wire:
+        said = text_of(await wire.call("get_table", table="t"))
+        assert "`public.t.nmae`" in said and "not there" in said and "canary" not in said, said
+    async with inside("--mask", "public.t.name", url) as wire:
+        assert "canary" not in await wire.read("postgres://app/.schema")
+
+
 def test_an_alias_that_is_spelled_like_a_tree_is_an_alias() -> None:
     tree = read_tree(
         "{TARGETENTRY :expr {VAR :varno 1} :resname :expr :next \\{VAR\\ :varno\\ 2\\} :list (i 1 (b) <>)}"

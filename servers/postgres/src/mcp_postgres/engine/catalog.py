@@ -193,6 +193,7 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
     Raises:
         NotFound: there is none of that name.
     """
+    await session.world.look_at_part(session)
     found = await find_table(session, table)
     described = _told(session, await as_json(session, _DESCRIBE, f"{{{found['oid']}}}"))
     near = await as_json(session, _KEYS, found["oid"])
@@ -202,6 +203,7 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
 
 async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Everything about the tables of a `listing`; those that went away meanwhile are left out."""
+    await session.world.look_at_part(session)
     oids = "{" + ",".join(item["oid"] for item in listed) + "}"
     cursor = await session.cursor().execute(_DESCRIBE.encode(), [oids])
     described = {

@@ -281,6 +281,17 @@ class World:
                 await self._load(session)
         self._gate, self._state = gate, state
 
+    async def look_at_part(self, session: Session) -> None:
+        """Know which columns are masked now, for who shows of a table more than a statement would.
+
+        Raises:
+            Refused: one that is to be masked is not there.
+        """
+        if self.part.part:
+            (answer,) = await session.together((GATE, ()))
+            await self.look(session, answer)
+            self.part.check()
+
     def literal(self, sql: str) -> str | None:
         """What merely parsing `sql` could run, before PostgreSQL can be asked for its tree.
 

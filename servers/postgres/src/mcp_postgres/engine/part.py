@@ -123,17 +123,25 @@ class ServedPart:
             if not self._computes(int(oid), schema, name, volatility, extension)
         }
 
-    def outputs(self, trees: Sequence[str]) -> frozenset[int]:
-        """The outputs, counted from 0, that have to be masked of a statement with these parsed trees.
+    def check(self) -> None:
+        """Return if all that is to be masked is there.
 
         Raises:
-            Refused: it touches what is not served, or a masked column is more than an output.
+            Refused: it is not.
         """
         if self._missing is not None:
             raise Refused(
                 f"The operator masks {quote(self._missing)}, which is not there: nothing is served until that is so.",
                 "The operator can mend `--mask`.",
             )
+
+    def outputs(self, trees: Sequence[str]) -> frozenset[int]:
+        """The outputs, counted from 0, that have to be masked of a statement with these parsed trees.
+
+        Raises:
+            Refused: it touches what is not served, or a masked column is more than an output.
+        """
+        self.check()
         try:
             (tree,) = trees
             return Flow(self).outputs(tree)
