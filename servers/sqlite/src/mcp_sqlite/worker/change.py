@@ -63,6 +63,11 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         broken = _broken_keys(database) if looks else []
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
+            if steps and database.authorizer.shadows:
+                # A full-text table writes what it has gathered when a savepoint begins; in the middle of this
+                # statement it would look as if that wrote there.
+                database.own("SAVEPOINT gathered")
+                database.own("RELEASE gathered")
             if trail is not None:
                 trail.before(sql)
             try:
@@ -78,11 +83,6 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 trail.behind(steps[-1]["what"], steps[-1]["written"])
             if steps[-1]["what"]:  # There may be a virtual table more, or one by another name.
                 database.authorizer.shadows = schema.shadows(database)
-            if database.authorizer.shadows:
-                # A full-text table writes what it has gathered when a savepoint begins; in the middle of the next
-                # statement it would look as if that wrote there.
-                database.own("SAVEPOINT gathered")
-                database.own("RELEASE gathered")
         now = _broken_keys(database) if looks or reshapes else []
         if looks and (lost := [key for key in now if key not in broken]):
             raise Failure(
