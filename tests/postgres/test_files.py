@@ -95,7 +95,7 @@ async def test_a_table_that_is_missing_is_shown_first_and_made(tmp_path: Path) -
         ):  # fmt: skip
             assert line in tried, (line, tried)
         assert base.rows("SELECT to_regclass('made')") == [(None,)]
-        assert "is new" in text_of(await wire.call("copy_from_file", file="new.csv", table="made"))
+        assert "a new table: " in text_of(await wire.call("copy_from_file", file="new.csv", table="made"))
         assert "Inserted 2 rows" in text_of(await wire.call("copy_from_file", file="new.json", table="made2"))
     assert base.rows('SELECT code, price::text, "Odd name", empty FROM made ORDER BY id') == [
         ("007", "1.50", "x", None), ("12", "3", "a\nb", None),

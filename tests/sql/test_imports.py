@@ -3,10 +3,14 @@
 import csv
 import io
 import json
+import random
+import sqlite3
+from contextlib import closing
+from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.records import csv_texts, json_records
+from mcp_batteries.sql.records import Seen, csv_texts, json_records
 from sql.prove_imports import prove
 
 
@@ -39,3 +43,42 @@ def test_an_array_behind_objects_is_a_record() -> None:
     raw = io.BytesIO(b'{"a": 1, "b": 2}\n[3, 4]\n[5, 6]\n')
     found = list(json_records(raw, lambda *words: AssertionError(words), json.loads))
     assert found == [["a", "b"], [1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([], "empty"),
+        ([None, "", None], "empty"),
+        (["2", "10", "9"], "all different, 2 to 10"),
+        (["2", "010", "9"], 'all different, "010" to "9"'),
+        (["2", "10", "x", ""], 'all different, "10" to "x", 1 empty'),
+        (["a", "b", "a", "a", ""], '"a" 3, "b" 1, 1 empty'),
+        ([1, 1, 2.5, 2.5, -3], "3 different, -3 to 2.5"),
+        ([True, True, False, False], "true 2, false 2"),
+        ([{"a": 1}, {"a": 1}], '{"a": 1} 2'),
+        ([10**400, 1, 1], "2 different, 1 to 10000000000000000000000…"),
+        (["x" * 40], f'all different, "{"x" * 23}…" to "{"x" * 23}…"'),
+        ([*map(str, range(1200)), "7"], "more than 1,000 different, 0 to 1199"),
+    ],
+)
+def test_what_the_values_of_a_field_are_like(values: list[Any], told: str) -> None:
+    seen, records = Seen(), [["name"], *([value] for value in values)]
+    assert list(seen.through(iter(records))) == records
+    assert seen.told() == ([told] if values else [])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_values_are_told_as_sqlite_counts_them(seed: int) -> None:
+    draw = random.Random(seed)
+    values = [draw.choice(["", str(draw.randint(-50, 50)), f"{draw.random():.6f}"]) for _ in range(400)]
+    seen = Seen()
+    assert len(list(seen.through(iter([["n"], *([value] for value in values)])))) == 401
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE t (n)")
+        database.executemany("INSERT INTO t VALUES (nullif(?, ''))", [[value] for value in values])
+        (row,) = database.execute(
+            "SELECT count(DISTINCT n), count(*) - count(n), (SELECT n FROM t WHERE n <> '' ORDER BY CAST(n AS REAL)"
+            " LIMIT 1), (SELECT n FROM t WHERE n <> '' ORDER BY CAST(n AS REAL) DESC LIMIT 1) FROM t"
+        )
+    assert seen.told() == [f"{row[0]} different, {row[2]} to {row[3]}, {row[1]} empty"]

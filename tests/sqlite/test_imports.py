@@ -26,15 +26,23 @@ async def test_a_new_table_is_guessed_shown_and_made(tmp_path: Path, folder: Pat
     (folder / "in.csv").write_text(CSV, "utf-8")
     records = [{"n": 1, "t": "12", "r": 0.5, "b": None}, {"n": True, "t": "x", "r": 2, "b": {"base64": "AA=="}}]
     (folder / "in.jsonl").write_text("".join(json.dumps(item) + "\n" for item in records), "utf-8")
-    shown = 'CREATE TABLE "sales" (\n    "id" INTEGER,\n    "amount" REAL,\n    "code" TEXT,\n    "when it was" TEXT,'
+    seen = [
+        '"id" INTEGER: all different, 1 to 3',
+        '"amount" REAL: all different, -20 to 1.5, 1 empty',
+        '"code" TEXT: all different, "007" to "123"',
+        '"when it was" TEXT: all different, "2026-01-31" to "2026-02-01", 1 empty',
+        '"note" TEXT: all different, "a, b" to "é", 1 empty',
+    ]
+    shown = '"id" INTEGER, "amount" REAL, "code" TEXT, "when it was" TEXT, "note" TEXT'
     async with served("--write", "--ddl", "--files", folder, path) as wire:
         said = text_of(await wire.call("copy_from_file", file="in.csv", table="sales", dry_run=True))
-        assert said.startswith("Dry run") and "3 rows" in said and shown in said
+        assert said.startswith("Dry run") and "insert 3 rows into `sales`, a new table:" in said
+        assert said.splitlines()[1:] == seen
         assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'sales'") == []
         said = text_of(await wire.call("copy_from_file", file="in.csv", table="sales"))
-        assert said.startswith("Inserted 3 rows into `sales`.\nThe table is new:\n") and shown in said
+        assert said.rstrip() == f"Inserted 3 rows into `sales`, a new table: {shown}"
         said = text_of(await wire.call("copy_from_file", file="in.csv", table="sales"))
-        assert said.startswith("Inserted 3 rows into `sales` (id, amount, code, when it was") and "is new" not in said
+        assert said.startswith("Inserted 3 rows into `sales` (id, amount, code, when it was") and "new" not in said
         assert not (await wire.call("copy_from_file", file="in.jsonl", table="typed")).get("isError")
     assert rows(path, "SELECT * FROM sales LIMIT 3") == [
         (1, 1.5, "007", "2026-01-31", "a, b"), (2, -20.0, "010", "2026-02-01", None), (3, None, "123", None, "é"),

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_batteries.sql.alike import folded, spread
 from mcp_batteries.sql.rows import RowPage, compact, count, size
 
-__all__ = ["Catalog", "Export", "Import", "Plan", "Report", "TableInfo"]
+__all__ = ["Catalog", "Export", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MOST_COLUMNS = 30
@@ -240,23 +240,3 @@ class Export:
 
     def text(self) -> str:
         return f"Wrote {count(self.rows, 'row')}, {size(self.bytes)}, to `{self.name}`."
-
-
-@dataclass(frozen=True)
-class Import:
-    """Rows of a file in a table.
-
-    Attributes:
-        made: the statement that made the table, where it was not there.
-    """
-
-    table: str
-    columns: Sequence[str]
-    rows: int
-    dry_run: bool
-    made: str | None = None
-
-    def text(self) -> str:
-        verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        said = f"{verb} {count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
-        return f"{said}\nThe table {'would be' if self.dry_run else 'is'} new:\n{self.made};" if self.made else said

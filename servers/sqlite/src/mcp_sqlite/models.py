@@ -7,7 +7,7 @@ hosts that show only structured content fall back to the text where there is non
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.limits import clip
@@ -15,7 +15,7 @@ from mcp_batteries.sql.alike import folded, spread
 from mcp_batteries.sql.joins import Key, guessed, joins
 from mcp_batteries.sql.rows import compact, count, one_line, size
 
-__all__ = ["Backup", "Catalog", "Check", "Export", "Import", "Plan", "TableInfo"]
+__all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _OF_ONE = ("name", "rows", "exact")
@@ -250,23 +250,6 @@ class Export:
 
     def text(self) -> str:
         return f"Wrote {count(self.rows, 'row')}, {size(self.size)}, to `{self.name}`."
-
-
-@dataclass(frozen=True)
-class Import:
-    table: str
-    columns: Sequence[str] = field(default_factory=list[str])
-    rows: int = 0
-    dry_run: bool = False
-    made: str | None = None
-    """The statement that made the table, where it was not there."""
-
-    def text(self) -> str:
-        verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        said = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
-        if self.made:
-            return f"{said}.\nThe table {'would be' if self.dry_run else 'is'} new:\n{self.made};"
-        return f"{said} ({', '.join(self.columns)})."
 
 
 @dataclass(frozen=True)

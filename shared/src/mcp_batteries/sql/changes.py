@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from mcp_batteries.sql.rows import RowPage, compact, count
+from mcp_batteries.sql.rows import RowPage, compact, count, one_line
 
-__all__ = ["Change", "Sample", "Step"]
+__all__ = ["Change", "Import", "Sample", "Step"]
 
 _MOST = 200
 """Lines that a part of the answer has at most."""
@@ -97,6 +98,33 @@ class Change:
         if self.back:
             lines += ["The way back:", *_bounded(self.back)]
         return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True)
+class Import:
+    """Rows of a file in a table.
+
+    Attributes:
+        made: the definitions of its columns, where the table was not there.
+        seen: what the values of each are like; in a dry run.
+    """
+
+    table: str
+    columns: Sequence[str]
+    rows: int
+    dry_run: bool
+    made: Sequence[str] = ()
+    seen: Sequence[str] = ()
+
+    def text(self) -> str:
+        verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
+        said = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
+        if not self.made:
+            return one_line(f"{said} ({', '.join(self.columns)}).")
+        if not self.seen:
+            return one_line(f"{said}, a new table: {', '.join(self.made)}")
+        lines = [f"{column}: {seen}" for column, seen in zip_longest(self.made, self.seen, fillvalue="empty")]
+        return "\n".join([f"{said}, a new table:", *map(one_line, lines)])
 
 
 def _bounded(lines: Sequence[str]) -> Sequence[str]:

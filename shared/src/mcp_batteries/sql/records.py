@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -16,10 +17,18 @@ from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.files import Fails
 
-__all__ = ["csv_records", "csv_texts", "json_records", "kinds_of"]
+__all__ = ["Seen", "csv_records", "csv_texts", "json_records", "kinds_of"]
 
 _LINE = 64_000_000
 """Characters of a line, a field or a JSON array that are read at once."""
+
+_SEEN = 100_000
+"""Records of which is told what their values are like."""
+_DIFFERENT = 1000
+"""Different values of a field that are counted."""
+_FEW, _SHORT = 8, 24
+"""Values that are told one by one, and characters of one."""
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 Loads = Callable[[str], Any]
 """Reads one JSON document."""
@@ -184,3 +193,80 @@ def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[
 
 def _add(found: list[set[str]], row: Iterable[Any]) -> None:
     found += [set[str]() for _ in list(row)[len(found) :]]
+
+
+class Seen:
+    """What the values of each field are like: which there are, or how many and between which."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._fields: list[_Values] = []
+
+    def through(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        """`records` as they are, the names first; the values of the first ones are looked at as they pass."""
+        yield from itertools.islice(records, 1)
+        for row in itertools.islice(records, _SEEN):
+            self.records += 1
+            self._fields += [_Values() for _ in row[len(self._fields) :]]
+            for field, value in zip(self._fields, row, strict=False):
+                field.add(value)
+            yield row
+        yield from records
+
+    def told(self) -> list[str]:
+        """A line for each field."""
+        return [field.told(self.records) for field in self._fields]
+
+
+class _Values:
+    def __init__(self) -> None:
+        self._times: dict[Any, int] = {}
+        self._values = 0
+        self._least: Any = None
+        self._most: Any = None
+        self._are_numbers, self._quoted = True, False
+        self._texts: list[str] = []
+
+    def add(self, value: Any) -> None:
+        if value is None or value == "":
+            return
+        self._values += 1
+        self._quoted = self._quoted or isinstance(value, str)
+        if isinstance(value, bool | dict | list | bytes):
+            value = json.dumps(value, ensure_ascii=False, default=repr)
+            self._are_numbers = False
+        if value in self._times:
+            self._times[value] += 1
+            return
+        if len(self._times) <= _DIFFERENT:
+            self._times[value] = 1
+        self._compare(value)
+
+    def _compare(self, value: Any) -> None:
+        text = str(value)
+        self._texts = [min(text, *self._texts), max(text, *self._texts)] if self._texts else [text, text]
+        if self._are_numbers and (
+            _NUMBER.fullmatch(text) if isinstance(value, str) else isinstance(value, int | float)
+        ):
+            pair = float(text), text
+            self._least = min(pair, self._least or pair)
+            self._most = max(pair, self._most or pair)
+        else:
+            self._are_numbers = False
+
+    def told(self, records: int) -> str:
+        different = len(self._times)
+        if not different:
+            return "empty"
+        empty = f", {records - self._values:,} empty" if records > self._values else ""
+        shown = sorted(self._times.items(), key=lambda item: -item[1])
+        if different <= _FEW and 2 * different <= self._values and all(len(str(key)) <= _SHORT for key in self._times):
+            return ", ".join(f"{self._one(str(key))} {times:,}" for key, times in shown) + empty
+        number = f"{different:,}" if different <= _DIFFERENT else f"more than {_DIFFERENT:,}"
+        number = "all" if different == self._values else number
+        least, most = (self._least[1], self._most[1]) if self._are_numbers else self._texts
+        return f"{number} different, {self._one(least)} to {self._one(most)}{empty}"
+
+    def _one(self, text: str) -> str:
+        text = text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+        return json.dumps(text, ensure_ascii=False) if self._quoted and not self._are_numbers else text

@@ -24,7 +24,7 @@ ROWS = (".csv", ".jsonl", ".parquet")
 
 IMPORT = (
     f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file of the operator's folder "
-    "into a table, all or nothing.\n\nWith `edit_schema` a missing table is made; `dry_run` shows its guessed types. "
+    "into a table, all or nothing.\n\nWith `edit_schema` a missing table is made; `dry_run` shows its types and values. "
     "For a few rows use `write_rows`."
 )
 

@@ -7,7 +7,7 @@ STDIN`. A query is admitted as every query is, and only then stands inside of CO
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from typing import Any, BinaryIO, cast
 
@@ -15,8 +15,9 @@ import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import Stop, in_thread
+from mcp_batteries.sql.changes import Import
 from mcp_batteries.sql.files import new_file, served_file
-from mcp_batteries.sql.records import csv_records, csv_texts, json_records
+from mcp_batteries.sql.records import Seen, csv_records, csv_texts, json_records
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
 from mcp_postgres.engine.catalog import as_json, find_table
 from mcp_postgres.engine.cells import MASK, Column
@@ -26,7 +27,7 @@ from mcp_postgres.engine.errors import Missing, placed, problem
 from mcp_postgres.engine.pages import rows_of
 from mcp_postgres.engine.parquet import parquet_records, types_of, write_parquet
 from mcp_postgres.engine.records import column_name, created, loaded
-from mcp_postgres.models import Export, Import
+from mcp_postgres.models import Export
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
 from mcp_postgres.split import split
 from mcp_postgres.values import as_record, as_text, json_text
@@ -114,6 +115,8 @@ async def import_rows(
     is_csv, is_parquet = (file.name.lower().endswith(ending) for ending in (".csv", ".parquet"))
     types: list[str | None] = []
     fields: list[Any] | None = None
+    added: list[str] = []
+    seen = Seen() if dry_run else None
     first, role, name = opening(limits, write=True), table.database.role, table.database.name
     with served_file(file.folder, file.name, _fails, reason) as raw:
         if not await in_thread(lambda stop: _first(raw, file)):
@@ -131,8 +134,9 @@ async def import_rows(
             with served_file(file.folder, file.name, _fails, reason) as raw:
                 if is_parquet:
                     types = await in_thread(lambda stop: types_of(raw))
-                fields, made = await in_thread(
-                    lambda stop: _guessed(spelled, raw, file, stop, typed=not is_csv, types=types)
+                seen = None if session.world.part.part else seen
+                fields, added, made = await in_thread(
+                    lambda stop: _guessed(spelled, raw, file, stop, seen, typed=not is_csv, types=types)
                 )
             try:
                 await session.together((made, ()))
@@ -172,7 +176,9 @@ async def import_rows(
             await session.simple("ROLLBACK")
         else:
             await session.commit(COMMIT)
-    return Import(found["spelled"], [column["name"] for column in columns], count, dry_run, made)
+    return Import(
+        found["spelled"], [column["name"] for column in columns], count, dry_run, added, seen.told() if seen else ()
+    )
 
 
 def _records_of(
@@ -192,16 +198,23 @@ def _first(raw: BinaryIO, file: ServedFile) -> list[Any]:
 
 
 def _guessed(
-    table: str, raw: BinaryIO, file: ServedFile, stop: Stop, *, typed: bool, types: Sequence[str | None]
-) -> tuple[list[Any], str]:
-    def polled() -> Generator[list[Any]]:
+    table: str,
+    raw: BinaryIO,
+    file: ServedFile,
+    stop: Stop,
+    seen: Seen | None,
+    *,
+    typed: bool,
+    types: Sequence[str | None],
+) -> tuple[list[Any], list[str], str]:
+    def polled() -> Iterator[list[Any]]:
         for number, record in enumerate(records):
             if not number % _BATCH:
                 stop.check()
             yield record
 
     with closing(_records_of(raw, file, grows=True)) as records:
-        return created(table, polled(), typed=typed, types=types)
+        return created(table, seen.through(polled()) if seen else polled(), typed=typed, types=types)
 
 
 async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Sequence[dict[str, Any]]) -> int:

@@ -62,8 +62,8 @@ def column_name(field: Any) -> str:
 
 def created(
     table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str | None] = ()
-) -> tuple[list[Any], str]:
-    """The fields of `records`, whose names come first, and the CREATE TABLE for them.
+) -> tuple[list[Any], list[str], str]:
+    """The fields of `records`, whose names come first, the columns for them, and the CREATE TABLE.
 
     Args:
         table: as SQL spells it.
@@ -82,8 +82,8 @@ def created(
         )
     guessed = [_type(kinds) for kinds in seen]
     kinds = [told or guess for told, guess in zip(types or [None] * len(guessed), guessed, strict=True)]
-    columns = [f'    "{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in zip(known, kinds, strict=True)]
-    return fields, f"CREATE TABLE {table} (\n" + ",\n".join(columns) + "\n)"
+    columns = [f'"{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in zip(known, kinds, strict=True)]
+    return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
 
 
 def _type(kinds: Collection[str]) -> str:

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Cursor
-from mcp_batteries.sql.changes import Change
+from mcp_batteries.sql.changes import Change, Import
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
@@ -28,7 +28,7 @@ from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
 from mcp_postgres.engine.spelling import helped
-from mcp_postgres.models import Catalog, Export, Import, Plan, Report, TableInfo
+from mcp_postgres.models import Catalog, Export, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
     Advice,

@@ -12,12 +12,12 @@ import anyio
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.changes import Change, Sample, Step
+from mcp_batteries.sql.changes import Change, Import, Sample, Step
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.pages import Pages, told
 from mcp_sqlite.engine.pool import Pool
-from mcp_sqlite.models import Backup, Catalog, Check, Export, Import, Plan, TableInfo
+from mcp_sqlite.models import Backup, Catalog, Check, Export, Plan, TableInfo
 from mcp_sqlite.policy import (
     Database,
     ImportTable,
@@ -239,7 +239,7 @@ class Engine:
         found = await self.pool.call(
             {**request, "name": file.name, "dry_run": dry_run, "make": table.make}, seconds=_LONG * self.pool.seconds
         )
-        return Import(found["table"], found["columns"], found["rows"], dry_run, found["made"])
+        return Import(found["table"], found["columns"], found["rows"], dry_run, found["made"], found["seen"])
 
     async def back_up(self, database: Database, file: NewFile) -> Backup:
         """A consistent copy of the database into a new file."""

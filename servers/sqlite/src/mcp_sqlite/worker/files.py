@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import csv
 import io
 import json
@@ -13,7 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 from mcp_batteries.sql.files import new_file, served_file
-from mcp_batteries.sql.records import csv_records, json_records
+from mcp_batteries.sql.records import Seen, csv_records, json_records
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, real, record
 from mcp_sqlite.worker.change import transaction
@@ -98,6 +99,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     is_csv, is_parquet = _ends(request, ".csv"), _ends(request, ".parquet")
     made: str | None = None
     fields: list[Any] | None = None
+    added: list[str] = []
+    seen = Seen()
     try:
         table = name_of(database, request["table"])
     except Failure as failure:
@@ -108,7 +111,10 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         with _opened(request) as file:
             types = types_of(file) if is_parquet else []
             looked = _polled(database, _records(request, file, grows=True))
-            fields, made = created(table, looked, typed=not is_csv, types=types)
+            if request["dry_run"] and database.part is None:
+                looked = seen.through(looked)
+            fields, added, made = created(table, looked, typed=not is_csv, types=types)
+            collections.deque(looked if types and request["dry_run"] else (), maxlen=0)
     count = 0
     columns: list[str] = []
 
@@ -148,7 +154,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
                 raise Failure(
                     failure.kind, f"Record {count}: {failure.what}", f"{failure.fix} Nothing was changed.".strip()
                 ) from None
-    return {"rows": count, "table": table, "columns": columns, "made": made}
+    return {"rows": count, "table": table, "columns": columns, "made": added, "seen": seen.told()}
 
 
 def _column(table: str, known: dict[str, str], word: Any) -> str:

@@ -23,8 +23,8 @@ _EXACT = 15
 
 def created(
     table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()
-) -> tuple[list[Any], str]:
-    """The fields of `records`, whose names come first, and the CREATE TABLE for them.
+) -> tuple[list[Any], list[str], str]:
+    """The fields of `records`, whose names come first, the columns for them, and the CREATE TABLE.
 
     Args:
         typed: whether a text is a text, and not what a format without types makes of a number.
@@ -50,8 +50,8 @@ def created(
             f"Give each a name of its own, {_MOST_COLUMNS} at most.",
         )
     types = types or [_type(seen, typed=typed) for seen in kinds]
-    columns = [f"    {quoted(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
-    return fields, f"CREATE TABLE {quoted(table)} (\n" + ",\n".join(columns) + "\n)"
+    columns = [f"{quoted(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
+    return fields, columns, f"CREATE TABLE {quoted(table)} (\n    " + ",\n    ".join(columns) + "\n)"
 
 
 def _type(kinds: Collection[str], *, typed: bool) -> str:
