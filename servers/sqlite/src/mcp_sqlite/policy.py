@@ -38,7 +38,7 @@ from mcp_batteries.sql.policy import (
 __all__ = [
     "AcrossStatement", "Database", "ImportTable", "ListOf", "NamesOf", "NewFile", "NextPage", "Part", "Policy",
     "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Request", "RowOf", "RowsOf", "SchemaOf",
-    "SchemaStatement", "SearchOf", "ServedFile", "Table", "TextOf", "WriteStatement", "table_uri",
+    "SchemaStatement", "SearchOf", "ServedFile", "Table", "TextOf", "WriteStatement", "of_ours", "table_uri",
 ]  # fmt: skip
 
 _MOST_BESIDE = 4
@@ -215,6 +215,11 @@ class Policy(sql.Policy[Table, Request]):
                 return f"{escaped(table.name)}/{escaped(key) or '.empty'}"
             case QueryOf():
                 raise AssertionError("a saved query is not below a database")
+
+
+def of_ours(database: Database, sql: str) -> ReadStatement:
+    """Statements that this program wrote, run as callers' queries are; names of the schema are quoted in them."""
+    return ReadStatement(database, sql, None)
 
 
 def table_uri(database: Database, name: str) -> str:

@@ -8,12 +8,13 @@ from pydantic import Field
 
 from mcp_batteries.server.fields import in_header
 
-__all__ = ["DatabaseName", "FileName", "MaxCell", "NamePart", "Sample", "Words"]
+__all__ = ["ComparedWith", "DatabaseName", "FileName", "MaxCell", "NamePart", "Sample", "Words"]
 
 FileName = Annotated[str, Field(description="Plain name, no path.")]
 DatabaseName = Annotated[
     str | None, Field(description="Which one, if several are served.", json_schema_extra=in_header("Database"))
 ]
+ComparedWith = Annotated[str | None, Field(description="Another table or view.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
 NamePart = Annotated[str | None, Field(max_length=200, description="Only names that contain this.")]
 Sample = Annotated[int, Field(ge=0, le=20, description="Rows to show.")]

@@ -52,6 +52,10 @@ class Engine(Protocol):
         """One table with all that hangs on it, and `sample` of its rows."""
         ...
 
+    async def compare(self, one: Any, other: Any) -> TextResult:
+        """In which rows two tables differ."""
+        ...
+
     async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
         """Where words occur in the schemas of databases."""
         ...

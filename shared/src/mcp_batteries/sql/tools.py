@@ -10,7 +10,7 @@ from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, DryRun, Limit, MaxBytes
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
-from mcp_batteries.sql.arguments import DatabaseName, FileName, MaxCell, Sample, Words
+from mcp_batteries.sql.arguments import ComparedWith, DatabaseName, FileName, MaxCell, Sample, Words
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 
@@ -24,8 +24,8 @@ ROWS = (".csv", ".jsonl", ".parquet")
 
 IMPORT = (
     f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file of the operator's folder "
-    "into a table, all or nothing.\n\nWith `edit_schema` a missing table is made; `dry_run` shows its types and values. "
-    "For a few rows use `write_rows`."
+    "into a table, all or nothing.\n\nWith `edit_schema` a missing table is made; `dry_run` shows its types and "
+    "values. For a few rows use `write_rows`."
 )
 
 AS_SQL = renames(query="sql", statement="sql", params="parameters")
@@ -37,8 +37,17 @@ class ReadTools(Room[P, E]):
     """Tables, their names, and queries."""
 
     @tool("Describe a table", seconds=LONGEST)
-    async def get_table(self, table: Any, database: DatabaseName = None, sample: Sample = 0) -> TextResult:
+    async def get_table(
+        self,
+        table: Any,
+        database: DatabaseName = None,
+        sample: Sample = 0,
+        compare_with: ComparedWith = None,
+    ) -> TextResult:
         """Get what is known of a table."""
+        if compare_with is not None:
+            other = self.policy.table(database, compare_with)
+            return await self.engine.compare(self.policy.table(database, table), other)
         return await self.engine.describe(self.policy.table(database, table), sample=sample)
 
     @tool("Search the schema", seconds=LONGEST)

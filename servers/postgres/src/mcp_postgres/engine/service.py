@@ -14,6 +14,7 @@ import anyio.to_thread
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change, Import
+from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
@@ -58,6 +59,7 @@ from mcp_postgres.policy import (
     Writes,
     WriteStatement,
     of_ours,
+    several_of_ours,
     table_uri,
 )
 
@@ -67,6 +69,8 @@ T = TypeVar("T")
 
 _BYTES = 100_000
 _CELL = 10_000
+_COMPARED_BYTES = 500_000
+_NUMBERS = re.compile(r"smallint|integer|bigint|numeric|real|double precision")
 _RETURNED = 50
 """Rows of a change that are shown at once."""
 _ACTIVITY = """
@@ -241,6 +245,25 @@ class Engine:
             except Problem as why:
                 page = str(why)
         return TableInfo(table_uri(table.database, found["schema"], found["name"]), found, page)
+
+    async def compare(self, one: Table, other: Table) -> Comparison:
+        """In which rows two tables differ."""
+
+        async def run(statements: Sequence[str]) -> RowPage | Results:
+            asked = several_of_ours(one.database, statements)
+            return await self.rows(asked, limit=ROWS, max_bytes=_COMPARED_BYTES, max_cell=MAX_CELL)
+
+        return await compared(
+            await self._side(one), await self._side(other), Words(_comparable, "IS DISTINCT FROM"), run
+        )
+
+    async def _side(self, table: Table) -> Side:
+        found = await self._described(table)
+        if found["kind"] == "sequence":
+            raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
+        columns = {column["name"]: column["type"] for column in found["columns"]}
+        masked = [column["name"] for column in found["columns"] if column.get("masked")]
+        return Side(found["spelled"], found["spelled"], columns, found["key"] or (), masked)
 
     async def _described(self, table: Table) -> dict[str, Any]:
         found = self.within(table.database, lambda session: catalog.describe(session, table))
@@ -439,3 +462,11 @@ async def _listed(
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _comparable(column: str, kind: str, other: str) -> str:
+    """Numbers are compared as numbers; of other types not all have an `=`, or one that tells all values apart."""
+    return column if _NUMBERS.match(kind) and _NUMBERS.match(other) else f"{column}::pg_catalog.text"
+
+
+_COMPARES = Words(_comparable, "IS DISTINCT FROM")

@@ -56,6 +56,7 @@ from mcp_postgres.policy.requests import (
     Writes,
     of_ours,
     part_of,
+    several_of_ours,
 )
 from mcp_postgres.split import begin_of, split
 from mcp_postgres.values import as_text
@@ -64,7 +65,7 @@ __all__ = [
     "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ImportTable", "ListOf", "Migration",
     "NamesOf", "NewFile", "NextPage", "Part", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement",
     "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf",
-    "ServedFile", "Table", "TableOf", "WriteStatement", "Writes", "of_ours", "part_of", "table_uri",
+    "ServedFile", "Table", "TableOf", "WriteStatement", "Writes", "of_ours", "part_of", "several_of_ours", "table_uri",
 ]  # fmt: skip
 
 MAX_STATEMENTS = 20

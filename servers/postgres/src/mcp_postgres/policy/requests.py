@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, RowsOf, SchemaStatement, WriteStatement
 
 __all__ = [
     "ActivityOf", "Advice", "Changes", "HealthOf", "ImportTable", "ListOf", "Migration", "PlanOf", "Reads", "Request",
-    "RoleOf", "SchemaOf", "Table", "TableOf", "Writes", "of_ours", "part_of",
+    "RoleOf", "SchemaOf", "Table", "TableOf", "Writes", "of_ours", "part_of", "several_of_ours",
 ]  # fmt: skip
 
 
@@ -137,6 +138,11 @@ Request = SchemaOf | TableOf | HealthOf | ActivityOf | RoleOf | RowsOf[Table] | 
 def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
     """A statement that this program wrote, or found in the database's own statistics; no word of a caller is in it."""
     return ReadStatement(database, sql, values)
+
+
+def several_of_ours(database: Database, statements: Sequence[str]) -> Reads:
+    """Several of them, that are to see the same moment."""
+    return Reads(database, ";\n".join(statements), (), tuple(of_ours(database, sql) for sql in statements))
 
 
 def part_of(statement: ReadStatement, sql: str) -> ReadStatement:

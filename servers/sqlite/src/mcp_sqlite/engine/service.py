@@ -13,6 +13,7 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.changes import Change, Import, Sample, Step
+from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.pages import Pages, told
@@ -38,12 +39,15 @@ from mcp_sqlite.policy import (
     Table,
     TextOf,
     WriteStatement,
+    of_ours,
     table_uri,
 )
 
 __all__ = ["Engine"]
 
 _CELL = 2000
+_COMPARED_BYTES = 500_000
+_COMPARES = Words(lambda column, _, __: f"{column} COLLATE BINARY", "IS NOT")
 _COUNT_SECONDS = 0.3
 _LONG = 10
 """Time limits that what reads or writes a whole database may take: a check, a copy, an import, an export."""
@@ -147,6 +151,26 @@ class Engine:
         request = {"do": "describe", "table": table.name, "sample": sample, "max_cell": 200}
         found = await self.pool.call({**request, "path": table.database.address})
         return TableInfo(table_uri(table.database, found["name"]), found)
+
+    async def compare(self, one: Table, other: Table) -> Comparison:
+        """In which rows two tables differ."""
+
+        async def run(statements: Sequence[str]) -> RowPage | Results:
+            asked = of_ours(one.database, ";\n".join(statements))
+            return await self._pages.first(asked, limit=ROWS, max_bytes=_COMPARED_BYTES, max_cell=MAX_CELL)
+
+        return await compared(await self._side(one), await self._side(other), _COMPARES, run)
+
+    async def _side(self, table: Table) -> Side:
+        request = {"do": "describe", "table": table.name, "sample": 0, "max_cell": 200}
+        found = await self.pool.call({**request, "path": table.database.address})
+        columns = {str(column["name"]): "" for column in found["columns"] if column["hidden"] != 1}
+        masked = [str(column["name"]) for column in found["columns"] if column["masked"]]
+        keys = [[str(c["name"]) for c in sorted(found["columns"], key=lambda c: c["key"]) if c["key"]]]
+        keys += [index["columns"] for index in found["indexes"] if index["unique"] and not index["partial"]]
+        known = [key for key in keys if key and all(name in columns for name in key)]
+        spelled = f'"{found["name"].replace(chr(34), chr(34) * 2)}"'
+        return Side(found["name"], spelled, columns, known[0] if known else (), masked)
 
     async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
         """Where words occur in the schemas of databases."""

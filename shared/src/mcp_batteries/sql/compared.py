@@ -1,0 +1,291 @@
+"""In which rows two tables or views differ: those of one side only, and those of one key with other values.
+
+Everything is asked in SQL of one call, which a server runs as it runs callers' queries: at one moment, within the same
+limits, of what is served only. The same words serve both databases; how values are compared each says itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import clip
+from mcp_batteries.sql.rows import Results, RowPage, compact, count, one_line
+
+__all__ = ["MAX_CELL", "ROWS", "Comparison", "Side", "Words", "compared"]
+
+ROWS = 100
+"""Rows of one key that are looked at, to tell which values became which."""
+MAX_CELL = 100
+_SHOWN = 20
+"""Rows of one side only, pairs of values of a column, and keys of a pair, that are shown."""
+_LONGEST = 10_000
+
+
+@dataclass(frozen=True)
+class Side:
+    """A table or view.
+
+    Attributes:
+        name: for answers.
+        spelled: as SQL spells it.
+        columns: names and types.
+        key: columns of its primary key, or of another key that no two rows share.
+        masked: names of columns that are compared with nothing.
+    """
+
+    name: str
+    spelled: str
+    columns: dict[str, str]
+    key: Sequence[str] = ()
+    masked: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class Words:
+    """How one database compares.
+
+    Attributes:
+        value: of a column as SQL names it, what tells two values apart; told its types on both sides.
+        differs: the operator, for which NULL is a value.
+    """
+
+    value: Callable[[str, str, str], str]
+    differs: str
+
+
+@dataclass
+class Comparison:
+    """What `compared` has found.
+
+    Attributes:
+        only: of each side, how many rows only it has, and some of them.
+        changed: how many rows of one key differ, and of each column in how many.
+        pairs: of each column, values on both sides with the keys where they stand.
+    """
+
+    sides: tuple[Side, Side]
+    how: str
+    rows: tuple[int, int] = (0, 0)
+    columns: Sequence[str] = ()
+    only: list[tuple[int, list[list[Any]]]] = field(default_factory=list[tuple[int, list[list[Any]]]])
+    changed: int = 0
+    by_column: dict[str, int] = field(default_factory=dict[str, int])
+    pairs: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
+
+    def text(self) -> str:
+        one, other = self.sides
+        sizes = [f"{side.name} {count(rows, 'row')}" for side, rows in zip(self.sides, self.rows, strict=True)]
+        lines = [f"{', '.join(sizes)}; {self.how}"]
+        for side, rest in ((one, other), (other, one)):
+            there = {name.lower() for name in rest.columns}
+            if names := [name for name in side.columns if name.lower() not in there]:
+                lines.append(f"columns only in {side.name}: {', '.join(names)}")
+            lines += [f"masked in {side.name}, not compared: {', '.join(side.masked)}"] if side.masked else []
+        if not self.changed and not any(number for number, _ in self.only):
+            return _lines([*lines, "No row differs."])
+        for side, (number, rows) in zip(self.sides, self.only, strict=True):
+            lines.append(f"only in {side.name}: {count(number, 'row')}")
+            if rows and compact(self.columns) not in lines:
+                lines.append(compact(self.columns))
+            lines += map(compact, rows)
+            lines += [f"… {number - len(rows):,} more"] if rows and number > len(rows) else []
+        if self.by_column:
+            lines.append(f"changed: {count(self.changed, 'row')} ({one.name} | {other.name}: key)")
+            if self.changed > ROWS:
+                lines.append(f"[values of the first {ROWS} of them, in the order of the key]")
+        for column, number in self.by_column.items():
+            lines.append(f"{column}, {count(number, 'row')}")
+            pairs = self.pairs.get(column, {})
+            for pair, keys in list(pairs.items())[:_SHOWN]:
+                more = f", … {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+                lines.append(f"- {pair}: {', '.join(keys[:_SHOWN])}{more}")
+            lines += [f"- … {len(pairs) - _SHOWN} more"] if len(pairs) > _SHOWN else []
+        return clip(_lines(lines), _LONGEST, "ask for a part with `query_rows`")
+
+
+def _lines(lines: Sequence[str]) -> str:
+    """`lines` as a text; a name must not look like a line of it."""
+    return "\n".join(map(one_line, lines))
+
+
+Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
+"""Runs statements that only read, at one moment; `ROWS` of each, cells up to `MAX_CELL`."""
+
+
+async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
+    """In which rows two tables differ.
+
+    Rows belong together by the key of either side. Where there is none that both have, or one value of it stands in
+    two rows, whole rows are compared.
+
+    Raises:
+        Problem: they have no column in common, or a query fails.
+    """
+    there = {name.lower(): name for name in other.columns} | {name: name for name in other.columns}
+    both = {name: there.get(name) or there.get(name.lower()) for name in one.columns}
+    common = {
+        name: match for name, match in both.items() if match and name not in one.masked and match not in other.masked
+    }
+    if not common:
+        raise Invalid(f"`{one.name}` and `{other.name}` have no column in common.", "`get_table` shows their columns.")
+    key = _key(one, other, common)
+    asked = _Asked(one, other, common, key, words)
+    if key:
+        counts = await _answers(run, asked.counts())
+        rows = int(counts[0][0][0]), int(counts[1][0][0])
+        repeated = [
+            f"{', '.join(key)} is not unique in {side.name}"
+            for side, answer in zip((one, other), counts, strict=False) if int(answer[0][1])
+        ]  # fmt: skip
+        if not repeated:
+            return await _by_key(asked, run, rows)
+        how = f"{repeated[0]}, so whole rows are compared"
+    else:
+        how = "whole rows are compared: they share no key"
+    found = await _answers(run, asked.whole_rows())
+    only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[2:]]
+    return Comparison((one, other), how, (int(found[0][0][0]), int(found[1][0][0])), [*common, "times"], only)
+
+
+def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
+    """Columns of a key of either side that both have, as `one` calls them."""
+    if one.key and all(name in common for name in one.key):
+        return list(one.key)
+    back = {match: name for name, match in common.items()}
+    return [back[name] for name in other.key] if other.key and all(name in back for name in other.key) else []
+
+
+async def _by_key(asked: _Asked, run: Run, rows: tuple[int, int]) -> Comparison:
+    found = await _answers(run, [*asked.only(), *asked.changed()])
+    only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[:2]]
+    comparison = Comparison(
+        (asked.one, asked.other), f"matched by {', '.join(asked.key)}", rows, list(asked.common), only
+    )
+    if not asked.compared:
+        return comparison
+    (sums,), changed = found[2:]
+    comparison.changed = int(sums[0])
+    comparison.by_column = {
+        name: int(number) for name, number in zip(asked.compared, sums[1:], strict=True) if int(number or 0)
+    }
+    width = len(asked.key)
+    for row in changed:
+        key = compact(row[:width]) if width > 1 else compact(row[0])
+        for place, name in enumerate(asked.compared):
+            was, now, differs = row[width + 3 * place : width + 3 * place + 3]
+            if differs:
+                pairs = comparison.pairs.setdefault(name, {})
+                pairs.setdefault(f"{compact(was)} | {compact(now)}", []).append(key)
+    return comparison
+
+
+async def _answers(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]:
+    results = await run(statements)
+    pages = results.found if isinstance(results, Results) else [results]
+    answers: list[list[list[Any]]] = []
+    for page in pages:
+        if not isinstance(page, RowPage):
+            raise Invalid(f"They can't be compared: {page}", "Compare what they have in common with `query_rows`.")
+        answers.append([json.loads(line) for line in page.lines.splitlines()])
+    return answers
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The statements that compare two sides, in the words of their database."""
+
+    one: Side
+    other: Side
+    common: dict[str, str]
+    key: Sequence[str]
+    words: Words
+
+    @property
+    def compared(self) -> list[str]:
+        return [name for name in self.common if name not in self.key]
+
+    def counts(self) -> list[str]:
+        statements: list[str] = []
+        for side, names in ((self.one, self.key), (self.other, [self.common[name] for name in self.key])):
+            columns = ", ".join(map(_quoted, names))
+            repeated = f"SELECT 1 FROM {side.spelled} WHERE {_none_null(names)} GROUP BY {columns} HAVING count(*) > 1"
+            statements.append(f"SELECT count(*), (SELECT count(*) FROM ({repeated} LIMIT 1) AS d) FROM {side.spelled}")
+        return statements
+
+    def only(self) -> list[str]:
+        return [
+            f"SELECT count(*) OVER (), {self._shown('a')} FROM {self.one.spelled} AS a WHERE NOT EXISTS (SELECT 1 FROM"
+            f" {self.other.spelled} AS b WHERE {self._matches()}) ORDER BY {self._ordered('a')} LIMIT {_SHOWN}",
+            f"SELECT count(*) OVER (), {self._shown('b')} FROM {self.other.spelled} AS b WHERE NOT EXISTS (SELECT 1"
+            f" FROM {self.one.spelled} AS a WHERE {self._matches()}) ORDER BY {self._ordered('b')} LIMIT {_SHOWN}",
+        ]
+
+    def changed(self) -> list[str]:
+        if not self.compared:
+            return []
+        differ = {
+            name: f"{self._value(name, 'a')} {self.words.differs} {self._value(name, 'b')}" for name in self.compared
+        }
+        joined = f"FROM {self.one.spelled} AS a JOIN {self.other.spelled} AS b ON {self._matches()}"
+        joined += f" WHERE {' OR '.join(differ.values())}"
+        sums = ", ".join(f"sum(CASE WHEN {term} THEN 1 ELSE 0 END)" for term in differ.values())
+        keys = ", ".join(self._column(name, "a") for name in self.key)
+        values = ", ".join(
+            f"{self._column(name, 'a')}, {self._column(name, 'b')}, CASE WHEN {term} THEN 1 ELSE 0 END"
+            for name, term in differ.items()
+        )
+        return [
+            f"SELECT count(*), {sums} {joined}",
+            f"SELECT {keys}, {values} {joined} ORDER BY {self._ordered('a')} LIMIT {ROWS}",
+        ]
+
+    def whole_rows(self) -> list[str]:
+        """How many rows each has; then those that one has more often than the other, with how much more often."""
+        number = "times"
+        while number in self.common:
+            number += "_"
+        names = [_quoted(name) for name in self.common]
+        parts = [
+            f"SELECT {', '.join(f'{self._value(name, side)} AS {_quoted(name)}' for name in self.common)}, {sign}1 AS"
+            f" {number} FROM {spelled} AS {side}"
+            for side, sign, spelled in (("a", "", self.one.spelled), ("b", "-", self.other.spelled))
+        ]
+        rows = f"FROM ({' UNION ALL '.join(parts)}) AS u GROUP BY {', '.join(names)} HAVING sum({number})"
+        ordered = f"ORDER BY {', '.join(names)} LIMIT {_SHOWN}"
+        return [
+            f"SELECT count(*) FROM {self.one.spelled}",
+            f"SELECT count(*) FROM {self.other.spelled}",
+            *(
+                f"SELECT sum({sign}sum({number})) OVER (), {', '.join(names)}, {sign}sum({number}) {rows} {than} 0"
+                f" {ordered}"
+                for sign, than in (("", ">"), ("-", "<"))
+            ),
+        ]
+
+    def _matches(self) -> str:
+        return " AND ".join(f"{self._value(name, 'a')} = {self._value(name, 'b')}" for name in self.key)
+
+    def _value(self, name: str, side: str) -> str:
+        match = self.common[name]
+        return self.words.value(self._column(name, side), self.one.columns[name], self.other.columns[match])
+
+    def _column(self, name: str, side: str) -> str:
+        return f"{side}.{_quoted(name if side == 'a' else self.common[name])}"
+
+    def _shown(self, side: str) -> str:
+        return ", ".join(self._column(name, side) for name in self.common)
+
+    def _ordered(self, side: str) -> str:
+        return ", ".join(self._column(name, side) for name in self.key)
+
+
+def _none_null(names: Sequence[str]) -> str:
+    return " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
