@@ -79,7 +79,7 @@ def make(folder: Path) -> Place:
 def told(given: Mapping[str, Any]) -> Task:
     """A task as the data say it; each call has its arguments under the tool's name."""
     groups: list[list[Call]] = [
-        [(tool, filled(arguments)) for call in group for tool, arguments in call.items()] for group in given["ours"]
+        [(tool, dict(arguments)) for call in group for tool, arguments in call.items()] for group in given["ours"]
     ]
     after: Mapping[str, str] = given.get("after", {})
     looks = [f"echo; echo == {shlex.quote(path)}; cat {shlex.quote(path)} 2>/dev/null || echo gone" for path in after]
@@ -97,12 +97,6 @@ def told(given: Mapping[str, Any]) -> Task:
         left,
         [group[0] if len(group) == 1 else together(group) for group in groups],
     )
-
-
-def filled(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """With a year of the changelog in place of its name in braces."""
-    texts = {f"{{{year}}}": changes(year) for year in YEARS}
-    return {name: texts.get(value, value) if isinstance(value, str) else value for name, value in arguments.items()}
 
 
 def together(group: list[Call]) -> Call:

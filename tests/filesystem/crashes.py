@@ -27,6 +27,7 @@ from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import belongings, copying, handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.several import put_all
 from mcp_fs.engine.files.transaction import Change, change_files
@@ -195,6 +196,15 @@ def _copy_several(policy: Policy, step: Step | None) -> object:
     return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
 
 
+def _copy_lines(policy: Policy, step: Step | None) -> object:
+    """One over a file, one into a new folder."""
+    with tree.folders_to(policy.writable("n"), Stop(), step):
+        parts = (Excerpt(policy.readable("f"), 1, 2, "f:1-2"), Excerpt(policy.readable("f"), -1, None, "f:-1"))
+        pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
+        return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
+
+
+LINES = {"f:1-2": "g", "f:-1": "n/h"}
 MOVES = {"f": "n/f", "d": "n/d", "g": "over"}
 COPIES = {"f": "h", "d": "e"}
 SCENARIOS = [
@@ -211,6 +221,13 @@ SCENARIOS = [
         {"f": "f", "d/g": "g", "h": "f", "e/g": "g"},
         _copy_several,
         COPIES,
+    ),
+    Scenario(
+        "copy lines",
+        {"f": "1\n2\n3\n", "g": "old"},
+        {"f": "1\n2\n3\n", "g": "1\n2\n", "n/h": "3\n"},
+        _copy_lines,
+        LINES,
     ),
     Scenario("delete several", {"f": "f", "g": "g", "d/h": "h", "other": "o"}, {"other": "o"}, _delete_several),
     Scenario("move to new", {"a/f": "f", "a/d/g": "g"}, {"b/c/a/f": "f", "b/c/a/d/g": "g"}, _move_to_new),

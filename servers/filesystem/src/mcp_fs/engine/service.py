@@ -17,6 +17,7 @@ from mcp_fs.engine.files import copying, temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, appended
 from mcp_fs.engine.files.edit import replace as replace_text
+from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.handles import resolve, spelled_names, status
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
 from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
@@ -67,6 +68,7 @@ _DESCRIPTORS = 1024
 """For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder."""
 _Changed = TypeVar("_Changed", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
 _P = TypeVar("_P", bound=Readable)
+_S = TypeVar("_S", bound=Readable | Excerpt)
 
 
 class Engine:
@@ -262,15 +264,15 @@ class Engine:
             lambda stop, step: tree.create_folder(place, stop, step), what="Creating the folder", long=False
         )
 
-    async def copy(self, pairs: Sequence[tuple[Readable, Writable]], *, overwrite: bool) -> MovedAll:
-        """Copy files, folders and links to their targets, with the folders to these."""
+    async def copy(self, pairs: Sequence[tuple[Readable | Excerpt, Writable]], *, overwrite: bool) -> MovedAll:
+        """Copy files, folders, links and lines of files to their targets, with the folders to these."""
         return await self._put(copying.copy, pairs, overwrite, "Copying")
 
     async def move(self, pairs: Sequence[tuple[Writable, Writable]], *, overwrite: bool) -> MovedAll:
         """Rename files, folders and links, with the folders to their targets."""
         return await self._put(tree.move, pairs, overwrite, "Moving")
 
-    async def _put(self, put: Put[_P], pairs: Sequence[tuple[_P, Writable]], overwrite: bool, what: str) -> MovedAll:
+    async def _put(self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, what: str) -> MovedAll:
         def work(stop: Stop, step: Step | None) -> MovedAll:
             do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, step=step)
             return _with_folders([target for _, target in pairs], do, stop, step)

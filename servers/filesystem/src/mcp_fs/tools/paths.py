@@ -11,7 +11,7 @@ from mcp_batteries.errors import Invalid, TooLarge
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy, Readable, Writable
 
-__all__ = ["deleted", "few", "several"]
+__all__ = ["deleted", "few", "lines_in", "several"]
 
 _P = TypeVar("_P", bound=Readable)
 _MOST_DELETED = 200
@@ -19,6 +19,18 @@ _MOST_DELETED = 200
 _MOST_PUT = 100
 """To take them back, all are held open."""
 _PARTED = re.compile(r"[/\\]" if os.sep == "\\" else "/")
+
+
+_LINES = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
+
+
+def lines_in(path: str) -> tuple[str, int, int | None] | None:
+    """What `path` means if it names lines: their file, the first (negative: so many last ones), the last."""
+    found = _LINES.fullmatch(path)
+    if found is None:
+        return None
+    first = -int(found[4]) if found[4] else max(int(found[2]), 1)
+    return found[1], first, int(found[3]) if found[3] else None
 
 
 async def several(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
-from mcp_fs.tools.paths import several
+from mcp_fs.tools.paths import lines_in, several
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -45,8 +44,6 @@ def _page(number: int) -> int:
 
 
 PageBytes = Annotated[int, Field(ge=1), AfterValidator(_page)]
-_LINES = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
-"""A path with the first of its lines, and the last; or with the number of its last lines."""
 _MOST_READ = 50
 
 
@@ -106,23 +103,18 @@ class ReadTools:
         return await self.engine.read_files(files, Part(max_bytes=max_bytes, numbers=line_numbers))
 
     async def _named(self, path: str) -> list[Named]:
-        found, lines = _LINES.fullmatch(path), None
-        first, last = 1, None
-        if found is not None:
-            first = -int(found[4]) if found[4] else max(int(found[2]), 1)
-            last = int(found[3]) if found[3] else None
+        named, lines = lines_in(path), None
+        file, first, last = named or (path, 1, None)
         if "*" in path:
             try:
-                places, notes = await several(
-                    self.engine, self.policy.readable, found[1] if found else path, _MOST_READ
-                )
+                places, notes = await several(self.engine, self.policy.readable, file, _MOST_READ)
             except Problem as problem:
                 return [Named(path, problem)]
             left_out = [Named(path, Refused(f"{note}.")) for note in notes]
             return [*(Named(place.display, None, (place, first, last)) for place in places), *left_out]
-        if found is not None:
+        if named is not None:
             with suppress(Problem):
-                lines = self.policy.readable(found[1]), first, last
+                lines = self.policy.readable(file), first, last
         try:
             return [Named(path, self.policy.readable(path), lines)]
         except Problem as problem:

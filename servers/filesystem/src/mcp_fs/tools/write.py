@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -13,14 +14,15 @@ from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import DryRun
 from mcp_fs.engine.files.edit import Replacement
+from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.patch import FilePatch, parse
 from mcp_fs.engine.replace import Substitution
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, MovedAll, Replaced, Written
-from mcp_fs.policy import Policy, Writable
+from mcp_fs.policy import Policy, Readable, Writable
 from mcp_fs.tools.consent import agreed
-from mcp_fs.tools.paths import deleted, few
+from mcp_fs.tools.paths import deleted, few, lines_in
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -161,9 +163,9 @@ class WriteTools:
     async def copy_file(self, targets: Targets, overwrite: bool = False) -> MovedAll:
         """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
 
-        To rename use `move_file`.
+        Only lines: `a.md:3-16`. To rename use `move_file`.
         """
-        pairs = [(self.policy.readable(source), await self._target(targets[source])) for source in few(targets)]
+        pairs = [(await self._source(source), await self._target(targets[source])) for source in few(targets)]
         return await self.engine.copy(pairs, overwrite=overwrite)
 
     @tool("Move file", effect="destroy", seconds=_LONG, adapt=_paired)
@@ -189,6 +191,17 @@ class WriteTools:
         places, notes = agreed(paths) or await deleted(self.policy, self.engine, paths)
         done = await self.engine.delete(places, recursive=recursive, trash=trash)
         return replace(done, notes=[*notes, *done.notes])
+
+    async def _source(self, path: str) -> Readable | Excerpt:
+        """What a copy is of: the entry of that name if there is one, else lines if it names some."""
+        named = lines_in(path)
+        if named is None:
+            return self.policy.readable(path)
+        with suppress(Problem):
+            if await self.engine.exists(place := self.policy.readable(path)):
+                return place
+        file, first, last = named
+        return Excerpt(self.policy.readable(file), first, last, path)
 
     async def _patched(self, patch: FilePatch) -> Writable:
         """The file of a patch: git puts `a/` before its name, other tools do not."""

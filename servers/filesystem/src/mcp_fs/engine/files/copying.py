@@ -11,6 +11,7 @@ from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.belongings import Belongings
+from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.syscalls import copy_blocks
@@ -35,8 +36,10 @@ MOST_DEPTH = 200
 """Levels of folders, for each of which one descriptor is open."""
 
 
-def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None) -> Moved:
-    """Copy a file, a folder with all that is in it, or a link as a link.
+def copy(
+    source: Readable | Excerpt, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None
+) -> Moved:
+    """Copy a file, a folder with all that is in it, a link as a link, or lines of a text file.
 
     A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so.
 
@@ -47,16 +50,15 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, ste
         Conflict: the target exists.
         TooLarge: the folder has more than 100,000 entries.
     """
+    if isinstance(source, Excerpt):
+        return _copy_lines(source, target, overwrite=overwrite, stop=stop, step=step)
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
         with told(source):
             found = start.folder.stat(start.name)
         is_file = stat.S_ISREG(found.st_mode)
         # Told before anything is copied; the kernel has the last word.
         if (there := status_at(end)) is not None:
-            if os.path.samestat(found, there):
-                both = f"{quote(source.display)} and {quote(target.display)}"
-                what = "folder" if stat.S_ISDIR(found.st_mode) else "file"
-                raise Invalid(f"{both} are one {what}; nothing was copied.", "Choose another name.")
+            _refuse_same(source, found, target, there)
             if not (is_file and overwrite) or stat.S_ISDIR(there.st_mode):
                 raise taken(target, there, "nothing was copied", overwrite=not is_file)
         if is_file:
@@ -67,6 +69,28 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, ste
             notes = [f"without {', '.join(skipped[:10])}{more}"] if skipped else []
         confirm(end.folder, target, "copied to")
     return Moved("copied", source.display, target.display, notes)
+
+
+def _copy_lines(source: Excerpt, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None) -> Moved:
+    with source.opened(stop) as found, writing_to(target, follow=False) as end, locked([end], stop):
+        if (there := status_at(end)) is not None:
+            _refuse_same(source.place, found.lines.status, target, there)
+        old = regular_status(end, target)
+        if old is not None and not overwrite:
+            raise taken(target, old, "nothing was copied", overwrite=False)
+        # What was to be read by few stays so.
+        with stage(end, found.write, old, target, like=found.lines.file.fileno()) as staged:
+            Arrival(end, step).expect(end.folder, staged.temporary)
+            staged.put(replace=overwrite)
+        confirm(end.folder, target, "copied to")
+    return Moved("copied", source.display, target.display, [*found.notes, *staged.notes])
+
+
+def _refuse_same(source: Readable, found: os.stat_result, target: Writable, there: os.stat_result) -> None:
+    if os.path.samestat(found, there):
+        both = f"{quote(source.display)} and {quote(target.display)}"
+        what = "folder" if stat.S_ISDIR(found.st_mode) else "file"
+        raise Invalid(f"{both} are one {what}; nothing was copied.", "Choose another name.")
 
 
 def copy_file(

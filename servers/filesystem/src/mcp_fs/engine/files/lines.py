@@ -44,6 +44,7 @@ class Lines:
 
     def __init__(self, place: Readable, file: BinaryIO, stop: Stop, taken: str | None = None) -> None:
         self.path, self.file, self.stop, self.taken = place.display, file, stop, taken
+        self.place = place
         self.opened_ns = time.time_ns()
         self.status = os.fstat(file.fileno())
         sample = self.at(0, SAMPLE_BYTES)

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.copying import status_at, steps_to, taken
+from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.handles import resolve, told
 from mcp_fs.engine.files.tree import move, refuse_move
 from mcp_fs.engine.files.write import Unconfirmed
@@ -18,8 +19,8 @@ from mcp_fs.policy import Readable, Writable
 
 __all__ = ["Put", "put_all"]
 
-_P = TypeVar("_P", bound=Readable)
-_P_contra = TypeVar("_P_contra", bound=Readable, contravariant=True)
+_P = TypeVar("_P", bound=Readable | Excerpt)
+_P_contra = TypeVar("_P_contra", bound=Readable | Excerpt, contravariant=True)
 
 
 class Put(Protocol[_P_contra]):
@@ -46,7 +47,8 @@ def put_all(
     did = "moved" if put is move else "copied"
     if put is move:
         for source, target in pairs:
-            refuse_move(source, target)
+            if not isinstance(source, Excerpt):
+                refuse_move(source, target)
     size = _look(pairs, overwrite, stop)
     if step is not None:
         step.reserve(size)
@@ -74,27 +76,37 @@ def put_all(
     return MovedAll(moved)
 
 
-def _look(pairs: Sequence[tuple[Readable, Writable]], overwrite: bool, stop: Stop) -> int:
+def _look(pairs: Sequence[tuple[Readable | Excerpt, Writable]], overwrite: bool, stop: Stop) -> int:
     """The bytes of what is replaced, when nothing is known that would stop any of them.
 
     Raises:
-        NotFound: a source, or the folder of a target, is not there.
+        NotFound: a source, lines of one, or the folder of a target, is not there.
     """
     size = 0
     named: dict[tuple[str, ...], Readable] = {}
+    read: dict[tuple[str, ...], Readable] = {}
     for source, target in pairs:
         stop.check()
-        with resolve(source, follow=False) as start, told(source):
-            found = start.folder.stat(start.name)
+        ends: list[tuple[Readable, Readable]] = []
+        if isinstance(source, Excerpt):
+            with source.opened(stop) as lines, resolve(source.place) as start:
+                found = lines.lines.status
+            read[tuple(steps_to(start.place))] = source.place
+        else:
+            with resolve(source, follow=False) as start, told(source):
+                found = start.folder.stat(start.name)
+            ends = [(source, start.place)]
         with resolve(target, follow=False) as end:
             there = status_at(end)
-        for place, real in ((source, start.place), (target, end.place)):
+        for place, real in (*ends, (target, end.place)):
             if named.setdefault(tuple(steps_to(real)), place) is not place:
                 raise Invalid(f"{quote(place.display)} is named twice; nothing was done.", _ONE_BY_ONE)
         if there is not None:
             if not overwrite and not os.path.samestat(found, there):
                 raise taken(target, there, "nothing was done", overwrite=False)
             size += there.st_size
+    if twice := read.keys() & named.keys():
+        raise Invalid(f"{quote(read[min(twice)].display)} is named twice; nothing was done.", _ONE_BY_ONE)
     for steps, place in named.items():
         for depth in range(len(steps)):
             if (above := named.get(steps[:depth])) is not None:
