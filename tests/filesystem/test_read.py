@@ -315,12 +315,13 @@ async def test_all_files_that_a_glob_fits_are_read(tmp_path: Path) -> None:
     fill(tmp_path, {**logs, "logs/old/c.log": "c\n", "logs/id_rsa": "key", "logs/.hidden.log": "h\n"})
     tools = ReadTools(policy := served(tmp_path), Engine(policy))
     answer = (await tools.read_files(["logs/*.log:-1", "logs/none.*", "logs/*rsa", "../*.log"])).text()
+    assert "hash" not in answer
     shown = [line.partition(" [")[0] for line in answer.splitlines()]
     assert shown[:4] == ["=== logs/a.log", "a ends", "=== logs/b.log", "b ends"]
     for said in ("logs/none.*: failed", "logs/*rsa: failed", "protected: logs/id_rsa", "../*.log: failed", "outside"):
         assert said in answer
     assert "key" not in answer and "c\n" not in answer
-    assert "=== logs/old/c.log [" in (await tools.read_files(["**/*.log"])).text()
+    assert "=== logs/old/c.log [line 1 of 1, hash " in (await tools.read_files(["**/*.log"])).text()
     fill(tmp_path, {f"many/{number}": "x" for number in range(51)})
     assert "`many/*` means more than 50" in (await tools.read_files(["many/*", "logs/a.log"])).text()
 

@@ -71,6 +71,8 @@ async def test_several_are_deleted_in_one_step(here: Ground, paths: list[str], g
     failed, said = await call(here.root, "delete_file", paths=paths, recursive=True)
     assert not failed, said
     assert before - left(here) == gone
+    # What the caller has named is not named again.
+    assert any("*" in path for path in paths) or "\n" not in said
     _, steps = await call(here.root, "undo_changes")
     (line,) = steps.splitlines()[1:]
     failed, said = await call(here.root, "undo_changes", step=line.split("\t")[0], dry_run=False)

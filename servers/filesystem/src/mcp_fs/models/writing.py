@@ -182,10 +182,12 @@ class MovedAll(TextResult):
 
     Attributes:
         notes: what the caller should know of all of them.
+        asked: whether the caller has named each of them.
     """
 
     entries: Sequence[Moved]
     notes: Sequence[str] = ()
+    asked: bool = False
 
     def text(self) -> str:
         first, *others = self.entries
@@ -193,5 +195,5 @@ class MovedAll(TextResult):
             return replace(first, notes=[*first.notes, *self.notes]).text()
         head = "; ".join([f"[{first.did.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
         # Where each is now, the caller has said.
-        named = [one for one in self.entries if one.target is None or one.notes]
+        named = [one for one in self.entries if one.notes or (one.target is None and not self.asked)]
         return "\n".join([head, *below(("", ", ".join([one.path, *one.notes]), ()) for one in named)])

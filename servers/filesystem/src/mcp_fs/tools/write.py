@@ -144,7 +144,7 @@ class WriteTools:
         path: str = ".",
         by: Annotated[
             Literal["text", "word", "regex"],
-            Field(description="Groups of a regex (RE2) are `\\1` in new_text."),
+            Field(description="Groups of a regex (RE2): `\\1`-`\\9` in new_text."),
         ] = "text",
         ignore_case: bool = False,
         include_hidden: bool = False,
@@ -190,7 +190,7 @@ class WriteTools:
         """
         places, notes = agreed(paths) or await deleted(self.policy, self.engine, paths)
         done = await self.engine.delete(places, recursive=recursive, trash=trash)
-        return replace(done, notes=[*notes, *done.notes])
+        return replace(done, notes=[*notes, *done.notes], asked=not any("*" in path for path in paths))
 
     async def _source(self, path: str) -> Readable | Excerpt:
         """What a copy is of: the entry of that name if there is one, else lines if it names some."""

@@ -43,6 +43,7 @@ class Part:
         tail: this many last lines instead.
         max_bytes: bytes of the file in one answer.
         numbers: whether each line begins with its number and a tab.
+        hashed: whether the answer tells the hash of the whole file.
     """
 
     start_line: int = 1
@@ -51,6 +52,7 @@ class Part:
     tail: int | None = None
     max_bytes: int = DEFAULT_PAGE_BYTES
     numbers: bool = False
+    hashed: bool = True
 
 
 class Named(NamedTuple):
@@ -172,6 +174,8 @@ def _read_named(file: Named, part: Part, index: LineIndex, stop: Stop) -> TextSl
             raise
     assert file.lines is not None
     place, first, last = file.lines
+    # To read a few lines of many large files, none of them is to be hashed.
+    part = replace(part, hashed=(first, last) == (1, None))
     wanted = replace(part, tail=-first) if first < 0 else replace(part, start_line=first, end_line=last)
     return read_part(place, wanted, index, stop)
 
@@ -213,7 +217,7 @@ def _beyond(lines: Lines, part: Part, total: int, index: LineIndex) -> TextSlice
         lines_asked=None,
         replaced=False,
         unterminated=False,
-        hash=index.hash_of(lines),
+        hash=index.hash_of(lines) if part.hashed else None,
     )
 
 
@@ -309,7 +313,7 @@ def _taken(
         lines_asked=asked,
         replaced="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
         unterminated=to_end and bool(text) and not text.endswith("\n"),
-        hash=index.hash_of(lines, lines.at(0, lines.start) + data if whole else None),
+        hash=index.hash_of(lines, lines.at(0, lines.start) + data if whole else None) if part.hashed else None,
     )
 
 
