@@ -6,9 +6,9 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.diff import both_sides
 from mcp_git.engine.program import Failed, Git
@@ -74,6 +74,8 @@ class Change:
         first: commands that stage something before it, each with what it reads; taken back where it fails.
         resolves: paths whose files it takes for resolved if they are in conflict.
         refreshed: whether it takes a file for changed that was only written again, unless the index knows better.
+        into: the branch to be on first; its last word is `named`, as HEAD is before.
+        home: the call that leads back from that branch.
     """
 
     words: Sequence[str]
@@ -90,6 +92,8 @@ class Change:
     first: Sequence[tuple[Sequence[str], bytes]] = ()
     resolves: Sequence[str] = ()
     refreshed: bool = False
+    into: Revision | None = None
+    home: Sequence[str] = ()
 
 
 class Changes:
@@ -112,42 +116,102 @@ class Changes:
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
             change = prepare(repository, stop)
-            if change.files:
-                refuse_filters(self._git, repository, layout, stop)
-            if change.source is not None:
-                refuse_overwriting(self._git, repository, layout, change.source, change.loses, stop)
-            with before(self._git, repository, layout, bool(change.loses), stop) as was:
-                self._refuse_markers(repository, _conflicts(was.state), change.resolves, stop)
-                was_at = self._oid(repository, change.moves, stop)
-                picked = _picked(layout)
-                os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
-                if change.refreshed:
-                    words = ["update-index", "-q", "--refresh"]
-                    self._git.run(repository, words, stop, fine=(0, 1, 128), changes=True)
-                unstage = kept_index(layout) if change.first else lambda: None
+            if change.into is None:
+                return self._made(repository, layout, change, stop)
+            return self._made_on(change.into.text, repository, layout, change, stop)
+
+    def _made_on(self, branch: str, repository: Repository, layout: Layout, change: Change, stop: Stop) -> Answer:
+        """Make a change on another branch; where nothing comes of it, HEAD is then where it was."""
+        was = look(self._git, repository, stop, layout=layout)
+        if was.head == branch:
+            return self._made(repository, layout, change, stop)
+        self._refuse_leaving(branch, repository, was, stop)
+        try:
+            meant = self._git.run(repository, ["rev-parse", "--verify", f"{change.words[-1]}^{{commit}}"], stop).text
+        except Failed as failure:
+            raise explained(failure, self._git, repository, change.named, stop) from None
+        detached = was.head == "(detached)"
+        home = call("run_switch", rev=was.oid if detached else was.head)
+        # An ignored file that was overwritten would not come back.
+        words = ["switch", "--quiet", "--no-guess", "--no-overwrite-ignore"]
+        tip, entries = self._oid(repository, f"refs/heads/{branch}", stop), was.entries
+        try:
+            self._made(repository, layout, Change([*words, branch], back="carried", loses=["."]), stop)
+            entries = look(self._git, repository, stop, layout=layout).entries
+            # By its name, which a merge's message tells, unless that is another commit there.
+            name = change.words[-1] if detached or change.words[-1] not in ("HEAD", "@") else was.head
+            if self._oid(repository, f"{name}^{{commit}}", stop) != meant.strip():
+                name = meant.strip()
+            change = replace(change, words=[*change.words[:-1], name], home=[home])
+            return self._made(repository, layout, change, stop)
+        except BaseException:
+            now = look(self._git, repository, Stop(_TO_LOOK), layout=layout)
+            if (now.head, now.oid, now.entries) == (branch, tip, entries) and not now.doing:
+                words += ["--detach", was.oid] if detached else [was.head]
                 try:
-                    for words, given in [*change.first, (change.words, change.given)]:
-                        self._git.run(repository, words, stop, given=given, changes=True)
+                    self._git.run(repository, words, Stop(_TO_LOOK), changes=True)
                 except Failed as failure:
-                    # That it stopped at a conflict is an answer, not a failure.
-                    now = look(self._git, repository, stop, layout=layout)
-                    stopped = now.doing != was.state.doing or _picked(layout) != picked
-                    if not stopped and not _conflicts(now, was.state):
-                        if now.oid == was.state.oid:
-                            unstage()
-                        raise self._problem(failure, repository, layout, change, was, stop) from None
-                except BaseException:
-                    if change.first:
-                        now = look(self._git, repository, Stop(_TO_LOOK), layout=layout)
-                        if (now.oid, now.doing) == (was.state.oid, was.state.doing):
-                            unstage()
-                    raise
-                if change.moves and self._oid(repository, change.moves, stop) == was_at:
-                    raise self._nothing(change)
-                try:
-                    return self._told(repository, layout, change, was, stop)
-                except Problem as failure:
-                    return Answer(["done", f"git can't tell the state now: {failure}"])
+                    raise Conflict(f"{failure} HEAD stays on {quote(branch)}.", f"{home} leads back.") from None
+            raise
+
+    def _refuse_leaving(self, branch: str, repository: Repository, was: State, stop: Stop) -> None:
+        """Return if there is such a branch, and a switch to it and back leaves all as it is.
+
+        What is staged as that branch has it would be staged no longer.
+
+        Raises:
+            NotFound: no such branch.
+            Conflict: it would not.
+        """
+        if not self._oid(repository, f"refs/heads/{branch}", stop):
+            fix = "`list_refs` has branches; of a remote's `create_branch` makes one here."
+            raise NotFound(f"There is no branch {quote(branch)} here.", fix)
+        if was.oid[:1] == "(":
+            raise Conflict("`HEAD` has no commit yet, so no way leads back to it.", "Use `run_switch` first.")
+        if was.doing:
+            fix = "End that first." if was.doing[0].startswith("bisect") else "End that first, with `run_step`."
+            raise Conflict(f"There is a {was.doing[0]} here.", fix)
+        if any(letters != "??" and (letters[0] != " " or letters == " A") for letters, _, _ in was.entries):
+            fix = "Commit it, or put it aside with `run_stash`, first."
+            raise Conflict(f"What is staged does not come along to {quote(branch)}.", fix)
+
+    def _made(self, repository: Repository, layout: Layout, change: Change, stop: Stop) -> Answer:
+        if change.files:
+            refuse_filters(self._git, repository, layout, stop)
+        if change.source is not None:
+            refuse_overwriting(self._git, repository, layout, change.source, change.loses, stop)
+        with before(self._git, repository, layout, bool(change.loses), stop) as was:
+            self._refuse_markers(repository, _conflicts(was.state), change.resolves, stop)
+            was_at = self._oid(repository, change.moves, stop)
+            picked = _picked(layout)
+            os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
+            if change.refreshed:
+                words = ["update-index", "-q", "--refresh"]
+                self._git.run(repository, words, stop, fine=(0, 1, 128), changes=True)
+            unstage = kept_index(layout) if change.first else lambda: None
+            try:
+                for words, given in [*change.first, (change.words, change.given)]:
+                    self._git.run(repository, words, stop, given=given, changes=True)
+            except Failed as failure:
+                # That it stopped at a conflict is an answer, not a failure.
+                now = look(self._git, repository, stop, layout=layout)
+                stopped = now.doing != was.state.doing or _picked(layout) != picked
+                if not stopped and not _conflicts(now, was.state):
+                    if now.oid == was.state.oid:
+                        unstage()
+                    raise self._problem(failure, repository, layout, change, was, stop) from None
+            except BaseException:
+                if change.first:
+                    now = look(self._git, repository, Stop(_TO_LOOK), layout=layout)
+                    if (now.oid, now.doing) == (was.state.oid, was.state.doing):
+                        unstage()
+                raise
+            if change.moves and self._oid(repository, change.moves, stop) == was_at:
+                raise self._nothing(change)
+            try:
+                return self._told(repository, layout, change, was, stop)
+            except Problem as failure:
+                return Answer(["done", f"git can't tell the state now: {failure}"])
 
     def _told(self, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop) -> Answer:
         after = look(self._git, repository, stop, layout=layout)
@@ -180,6 +244,7 @@ class Changes:
             lines.append(f"the undo brings back these files, which were staged and then deleted: {', '.join(gone)}")
         if doing:
             facts.append("go on with `run_step`: continue or abort")
+            lines += [f"then {way} leads back" for way in change.home]
         if not doing or change.back in ("index", "files"):
             if change.back == "index":
                 was.keep(layout)  # to be compared with
@@ -190,7 +255,7 @@ class Changes:
                 staged, left = self._brought(repository, layout, change, after, stop)
                 ways = [*staged, *ways]
                 lines += [stays(left)] * bool(left)
-            lines += [f"undo: {way}" for way in ways]
+            lines += [f"undo: {way}" for way in [*ways, *change.home]]
         return Answer(facts, lines)
 
     def _ways_back(
@@ -287,7 +352,7 @@ class Changes:
         ways = was.ways("hard" if now.state.oid != was.state.oid else "files", now.state) if change.loses else []
         if ways:
             was.keep(layout)
-        lines = [f"\nundo: {way}" for way in ways]
+        lines = [f"\nundo: {way}" for way in [*ways, *change.home]]
         known = {path for _, path, _ in was.state.entries}
         if new := [shown(path) for letters, path, _ in now.state.entries if letters == "??" and path not in known]:
             lines.append(f"\n{stays(sorted(new))}")

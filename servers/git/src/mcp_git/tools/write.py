@@ -23,6 +23,7 @@ __all__ = ["WriteTools"]
 Paths = Annotated[list[str], Field(max_length=1000, description="From the repository's root; `.` is all.")]
 NewRef = Annotated[str, Field(description="Name to give.")]
 Target = Annotated[str, Field(description="Commit, branch or tag.")]
+Into = Annotated[str, Field(description="Branch to switch to first.")]
 
 
 def _patch(text: str) -> bytes:
@@ -168,8 +169,7 @@ class WriteTools:
     ) -> Answer:
         """Put uncommitted changes aside, bring them back (pop, apply) or drop them.
 
-        `list_refs` with kind=stashes lists them; `store` lists a dropped one again, by its hash. To keep them in the
-        history use `create_commit`.
+        `list_refs` with kind=stashes lists them; `store` lists a dropped one again, by its hash.
         """
         if action == "push":
             words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
@@ -185,11 +185,12 @@ class WriteTools:
         rev: Target,
         message: Annotated[str, Field(description="Of the merge commit, which is then made in any case.")] = "",
         squash: bool = False,
+        into: Into = "",
         repo: RepositoryName = "",
     ) -> Answer:
         """Merge a branch into the current one; stops at conflicts, then `run_step`.
 
-        `get_status` lists the conflicts; the answer says how to undo it. For a single commit use `run_cherry_pick`.
+        The answer says how to undo it. For a single commit use `run_cherry_pick`.
         """
         if message and squash:
             raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
@@ -199,7 +200,8 @@ class WriteTools:
         # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
         words += ["--squash"] * squash + (["--no-ff", f"--message={self.policy.message(message)}"] if message else [])
         back = "files" if squash else "keep"
-        return await self._made(repo, Change([*words, named.text], named=named, back=back, loses=["."]))
+        on = self.policy.ref(into) if into else None
+        return await self._made(repo, Change([*words, named.text], named=named, back=back, loses=["."], into=on))
 
     @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
@@ -217,15 +219,17 @@ class WriteTools:
         self,
         rev: Target,
         revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
+        into: Into = "",
         repo: RepositoryName = "",
     ) -> Answer:
         """Do what a commit did once more on the current branch, or revert it; stops at conflicts, then `run_step`.
 
-        Makes a new commit; the answer says how to undo it. For all commits of a branch use `run_merge`.
+        The answer says how to undo it. For all commits of a branch use `run_merge`.
         """
         named = self.policy.revision(rev)
         words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
-        return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named))
+        on = self.policy.ref(into) if into else None
+        return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named, into=on))
 
     @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_step(
@@ -238,8 +242,7 @@ class WriteTools:
     ) -> Answer:
         """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it.
 
-        `abort` leads back to before it began, `skip` leaves out the commit at hand. `get_status` says what is under
-        way.
+        `abort` leads back to before it began, `skip` leaves out the commit at hand.
         """
         if paths and action != "continue":
             raise Invalid(f"To `{action}` stages nothing.", "Leave `paths` out.")
