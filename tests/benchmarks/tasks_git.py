@@ -232,7 +232,7 @@ TASKS = [
          ("fs:edit_file", {"path": "shop/prices.py", "edits": [{"old_text": 'VAT = Decimal("0.19")',
                                                                 "new_text": 'VAT = Decimal("0.21")'}]}),
          ("create_commit", {"message": "VAT is 21 %", "all_tracked": True}),
-         ("run_switch", {"rev": "main"}), ("run_merge", {"rev": "vat", "message": "Merge branch 'vat'"})],
+         ("run_merge", {"rev": "vat", "message": "Merge branch 'vat'", "into": "main"})],
         [],
         "git log -2 --format=%s; git status -sb; grep ^VAT shop/prices.py",
         ["VAT is 21 %", "## main\n", r"0\.21"],
@@ -241,7 +241,7 @@ TASKS = [
                   fs_edit_file={"path": "shop/prices.py", "edits": [{"old_text": 'VAT = Decimal("0.19")',
                                                                      "new_text": 'VAT = Decimal("0.21")'}]},
                   git_create_commit={"message": "VAT is 21 %", "all_tracked": True},
-                  git_run_switch={"rev": "main"}, git_run_merge={"rev": "vat", "message": "Merge branch 'vat'"})],
+                  git_run_merge={"rev": "vat", "message": "Merge branch 'vat'", "into": "main"})],
     ),
     Task(
         "undo the commit on the season's rate, which others have",
@@ -260,13 +260,12 @@ TASKS = [
          "git switch -q report && git cherry-pick main && git branch -f main main~1 && git log --oneline -2;"
          " git log --oneline -2 main"],
         [("list_commits", {"all_branches": True, "graph": True, "limit": 12}), ("run_reset", {"rev": "main~1"}),
-         ("run_switch", {"rev": "report"}), ("run_cherry_pick", {"rev": "@free"})],
+         ("run_cherry_pick", {"rev": "@free", "into": "report"})],
         ["@free"],
         "git log -2 --format=%s report; git log -1 --format=%s main; git status -sb",
         ["^Free shipping above 20 kg\nThe report has a head\nAnswer question 8 of the customers\n## report\n$"],
         [("both:git_list_commits", {"all_branches": True, "graph": True, "limit": 12}),
-         _several(git_run_reset={"rev": "main~1"}, git_run_switch={"rev": "report"},
-                  git_run_cherry_pick={"rev": "@free"})],
+         _several(git_run_reset={"rev": "main~1"}, git_run_cherry_pick={"rev": "@free", "into": "report"})],
     ),
     Task(
         "what happened in the week from 12 October, by author",

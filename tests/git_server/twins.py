@@ -103,6 +103,8 @@ class Twins:
         dashed = ["--", *[path if path == "." else f":(literal){path}" for path in paths]]
         name = chance.choice(["fresh", "v900", "a..b", *branches[:1], *tags[:1]])
         staged = {"paths": named} if chance.random() < 0.5 else {}
+        known = [*branches, *tags, "nothing"]  # which mean the same wherever HEAD is
+        into = {"into": chance.choice(known)} if rev in known and chance.random() < 0.5 else {}
         match chance.randrange(20):
             case 0 | 1:
                 return "edit_index", {"paths": named}, ["add", "--all", *dashed], b""
@@ -146,13 +148,13 @@ class Twins:
                 squash, joined = chance.random() < 0.3, chance.random() < 0.3
                 given = {"squash": True} if squash else {"message": "Both"} if joined else {}
                 way = ["--squash"] if squash else ["--no-ff", "--message=Both"] if joined else []
-                return "run_merge", {"rev": rev, **given}, ["merge", "--no-edit", *way, rev], b""
+                return "run_merge", {"rev": rev, **given, **into}, ["merge", "--no-edit", *way, rev], b""
             case 15:
                 return "run_rebase", {"rev": rev}, ["rebase", rev], b""
             case 16:
                 revert = chance.random() < 0.5
                 words = ["revert", "--no-edit", rev] if revert else ["cherry-pick", rev]
-                return "run_cherry_pick", {"rev": rev, "revert": revert}, words, b""
+                return "run_cherry_pick", {"rev": rev, "revert": revert, **into}, words, b""
             case 17:
                 action = chance.choice(["continue", "skip", "abort"])
                 given = staged if action == "continue" else {}
@@ -197,12 +199,17 @@ class Twins:
         if tool in ("create_commit", "run_step") and arguments.get("paths"):
             named = [path if path == "." else f":(literal){spelled(path)}" for path in arguments["paths"]]
             code, _, said = self.git(self.theirs, "add", "--all", "--", *named)
+        into = arguments.get("into", "")
+        if into and self.git(self.theirs, "symbolic-ref", "--quiet", "HEAD")[1].decode() != f"refs/heads/{into}\n":
+            code, _, said = self.git(self.theirs, "switch", "--no-guess", "--no-overwrite-ignore", into)
         if code == 0:
             code, _, said = self.git(self.theirs, *words, given=given)
         theirs = self.state(self.theirs)
         if answer.startswith("failed: "):
             self.tally["refused"] += 1
             part = "after a part of it was done" in answer
+            if into and not part and "logs" in after:
+                after["logs"] = before["logs"]  # which say that HEAD went there and back
             if after != (theirs if part else before) or (part and after == before):
                 self.differ(what, f"refused, and changed: {_apart(before, after)}; {answer}")
             kept = {name for name, data in _whole(self._git_dir(self.ours)).items() if whole.get(name) != data}
@@ -270,7 +277,8 @@ def _long(made: Planted) -> None:
 
 
 _OWN_REFUSALS = (
-    "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself|marks of a conflict"
+    "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself|marks of a conflict|"
+    "does not come along|under way here|no way leads back"
 )
 
 
