@@ -157,7 +157,7 @@ class Changes:
     def _refuse_leaving(self, branch: str, repository: Repository, was: State, stop: Stop) -> None:
         """Return if there is such a branch, and a switch to it and back leaves all as it is.
 
-        What is staged as that branch has it would be staged no longer.
+        What is staged as that branch has it would be staged no longer, and what is deleted be written again.
 
         Raises:
             NotFound: no such branch.
@@ -171,9 +171,9 @@ class Changes:
         if was.doing:
             fix = "End that first." if was.doing[0].startswith("bisect") else "End that first, with `run_step`."
             raise Conflict(f"There is a {was.doing[0]} here.", fix)
-        if any(letters != "??" and (letters[0] != " " or letters == " A") for letters, _, _ in was.entries):
+        if any(letters not in ("??", " M", " T") for letters, _, _ in was.entries):
             fix = "Commit it, or put it aside with `run_stash`, first."
-            raise Conflict(f"What is staged does not come along to {quote(branch)}.", fix)
+            raise Conflict(f"What is staged or deleted does not come along to {quote(branch)}.", fix)
 
     def _made(self, repository: Repository, layout: Layout, change: Change, stop: Stop) -> Answer:
         if change.files:
