@@ -256,18 +256,20 @@ def any_bytes(made: Planted) -> None:
 
 
 def attributes(made: Planted) -> None:
-    made.write(".gitattributes", made.chance.choice(_ATTRIBUTES))
-    commit(made)
+    _dotfile(made, ".gitattributes", made.chance.choice(_ATTRIBUTES))
 
 
 def people(made: Planted) -> None:
-    if not (made.path / ".mailmap").is_dir():  # an earlier act may have made it one
-        made.write(".mailmap", _MAILMAP)
-    commit(made)
+    _dotfile(made, ".mailmap", _MAILMAP)
 
 
 def ignore(made: Planted) -> None:
-    made.write(".gitignore", made.chance.choice(["*.md\n", "d/\n!d/e.txt\n", "/x\n.hidden\n"]))
+    _dotfile(made, ".gitignore", made.chance.choice(["*.md\n", "d/\n!d/e.txt\n", "/x\n.hidden\n"]))
+
+
+def _dotfile(made: Planted, name: str, text: str) -> None:
+    if not (made.path / name).is_dir():  # an earlier act may have made it one
+        made.write(name, text)
     commit(made)
 
 

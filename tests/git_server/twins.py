@@ -208,8 +208,8 @@ class Twins:
         if answer.startswith("failed: "):
             self.tally["refused"] += 1
             part = "after a part of it was done" in answer
-            if into and not part and "logs" in after:
-                after["logs"] = before["logs"]  # which say that HEAD went there and back
+            if into and not part:
+                before, after = _there_and_back(before), _there_and_back(after)
             if after != (theirs if part else before) or (part and after == before):
                 self.differ(what, f"refused, and changed: {_apart(before, after)}; {answer}")
             kept = {name for name, data in _whole(self._git_dir(self.ours)).items() if whole.get(name) != data}
@@ -310,6 +310,13 @@ def _whole(git_dir: Path) -> dict[str, bytes]:
         for path in git_dir.rglob("*")
         if path.is_file() and not path.is_symlink()
     }
+
+
+def _there_and_back(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What a change that is refused on another branch leaves alike: `HEAD` went there and back."""
+    files = {name: (mode, data.replace(b"\r\n", b"\n")) for name, (mode, data) in state["files"].items()}
+    doing = [name for name in state["doing"] if name not in _LASTING]
+    return {**state, "logs": {}, "files": files, "doing": doing}
 
 
 def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[bytes]) -> dict[str, Any]:
