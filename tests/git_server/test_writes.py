@@ -953,6 +953,35 @@ async def test_of_a_stash_the_way_back_says_that_files_were_deleted_after_they_w
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    "way", [("run_stash", {}), ("run_reset", {"rev": "HEAD", "mode": "hard"}), ("run_reset", {"rev": "HEAD"})]
+)
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("begun", ["merge", "cherry-pick", "revert"])
+async def test_what_was_under_way_and_is_no_longer_is_told(
+    begun: str, number: int, way: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    several = [made.commit(text, {"side.txt": f"{text}\n"}) for text in ("one", "two", "three")][-number:]
+    made.git("switch", "--quiet", "main" if begun != "revert" else "topic")
+    made.commit("ours", {"side.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git(begun, *(several if begun != "merge" else several[-1:]))
+    made.write("side.txt", "both\n")
+    made.git("add", "side.txt")
+    tool, arguments = way
+
+    def noted() -> set[str]:
+        return {name for name in os.listdir(made.path / ".git") if name.endswith("_HEAD") and name != "ORIG_HEAD"}
+
+    before = noted()
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, **arguments)
+        assert ("not brought back by an undo: " in answer) == (noted() != before), answer
+
+
+@pytest.mark.anyio
 async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")

@@ -49,6 +49,8 @@ _SIDES = {
 """What the two letters of a conflict say, in git's words; `UU` is the usual one."""
 _NO_NEWS = {"commit", "switch"}
 """What makes one commit with the caller's own subject, or none: others tell the commits that HEAD has gained."""
+_GOES_ON = {"--continue", "--skip", "--abort"}
+"""Which end what is under way as they are meant to, like a commit."""
 _TO_LOOK = 10.0
 """Seconds, once a change was stopped, for a look at what came of it."""
 _MARKS = ["-e", "^<<<<<<< ", "-e", "^>>>>>>> "]
@@ -209,11 +211,19 @@ class Changes:
             if change.moves and self._oid(repository, change.moves, stop) == was_at:
                 raise self._nothing(change)
             try:
-                return self._told(repository, layout, change, was, stop)
+                return self._told(repository, layout, change, was, picked, stop)
             except Problem as failure:
                 return Answer(["done", f"git can't tell the state now: {failure}"])
 
-    def _told(self, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop) -> Answer:
+    def _told(
+        self,
+        repository: Repository,
+        layout: Layout,
+        change: Change,
+        was: Before,
+        picked: Sequence[str | None],
+        stop: Stop,
+    ) -> Answer:
         after = look(self._git, repository, stop, layout=layout)
         doing = after.doing
         facts = [after.branch, *doing]
@@ -235,8 +245,12 @@ class Changes:
         numbers = len(after.entries) - len(conflicts)
         facts.append(counted(numbers, "other file") + " not committed" if numbers else "nothing else uncommitted")
         lines += change.then()
-        if was.state.doing and not doing and change.words[0] in ("reset", "switch"):
-            lines.append(f"not brought back by an undo: {was.state.doing[0]}")
+        if change.words[0] != "commit" and change.words[-1] not in _GOES_ON:
+            now = {what.split(" ")[0] for what in doing}
+            lost = [what for what in was.state.doing if what.split(" ")[0] not in now]
+            moved = any(one and one != other for one, other in zip(picked, _picked(layout), strict=True))
+            lost += ["at which commit it stands"] * (moved and not lost)
+            lines += [f"not brought back by an undo: {what}" for what in lost]
         if unmarked := _intended(was.state) - _intended(after):
             names = ", ".join(sorted(map(shown, unmarked))[:_MOST_LISTED])
             lines.append(clip(f"no undo brings back the mark `--intent-to-add` of {names}", 2 * _ROW))
