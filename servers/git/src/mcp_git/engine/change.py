@@ -138,7 +138,7 @@ class Changes:
         words = ["switch", "--quiet", "--no-guess", "--no-overwrite-ignore"]
         tip, entries = self._oid(repository, f"refs/heads/{branch}", stop), was.entries
         try:
-            self._made(repository, layout, Change([*words, branch], back="carried", loses=["."]), stop)
+            self._made(repository, layout, Change([*words, branch], undo=(), loses=["."]), stop)
             entries = look(self._git, repository, stop, layout=layout).entries
             # By its name, which a merge's message tells, unless that is another commit there.
             name = change.words[-1] if detached or change.words[-1] not in ("HEAD", "@") else was.head
