@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -266,6 +268,11 @@ def test_what_is_told_of_an_edit_are_the_lines_that_came_and_how_many_went(old: 
     assert before[at + went :] == after[at:]
 
 
+def git_in(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "core.autocrlf=false", "-c", "user.name=x", "-c", "user.email=x"]
+    return subprocess.run([*command, *words], check=True, capture_output=True).stdout.decode()
+
+
 class TestPatch:
     TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
@@ -325,9 +332,7 @@ class TestPatch:
 
     def test_names_with_blanks_are_those_that_git_means(self, tmp_path: Path) -> None:
         names = ["a b/c d.txt", "x b/a/y b/z.txt", "one two", "plain", "new b/file"]
-        git = lambda *words: subprocess.run(  # noqa: E731
-            ["git", "-C", tmp_path, *words], check=True, capture_output=True
-        ).stdout.decode()
+        git = partial(git_in, tmp_path)
         git("init", "-q")
         for text in ("one\n", "two\n"):
             for name in names if text == "two\n" else names[:-1]:
@@ -343,9 +348,7 @@ class TestPatch:
             assert told == {name: (name == names[-1], False) for name in names} | {"gone b": (False, True)}, prefix
 
     def test_an_empty_file_has_the_name_that_git_means(self, tmp_path: Path) -> None:
-        git = lambda *words: subprocess.run(  # noqa: E731
-            ["git", "-C", tmp_path, *words], check=True, capture_output=True
-        ).stdout.decode()
+        git = partial(git_in, tmp_path)
         git("init", "-q")
         names = {"new b/empty", "plain", "a b/x", 'q "b', "é b/a"}
         for name in names:
@@ -619,6 +622,80 @@ class TestSeveral:
         monkeypatch.setattr(temp_files, "_cleaned", set())
         assert temp_files.clean_leftovers(three.policy, stop()) == 0
         assert (three.root / backup).read_text() == "1\n"
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_a_patch_brings_every_byte_that_git_means(
+    here: Ground, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    chance = random.Random(seed)
+    marks = chance.choice([["\n"], ["\r\n"], ["\n", "\r\n"]])
+
+    def content() -> str:
+        lines = [chance.choice("abcd") + chance.choice(marks) for _ in range(chance.randrange(12))]
+        return "".join(lines)[: chance.choice([None, None, -1])].removesuffix("\r")
+
+    def changed(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(lines) + 1)
+            lines[at : at + chance.randrange(3)] = [chance.choice("xyz") + chance.choice(marks)] * chance.randrange(3)
+        return "".join(lines)
+
+    repository = tmp_path_factory.mktemp("repository")
+    git = partial(git_in, repository)
+    git("init", "-q")
+    old = {name: content() for name in ("a", "b c", "d/e", "gone", "same")}
+    write(repository, old)
+    write(here.root, old)
+    git("add", "-A")
+    git("commit", "-q", "-m", "old")
+    new = {name: changed(text) for name, text in old.items() if name not in ("gone", "same")}
+    new |= {"made": content(), "d/new/run": content() or "x", "same": old["same"]}
+    (repository / "gone").unlink()
+    write(repository, new)
+    (repository / "d/new/run").chmod(0o755)
+    git("add", "-A")
+    if patch := git("diff", "--cached", "--no-renames"):
+        await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+    found = {
+        path.relative_to(here.root).as_posix(): path.read_bytes() for path in here.root.rglob("*") if path.is_file()
+    }
+    assert found == {name: text.encode() for name, text in new.items()}, patch
+    if sys.platform != "win32":
+        modes = [(here.root / name).stat().st_mode & 0o100 for name in ("d/new/run", "made")]
+        assert modes == [0o100, 0]
+
+
+def write(root: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(text.encode())
+
+
+class TestSaid:
+    """What a patch says and text can't do is told."""
+
+    async def test_a_mode_that_changes(self, here: Ground) -> None:
+        (here.root / "f").write_text("a\n")
+        modes = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\nindex 1..2\n"
+        patch = modes + "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+        said = (await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)).text()
+        assert "f: its mode stays, not 100755" in said, said
+
+    async def test_a_link_is_not_made_as_a_file(self, here: Ground) -> None:
+        patch = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+f\n"
+        with pytest.raises(Invalid, match="makes `l` a link or a submodule"):
+            await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+
+    @pytest.mark.parametrize("dry_run", [False, True])
+    @pytest.mark.parametrize("names", [("k/x", "k/x/y"), ("k/x/y/z", "k/x"), ("x", "x/y")])
+    async def test_a_file_is_no_folder_of_another(self, here: Ground, names: tuple[str, str], dry_run: bool) -> None:
+        patch = "".join(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+f\n" for name in names)
+        short, long = sorted(names, key=len)
+        with pytest.raises(Invalid, match=f"`{long}` can't be made below `{short}`"):
+            await WriteTools(here.policy, Engine(here.policy)).edit_files(patch, dry_run)
+        assert not any(here.root.iterdir())
 
 
 class TestForms:

@@ -20,7 +20,7 @@ LISTED: dict[str, str] = {
     "filesystem/test_listing.py::test_a_page_of_a_huge_folder_takes_bounded_memory": _SLOW_FOLDERS,
     "filesystem/test_listing.py::test_a_folder_of_many_files_leaves_room_for_the_others": _SLOW_FOLDERS,
     "filesystem/test_listing.py::test_a_large_tree_is_folded_and_what_is_folded_is_not_walked*": _SLOW_FOLDERS,
-    "filesystem/test_edit.py::TestPatch::*_that_git_means": _ASKS_GIT,
+    "filesystem/test_edit.py::*_that_git_means*": _ASKS_GIT,
     "shared/test_stdio.py::test_ctrl_break_ends_it": _NO_CONSOLE,
     "filesystem/test_search_pages.py::test_a_page_of_paths_ends_where_it_would_be_too_long?own?": _LONG_PATHS,
     "filesystem/test_list_changes.py::test_random_changes*": _LATE_END,

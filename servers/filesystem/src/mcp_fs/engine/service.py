@@ -223,11 +223,17 @@ class Engine:
                     partial(apply_hunks, patch=patch, shown=quote(place.display), stop=stop),
                     creates=patch.creates,
                     deletes=patch.deletes,
+                    executable=patch.mode == "100755",
                 )
                 for place, patch in files
             ]
+            modes = [
+                f"{place.display}: its mode stays, not {it.mode}" for place, it in files if it.mode and not it.creates
+            ]
             new = [place for place, patch in files if patch.creates and not dry_run]
-            return _with_folders(new, partial(change_files, changes, dry_run=dry_run, stop=stop, step=step), stop, step)
+            change = partial(change_files, changes, dry_run=dry_run, stop=stop, step=step)
+            edited = _with_folders(new, change, stop, step)
+            return replace(edited, notes=[*edited.notes, *modes])
 
         return await self._change(work, what="Patching")
 

@@ -1,7 +1,8 @@
 """Unified diffs applied strictly: what a hunk says stands there has to stand there.
 
 Only two things are forgiven, because models can't count: the lengths in a hunk's header, and its line number as
-long as its text is at one place only. No context is ever skipped.
+long as its text is at one place only. No context is ever skipped. A patch in which some lines end in CRLF and others
+in LF means what it says of them; any other says nothing of line ends, and they stay as they are in the file.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _EMPTY = re.compile(
     r"^diff --git (?P<old>(?P<quote>\"?)(?:[ab]/)?(?P<name>.{1,4096})) (?P<new>(?P=quote)(?:[ab]/)?(?P=name))\n"
     r"(?P<mode>new|deleted) file mode \d+\n(?:index .*\n?)?\s*\Z"
 )
+_MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
 _NONE = "/dev/null"
 _HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
 
@@ -42,6 +44,9 @@ class Hunk:
     new: tuple[str, ...]
     old_open: bool
     new_open: bool
+    old_ends: tuple[str, ...] = ()
+    new_ends: tuple[str, ...] | None = None
+    """Of each line; None where the patch says nothing of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class FilePatch:
         path: without the `a/` or `b/` of git.
         written: as the diff has it.
         whole: whether it deletes the file whatever is in it.
+        mode: as git names it, if it is a new one.
     """
 
     path: str
@@ -60,6 +66,7 @@ class FilePatch:
     deletes: bool
     hunks: tuple[Hunk, ...]
     whole: bool = False
+    mode: str | None = None
 
 
 def parse(patch: str) -> list[FilePatch]:
@@ -75,31 +82,39 @@ def parse(patch: str) -> list[FilePatch]:
     from unidiff.patch import PatchSet
 
     try:
-        files = [file for part in _by_file(_recounted(patch)) for file in PatchSet(part)]
+        files = [(file, mode) for part, mode in _by_file(_recounted(patch)) for file in PatchSet(part)]
     except UnidiffParseError as error:
         raise Invalid(f"The patch can't be read: {error}.", _HOW) from None
     if not files:
         raise Invalid("The patch names no file.", _HOW)
     patches: list[FilePatch] = []
-    for file in files:
+    for file, mode in files:
         path = _unquoted(file.path)
+        if mode is not None and not mode.startswith("100"):
+            raise Invalid(f"The patch makes `{path}` a link or a submodule, not a text file.", "Leave it out.")
         if file.is_binary_file or file.is_rename or not (file or file.is_added_file or file.is_removed_file):
             raise Invalid(f"The patch does more to `{path}` than change its text.", "Use `move_file` to rename.")
         hunks: list[Hunk] = []
+        says_ends = any(line.value.endswith("\r\n") for hunk in file for line in hunk)
         for hunk in file:
             marks = [line.line_type for line in hunk]
             ends = [marks[index - 1] for index, mark in enumerate(marks) if mark == "\\" and index]
+            old, new = ([line.value for line in hunk if line.line_type in kinds] for kinds in (" -", " +"))
+            old_open, new_open = (any(mark in kinds for mark in ends) for kinds in (" -", " +"))
             hunks.append(
                 Hunk(
                     hunk.source_start,
-                    tuple(_bare(line.value) for line in hunk if line.line_type in " -"),
-                    tuple(_bare(line.value) for line in hunk if line.line_type in " +"),
-                    any(mark in " -" for mark in ends),
-                    any(mark in " +" for mark in ends),
+                    tuple(map(_bare, old)),
+                    tuple(map(_bare, new)),
+                    old_open,
+                    new_open,
+                    _ends(old, old_open) if says_ends else (),
+                    _ends(new, new_open) if says_ends else None,
                 )
             )
         written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
-        patches.append(FilePatch(path, written, file.source_file == _NONE, file.target_file == _NONE, tuple(hunks)))
+        creates, deletes = file.source_file == _NONE, file.target_file == _NONE
+        patches.append(FilePatch(path, written, creates, deletes, tuple(hunks), mode=mode))
     return patches
 
 
@@ -155,7 +170,10 @@ def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: 
 
 
 def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
-    """The new lines with the ends of the old ones they stand for, else those of their neighbours."""
+    """The new lines with the ends of the old ones they stand for, else those of their neighbours; where the patch
+    says what ends there are, those that it says."""
+    if hunk.new_ends is not None and tuple(line[len(_bare(line)) :] for line in lines[start:end]) == hunk.old_ends:
+        return [line + mark for line, mark in zip(hunk.new, hunk.new_ends, strict=True)]
     near = [line[len(_bare(line)) :] for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
     usual = next((mark for mark in near if mark), "\n")
     kept = {readable(_bare(line)): line[len(_bare(line)) :] or usual for line in reversed(lines[start:end])}
@@ -187,6 +205,11 @@ def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
     return kept
 
 
+def _ends(lines: Sequence[str], is_open: bool) -> tuple[str, ...]:
+    marks = [line[len(_bare(line)) :] for line in lines]
+    return (*marks[:-1], "") if is_open else tuple(marks)
+
+
 def _bare(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
@@ -200,10 +223,13 @@ def _unquoted(path: str) -> str:
 
 def _recounted(patch: str) -> str:
     """`patch` with the lengths in its hunk headers set to what follows them."""
-    lines = patch.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    if patch.count("\n") == patch.count("\r\n"):
+        patch = patch.replace("\r\n", "\n")
+    lines = patch.removesuffix("\n").split("\n")
     result: list[str] = []
     index = 0
     while index < len(lines):
+        lines[index] = lines[index].removesuffix("\r")
         if index and _BARE_HEADER.fullmatch(lines[index]):
             lines[index] = "@@ -0,0 +0,0 @@"  # models can't count: the text tells where it belongs
         header = _HEADER.fullmatch(lines[index])
@@ -216,10 +242,10 @@ def _recounted(patch: str) -> str:
             end += 1
         body = lines[index + 1 : end]
         told = (int(header[2] or 1), int(header[4] or 1))
-        while body and not body[-1] and (_count(body, " -"), _count(body, " +")) != told:
+        while body and not body[-1].removesuffix("\r") and (_count(body, " -"), _count(body, " +")) != told:
             body.pop()  # blank lines behind a diff are no context
         start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"
-        result += [start, *(line or " " for line in body)]
+        result += [start, *(" " + line if line in ("", "\r") else line for line in body)]
         index = end
     return "\n".join([*result, ""])
 
@@ -273,13 +299,18 @@ def _unnumbered(body: Sequence[str]) -> Hunk:
     return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False)
 
 
-def _by_file(patch: str) -> list[str]:
-    """Parts of `patch`, each with at most one line of git's that names two files, which then has to name them.
+def _by_file(patch: str) -> list[tuple[str, str | None]]:
+    """Parts of `patch`, each with at most one line of git's that names two files, which then has to name them; and
+    the mode that it gives the file.
 
     Where `---` and `+++` do, it is left out: it does not say where a name with blanks ends.
     """
-    parts = _GIT.split(patch)
-    return [part[found.start() :] if (found := _NAMES.search(part)) else _EMPTY.sub(_named, part) for part in parts]
+    parts: list[tuple[str, str | None]] = []
+    for part in _GIT.split(patch):
+        names = _NAMES.search(part)
+        mode = _MODE.search(part, 0, names.start() if names else len(part))
+        parts.append((part[names.start() :] if names else _EMPTY.sub(_named, part), mode and mode[1]))
+    return parts
 
 
 def _named(empty: re.Match[str]) -> str:
@@ -290,7 +321,7 @@ def _named(empty: re.Match[str]) -> str:
 
 def _ends_hunk(lines: Sequence[str], index: int) -> bool:
     line = lines[index]
-    if line[:1] not in ("", " ", "+", "-", "\\"):
+    if line[:1] not in ("", "\r", " ", "+", "-", "\\"):
         return True
     following = lines[index + 1 : index + 3]
     return (
@@ -302,4 +333,4 @@ def _ends_hunk(lines: Sequence[str], index: int) -> bool:
 
 
 def _count(body: Sequence[str], marks: str) -> int:
-    return sum(1 for line in body if (line[:1] or " ") in marks)
+    return sum(1 for line in body if (line[:1].strip("\r") or " ") in marks)

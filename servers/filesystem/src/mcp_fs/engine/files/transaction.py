@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
@@ -41,6 +41,7 @@ class Change:
         revise: its text to its new text.
         creates: whether the file must not exist yet, or be empty.
         deletes: whether the file goes when the new text is empty.
+        executable: whether a new file can be run.
         expected_hash: hash the file must have, or its first digits.
     """
 
@@ -48,6 +49,7 @@ class Change:
     revise: Callable[[str], str]
     creates: bool = False
     deletes: bool = False
+    executable: bool = False
     expected_hash: str | None = None
 
 
@@ -76,6 +78,7 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
         Refused: a file is not text in any known encoding.
         Problem: whatever `revise` raises; nothing was written.
     """
+    _refuse_below(changes)
     with ExitStack() as stack:
         reached = [_reached(change, stack, dry_run) for change in changes]
         spots = [spot for spot in reached if spot is not None]
@@ -87,10 +90,7 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
             raise Invalid("One file is named twice.", "Put all of its changes into one.")
         notes: list[str] = []
         if not dry_run:
-            staged = [
-                stack.enter_context(stage(spot, item.data or b"", item.old, item.change.place))
-                for item, spot in zip(prepared, spots, strict=True)
-            ]
+            staged = [stack.enter_context(_stage(item, spot)) for item, spot in zip(prepared, spots, strict=True)]
             stop.check()
             if step is not None:
                 intents = [new.intent() for new in staged]
@@ -113,6 +113,22 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
             notes = [f"{item.shown.display}: {note}" for item in staged for note in item.notes]
         before = prepared[0].hash if len(prepared) == 1 else None
         return Edited([item.line for item in prepared], [item.diff for item in prepared], dry_run, notes, before)
+
+
+def _refuse_below(changes: Sequence[Change]) -> None:
+    """Return unless one is to be made where another would be its folder."""
+    files = {(change.place.root, change.place.parts): change.place for change in changes}
+    for change in changes:
+        root, parts = change.place.root, change.place.parts
+        above = next(
+            (files[root, parts[:size]] for size in range(1, len(parts)) if (root, parts[:size]) in files), None
+        )
+        if above is not None:
+            raise Invalid(f"{quote(change.place.display)} can't be made below {quote(above.display)}, which is a file.")
+
+
+def _stage(item: _Prepared, spot: Spot[Writable]) -> AbstractContextManager[Staged]:
+    return stage(spot, item.data or b"", item.old, item.change.place, executable=item.change.executable)
 
 
 def _reached(change: Change, stack: ExitStack, dry_run: bool) -> Spot[Writable] | None:

@@ -291,6 +291,7 @@ def stage(
     shown: Readable,
     *,
     like: int | None = None,
+    executable: bool = False,
 ) -> Generator[Staged]:
     """The temporary file for the spot, holding `data`, removed at the end unless it was committed.
 
@@ -299,6 +300,7 @@ def stage(
         old: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
         shown: how the caller knows the file, for messages.
         like: descriptor of a file whose mode and attributes a new one gets.
+        executable: whether a new one can be run.
 
     Raises:
         TooLarge: no space.
@@ -321,7 +323,7 @@ def stage(
                 write_all(fd, data)
             else:
                 data(fd)
-            notes = _inherit(fd, temporary, spot, old, like)
+            notes = _inherit(fd, temporary, spot, old, like, 0o777 if executable else 0o666)
             content, unflushed = data if isinstance(data, bytes) else None, None
             if content is None or len(content) > HASHED or sys.platform == "win32":
                 sync(fd)  # its time tells later which file it is, and a file server may set that when it has it all
@@ -346,7 +348,9 @@ def sync(fd: int) -> None:
     os.fsync(fd)
 
 
-def _inherit(fd: int, temporary: str, spot: Spot[Writable], old: os.stat_result | None, like: int | None) -> list[str]:
+def _inherit(
+    fd: int, temporary: str, spot: Spot[Writable], old: os.stat_result | None, like: int | None, new_mode: int
+) -> list[str]:
     """Give the new file what the old one had, on its handle; what could not be kept, in words."""
     notes: list[str] = []
     if old is not None and old.st_nlink > 1:
@@ -356,7 +360,7 @@ def _inherit(fd: int, temporary: str, spot: Spot[Writable], old: os.stat_result 
             notes.append("who may read and write it could not be kept")
         return notes
     if old is None:
-        inherit_new(fd, like)
+        inherit_new(fd, like, new_mode)
         return []
     mode = stat.S_IMODE(old.st_mode)
     if (old.st_uid, old.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
@@ -373,9 +377,8 @@ def _inherit(fd: int, temporary: str, spot: Spot[Writable], old: os.stat_result 
     return notes
 
 
-def inherit_new(fd: int, like: int | None) -> None:
+def inherit_new(fd: int, like: int | None, mode: int = 0o666) -> None:
     """Give a new file the mode of any new file or, as cp(1) does, mode and attributes of the one it copies."""
-    mode = 0o666
     if like is not None:
         copy_attributes(like, fd)
         mode = os.fstat(like).st_mode & 0o777
