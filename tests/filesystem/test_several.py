@@ -55,6 +55,21 @@ def left(here: Ground) -> set[str]:
     return {path.relative_to(here.root).as_posix() for path in found}
 
 
+async def test_folders_that_a_deletion_leaves_empty_are_named(here: Ground) -> None:
+    _, said = await call(here.root, "delete_file", paths=["d/e/c.bak"])
+    assert said == "deleted d/e/c.bak"
+    _, said = await call(here.root, "delete_file", paths=["d/e/g.txt", "d/a.bak", "b.txt"])
+    assert said == "[deleted 3; d/e is empty now]"
+    _, said = await call(here.root, "delete_file", paths=["d/e"])
+    assert said == "deleted d/e, d is empty now"
+    names = [f"m/{number}/x" for number in range(7)]
+    for name in names:
+        (here.root / name).parent.mkdir(parents=True)
+        (here.root / name).write_text("")
+    _, said = await call(here.root, "delete_file", paths=names)
+    assert said == "[deleted 7; m/0, m/1, m/2, m/3, m/4 and 2 more are empty now]"
+
+
 @pytest.mark.parametrize(
     ("paths", "gone"),
     [

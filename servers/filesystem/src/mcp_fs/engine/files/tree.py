@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -37,6 +37,7 @@ from mcp_fs.policy import Readable, Writable
 __all__ = ["create_folder", "delete", "delete_all", "folders_to", "move", "refuse_move", "relocate", "weight"]
 
 _OTHER = "Choose another path."
+_MOST_NAMED = 5
 _ENTRY = 512  # bytes that a name and an inode take, about
 
 
@@ -222,7 +223,23 @@ def delete_all(
                 ) from failure
         for one in () if trash else {one.spot.folder.place: one for one in doomed}.values():
             confirm(one.spot.folder, one.place, "deleted")
-    return MovedAll(done)
+    return MovedAll(done, _emptied([one.spot.place.parent for one in doomed if len(one.spot.place.parts) > 1]))
+
+
+def _emptied(folders: Iterable[Writable]) -> list[str]:
+    """Which of the folders have nothing in them any more, in words: nobody has to look what is left."""
+    empty: list[str] = []
+    for place in dict.fromkeys(folders):
+        with (
+            suppress(OSError, Problem),
+            resolve(place, follow=False) as spot,
+            spot.folder.folder(spot.name) as folder,
+        ):
+            if next(folder.scan(), None) is None:
+                empty.append(place.display)
+    names, more = ", ".join(empty[:_MOST_NAMED]), f" and {len(empty) - _MOST_NAMED} more"
+    verb = "is" if len(empty) == 1 else "are"
+    return [f"{names}{more * (len(empty) > _MOST_NAMED)} {verb} empty now"] if empty else []
 
 
 @dataclass(frozen=True, slots=True)
