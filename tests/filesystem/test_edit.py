@@ -409,6 +409,18 @@ class TestFiles:
         with pytest.raises(TooLarge):
             edit(here, "f", "old", "new")
 
+    def test_no_edit_makes_what_is_too_large(self, here: Ground) -> None:
+        (here.root / "f").write_text("e " * 200_000)
+        change = Change(
+            here.writable("f"), lambda text: replace(text, [Replacement("e", "x" * 10_000, True)], "f", stop())
+        )
+        with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
+            change_files([change], dry_run=False, stop=stop())
+        change = Change(here.writable("f"), lambda text: text + "é" * (transaction.MOST_BYTES // 2))
+        with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
+            change_files([change], dry_run=False, stop=stop())
+        assert (here.root / "f").stat().st_size == 400_000
+
     def test_where_it_is_and_the_hash_are_told_and_the_diff_before(self, here: Ground) -> None:
         (here.root / "f").write_bytes(b"a\nold\nb\n")
         tried = edit(here, "f", "old", "new", dry_run=True)

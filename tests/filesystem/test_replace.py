@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -139,6 +140,36 @@ async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None
     failed, said = await call(tmp_path, "move_file", source="g", destination="h", target="i")
     assert failed
     assert "no argument `destination`" in said
+
+
+@pytest.mark.parametrize("by", ["text", "word", "regex"])
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_no_file_gets_larger_than_can_be_edited(tmp_path: Path, by: str, dry_run: bool) -> None:
+    """And nothing of that length is made to find out."""
+    (tmp_path / "f").write_text("e " * 200_000)
+    before = contents(tmp_path)
+    tracemalloc.start()
+    try:
+        failed, said = await call(
+            tmp_path, "replace_text", old_text="e", new_text="x" * 10_000, glob="*", by=by, dry_run=dry_run
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert failed and "`f` would have more than 33,554,432 bytes" in said, said
+    assert contents(tmp_path) == before and peak < 150_000_000
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_not_more_is_written_at_once_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    monkeypatch.setattr("mcp_fs.engine.replace.MOST_TOGETHER", 10_000)
+    for number in range(20):
+        (tmp_path / f"{number}").write_text("e")
+    failed, said = await call(tmp_path, "replace_text", old_text="e", new_text="x" * 999, glob="*", dry_run=dry_run)
+    assert failed and "More than " in said and "nothing was" in said, said
+    assert {*contents(tmp_path).values()} == {b"e"}
 
 
 async def test_appending_keeps_the_encoding(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import lines_of
 from mcp_fs.engine.files.handles import open_file
-from mcp_fs.engine.files.text import MOST_BYTES, decode, shown
-from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.files.text import MOST_BYTES, Growing, decode, shown
+from mcp_fs.engine.files.transaction import MOST_TOGETHER, Change, change_files, too_large, too_much
 from mcp_fs.engine.search.regex import text_substitute
 from mcp_fs.engine.search.selection import choosers
 from mcp_fs.engine.undo.step import Step
@@ -49,7 +49,7 @@ class Substitution:
     ignore_case: bool = False
 
     def compiled(self) -> Callable[[str], tuple[str, int]]:
-        """A text to the new one and the number of replacements.
+        """A text to the new one and the number of replacements; OverflowError where it would get too long.
 
         Raises:
             Invalid: the expression can't be read.
@@ -64,7 +64,13 @@ class Substitution:
         source = re.escape(self.old)
         if self.by == "word":
             source = rf"(?<!\w){source}(?!\w)"
-        return partial(re.compile(source, re.IGNORECASE if self.ignore_case else 0).subn, lambda _: self.new)
+        compiled = re.compile(source, re.IGNORECASE if self.ignore_case else 0)
+
+        def substitute(text: str) -> tuple[str, int]:
+            growing = Growing(text)
+            return compiled.subn(lambda found: growing.replaces(len(found[0]), self.new), text)
+
+        return substitute
 
 
 def _with_line_feeds(substitute: Callable[[str], tuple[str, int]], text: str) -> tuple[str, int]:
@@ -84,6 +90,8 @@ Differing = tuple[int, Sequence[str], Sequence[str]]
 class _Tried:
     place: Writable
     number: int
+    size: int
+    """Characters of the new text."""
     lines: Sequence[Differing] = field(default_factory=list[Differing])
 
 
@@ -101,7 +109,7 @@ def replace_in_files(
 
     Raises:
         Invalid: the glob or the expression can't be read, or nothing would change.
-        TooLarge: more than 200 files would change.
+        TooLarge: more than 200 files would change, or they would get too large.
         Problem: one of them can't be changed; nothing was written.
     """
     if not substitution.old:
@@ -115,6 +123,8 @@ def replace_in_files(
     for place in _files(start, glob, wanted, skipped, stop):
         if (one := _try(place, substitute, skipped, binaries, stop)) is not None:
             tried.append(one)
+            if sum(each.size for each in tried) > MOST_TOGETHER:
+                raise too_much()
             if len(tried) > _MOST_FILES:
                 raise TooLarge(f"More than {_MOST_FILES} files would change.", "Narrow `glob` or `path`.")
     notes: list[str] = []
@@ -164,10 +174,13 @@ def _try(
     if decoded is None:
         binaries.append(place.display)
         return None
-    new, number = substitute(decoded.text)
+    try:
+        new, number = substitute(decoded.text)
+    except OverflowError:
+        raise too_large(place) from None
     if new == decoded.text:
         return None
-    return _Tried(place, number, _changed(shown(decoded.text), shown(new)))
+    return _Tried(place, number, len(new), _changed(shown(decoded.text), shown(new)))
 
 
 def _read(place: Writable) -> bytes | None:

@@ -17,6 +17,7 @@ from itertools import islice
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.text import Growing
 from mcp_fs.engine.files.text import shown as readable
 
 __all__ = ["Replacement", "carry_damage", "lines_of", "nearest", "replace", "unified_diff"]
@@ -50,6 +51,7 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
         Invalid: a replacement is empty or changes nothing.
         NotFound: its old text is not there; quotes the nearest.
         Conflict: it is there more than once; names the lines.
+        OverflowError: the text would get too long.
     """
     for number, item in enumerate(replacements, 1):
         stop.check()
@@ -219,6 +221,7 @@ def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str
     adapted = item.new if common is None else _LINE_END.sub(common, item.new)
     pieces: list[str] = []
     done = 0
+    growing = Growing(text)
     for start, end in places:
         new = adapted
         # CR in an old text that matched as it stands: the caller knows the line ends, and means them.
@@ -226,7 +229,7 @@ def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str
             new = item.new
         elif common is None:
             new = _LINE_END.sub(_local_end(text, start, end), new)
-        pieces += [text[done:start], carry_damage(new, text[start:end])]
+        pieces += [text[done:start], growing.replaces(end - start, carry_damage(new, text[start:end]))]
         done = end
     return "".join([*pieces, text[done:]])
 

@@ -26,6 +26,7 @@ __all__ = [
     "SAMPLE_BYTES",
     "Decoded",
     "Encoding",
+    "Growing",
     "content_hash",
     "decode",
     "encode",
@@ -41,7 +42,8 @@ SAMPLE_BYTES = 65_536
 """How much of a file's beginning decides what it is."""
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Size of the largest file that is edited; it is held in memory a few times."""
+"""Size of the largest file that is edited; it is held in memory a few times. No edit makes a larger one, which none
+could edit again."""
 
 Newline = Literal["\n", "\r\n", "\r", ""]
 
@@ -227,6 +229,24 @@ def text_beside_nul(fd: int, size: int) -> bool:
     finally:
         os.lseek(fd, at, os.SEEK_SET)
     return any(piece.strip(b"\0") for piece in ends) and all(is_text(piece) for piece in ends)
+
+
+class Growing:
+    """How long `text` gets as pieces of it are replaced."""
+
+    def __init__(self, text: str) -> None:
+        self._left = MOST_BYTES - len(text)
+
+    def replaces(self, length: int, new: str) -> str:
+        """`new`, which stands for so many characters of before.
+
+        Raises:
+            OverflowError: all would have more than `MOST_BYTES` characters.
+        """
+        self._left -= len(new) - length
+        if self._left < 0:
+            raise OverflowError
+        return new
 
 
 def is_text(piece: bytes) -> bool:

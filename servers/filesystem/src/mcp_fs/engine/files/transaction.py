@@ -27,8 +27,10 @@ from mcp_fs.engine.undo.step import Step
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
 
-__all__ = ["Change", "change_files"]
+__all__ = ["MOST_TOGETHER", "Change", "change_files", "too_large", "too_much"]
 
+MOST_TOGETHER = 8 * MOST_BYTES
+"""Of all that one call changes: it is held in memory until the last is written."""
 _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _NEW = Decoded("", "utf-8", bom=False, newline="\n")
 
@@ -76,6 +78,7 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
     Raises:
         Conflict: a hash differs, a file exists that is to be created, or one changed while it was edited.
         Refused: a file is not text in any known encoding.
+        TooLarge: a file is, or would be, larger than is edited; or all together.
         Problem: whatever `revise` raises; nothing was written.
     """
     _refuse_below(changes)
@@ -84,6 +87,8 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
         spots = [spot for spot in reached if spot is not None]
         stack.enter_context(locked(spots, stop))
         prepared = [_prepare(change, spot, stop) for change, spot in zip(changes, reached, strict=True)]
+        if sum(len(item.data or b"") for item in prepared) > MOST_TOGETHER:
+            raise too_much()
         existing = [(item.old.st_dev, item.old.st_ino) for item in prepared if item.old is not None]
         names = {(spot or change).place for spot, change in zip(reached, changes, strict=True)}
         if len(names) < len(changes) or len(set(existing)) < len(existing):
@@ -171,12 +176,30 @@ def _prepare(change: Change, spot: Spot[Writable] | None, stop: Stop) -> _Prepar
             what = "is not text" if encoding is None else f"can't be written back in {encoding} byte for byte"
             raise Refused(f"{shown} {what}.", "Replace it as a whole with `write_file`.")
         decoded = found
-    new = change.revise(decoded.text)
+    try:
+        new = change.revise(decoded.text)
+    except OverflowError:
+        raise too_large(place) from None
     gone = change.deletes and not new
     if change.deletes and new:
         raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
+    data = None if gone else encode(new, decoded)
+    if data is not None and len(data) > MOST_BYTES:
+        raise too_large(place)
     diff = unified_diff(readable(decoded.text), readable(new), place.display, created=old is None, deleted=gone)
-    return _Prepared(change, old, digest, None if gone else encode(new, decoded), diff)
+    return _Prepared(change, old, digest, data, diff)
+
+
+def too_large(place: Writable) -> TooLarge:
+    return TooLarge(
+        f"{quote(place.display)} would have more than {MOST_BYTES:,} bytes, the most that can be edited; nothing was "
+        "written.",
+        "Put less in its place.",
+    )
+
+
+def too_much() -> TooLarge:
+    return TooLarge(f"More than {MOST_TOGETHER:,} bytes would be written; nothing was.", "Narrow `glob` or `path`.")
 
 
 def _same_hash(digest: str, expected: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_fs.engine.files.text import shown
+from mcp_fs.engine.files.text import Growing, shown
 from mcp_fs.engine.search.words import classes, with_edges
 
 __all__ = ["LineSearch", "PathSet", "byte_search", "line_search", "path_hint", "path_set", "text_substitute"]
@@ -88,6 +88,7 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
 
     Raises:
         Invalid: not RE2 syntax, or `new` names a group that is not there.
+        OverflowError: from the outcome, of a text that would get too long.
     """
     import re2 as library
 
@@ -138,9 +139,10 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
     def substitute(text: str) -> tuple[str, int]:
         done: list[str] = []
         at = number = 0
+        growing = Growing(text)
         # Damaged bytes are lone surrogates, which the library does not take: it sees U+FFFD, of the same length.
         for match, begin, end in matches(shown(text)):
-            done += [text[at:begin], filled(match)]
+            done += [text[at:begin], growing.replaces(end - begin, filled(match))]
             at, number = end, number + 1
         return "".join([*done, text[at:]]), number
 
