@@ -146,7 +146,7 @@ TASKS = [
          ["damaged"], "sqlite3 music.db 'SELECT count(*), sum(amount) FROM returns'", [r"^240\|"]),
     Task("SQLite: in what a table and its old copy differ", _lite,
          ["sqlite3 music.db '.schema customer' '.schema customer_old'", f'sqlite3 -header music.db "{_APART}"'],
-         [("list_tables", {"name": "customer"}), ("query_rows", {"sql": _APART})],
+         [("get_table", {"table": "customer", "compare_with": "customer_old"})],
          ["gone@example.com", "old30@example.com"]),
     Task("PostgreSQL, an unknown schema: hours and costs of June by department and status", _post,
          ["psql -c '\\d' -c '\\d employees' -c '\\d projects' -c '\\d time_entries' -c '\\d departments'",

@@ -93,11 +93,34 @@ async def test_wrong_words_are_answered_with_the_right_ones(shop: Path) -> None:
 async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
-        assert "- orders 0 rows: id (key), customer_id -> customers, title, placed\n" in said
-        assert '- customers 60 rows: id (key), name, state ("active"|"gone")\n' in said
+        assert "- orders 0 rows: id (key), customer_id -> customers, title text, placed text\n" in said
+        assert '- customers 60 rows: id (key), name text, state ("active":40|"gone":20)\n' in said
+        assert said.splitlines()[1].endswith("in the first 1,000 rows, :rows with each)") and "NOT NULL" not in said
         described = text_of(await wire.call("get_table", table="customers"))
         assert 'frequent values:\n- state: "active" (40), "gone" (20)\n' in described
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
+
+
+async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
+    run(
+        shop,
+        "CREATE TABLE visits (id INTEGER PRIMARY KEY, day DATE NOT NULL, at TEXT, code TEXT, free,"
+        " k VARCHAR(9) NOT NULL);"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000) INSERT INTO visits"
+        " SELECT i, date('2025-01-01', i || ' days'), iif(i > 9, datetime('2025-01-01', i || ' hours'), NULL),"
+        " iif(i = 7, '2025-01-01', 'x' || i), i, i % 4 FROM n;",
+    )
+    async with served(shop) as wire:
+        said = text_of(await wire.call("list_tables"))
+        days = '("2025-01-02" to "2033-03-20")'
+        at = '("2025-01-01 10:00:00" to "2025-05-06 00:00:00")'
+        visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text, free, "
+        assert f'{visits}k! ("0"|"1"|"2"|"3")\n' in said, said
+        assert "(!: NOT NULL; in brackets" in said and '"gone":20' in said
+    run(shop, "".join(f"CREATE TABLE more_{chr(97 + n)} (id INTEGER PRIMARY KEY, c{n} TEXT);" for n in range(20)))
+    async with served(shop) as wire:
+        said = text_of(await wire.call("list_tables"))
+        assert 'k ("0"|"1"|"2"|"3")\n' in said and "day, at, code, free" in said and ":20" not in said, said
 
 
 async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
@@ -147,7 +170,8 @@ async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Pat
             and "cursor=" not in said
         )
         said = text_of(await wire.call("list_tables", name="CUST"))
-        assert '- customers 60 rows: id (key), name, state ("active"|"gone")\n' in said and "orders" not in said
+        assert '- customers 60 rows: id (key), name text, state ("active":40|"gone":20)\n' in said
+        assert "orders" not in said
 
 
 async def test_tables_that_differ_by_a_number_are_one_line(shop: Path) -> None:
@@ -161,9 +185,9 @@ async def test_tables_that_differ_by_a_number_are_one_line(shop: Path) -> None:
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert re.findall(r"- (archive.*)\n", said) == [
-            "archive_08 … archive_11 (4 of them) 0 to 2 rows each: id (key), state",
+            "archive_08 … archive_11 (4 of them) 0 to 2 rows each: id (key), state text",
             "archive_12 0 rows: id (key), other",
-            "archive_13 0 rows: id (key), state",
+            "archive_13 0 rows: id (key), state text",
         ], said
         # A page cut anywhere leaves none out.
         first = text_of(await wire.call("list_tables", limit=3))
@@ -180,7 +204,7 @@ async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:
     )
     async with served(path) as wire:
         listed = text_of(await wire.call("list_tables"))
-        assert "- odd\\n- fake 9 rows: a 0 rows: x\\ny\n" in listed and "\n- fake" not in listed
+        assert "- odd\\n- fake 9 rows: a 0 rows: x\\ny text\n" in listed and "\n- fake" not in listed
         assert "\n- fake" not in text_of(await wire.call("search_schema", query="fake"))
         assert "x\\ny: TEXT" in text_of(await wire.call("get_table", table="odd\n- fake 9 rows: a"))
         for uri, note in (("sqlite://a/k/.empty", "the empty one"), ("sqlite://a/k/%2Eempty", "another")):

@@ -48,8 +48,14 @@ class Catalog:
             lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
             if found["compact"]:
                 lines.append("(columns: `get_table`, or `list_tables` with `name`)")
+            notes: list[str] = []
+            if any(table["needed"] and table["columns"] and table["detailed"] for table in found["tables"]):
+                notes.append("!: NOT NULL")
             if any(table["values"] for table in found["tables"]):
-                lines.append("(in brackets: all values of columns with few, in the first 1,000 rows)")
+                counted = any(table["counts"] and table["values"] for table in found["tables"])
+                each = ", :rows with each" if counted else ""
+                notes.append(f"in brackets: all values of columns with few, in the first 1,000 rows{each}")
+            lines += [f"({'; '.join(notes)})"] if notes else []
             guesses = _guesses(found)
             runs = folded(found["tables"], lambda table: str(table["name"]), _facts)
             lines += [f"- {_tables(run, guesses.get(run[0]['name'], {}))}" for run in runs]
@@ -79,19 +85,31 @@ def _tables(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
     more = f", … {table['more']} more" if table["more"] else ""
     rows = "" if table["kind"] == "view" else f" {_rows(*run)}"
     keys = table["keys"]
-    values = table["values"]
     if not table["columns"]:
         leads = f" -> {', '.join(dict.fromkeys(keys.values()))}" if keys else ""
         return one_line(f"{table['name']}{kind}{rows}{leads}")
     columns = [
-        f"{name}{' (key)' if name in table['primary'] else ''}"
-        + (f" -> {keys[name]}" if name in keys
-        else f" ({'|'.join(values[name])})" if name in values
-        else f" -> {guesses[name]}?" if name in guesses
-        else "")
-        for name in table["columns"]
-    ]  # fmt: skip
+        _listed(table, name, kind, guesses) for name, kind in zip(table["columns"], table["types"], strict=False)
+    ]
     return one_line(f"{table['name']}{kind}{rows}: {', '.join(columns)}{more}")
+
+
+def _listed(table: _Json, name: str, kind: str, guesses: Mapping[str, str]) -> str:
+    """A column in the list of tables: its type where neither a key nor values tell it."""
+    keys, values, times = table["keys"], table["values"], table["times"]
+    typed = table["detailed"] and not (
+        name in keys or name in values or (name in table["primary"] and kind == "integer")
+    )
+    column = f"{name} {kind}" if typed and kind else name
+    column += "!" if table["detailed"] and name in table["needed"] else ""
+    column += " (key)" if name in table["primary"] else ""
+    if name in keys:
+        return f"{column} -> {keys[name]}"
+    if name in values:
+        return f"{column} ({'|'.join(values[name])})"
+    if name in times:
+        return f"{column} ({' to '.join(times[name])})"
+    return f"{column} -> {guesses[name]}?" if name in guesses else column
 
 
 def _rows(*tables: _Json) -> str:

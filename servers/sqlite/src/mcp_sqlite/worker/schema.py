@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp_batteries.sql.alike import folded
 from mcp_sqlite.worker.authorizer import MODULES
-from mcp_sqlite.worker.cells import Failure, Lines
+from mcp_sqlite.worker.cells import Failure, Lines, text_of
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.facets import Measure, facets
 from mcp_sqlite.worker.tokens import ended
@@ -41,6 +41,11 @@ _COLUMNS = 30
 """Columns of a table that the list of tables shows."""
 _MANY = 60
 """Lines of tables beyond which the list leaves out their columns."""
+_DETAILED = 20
+"""Lines of tables up to which the list tells types, NOT NULL, how often values are there, and between which times."""
+_SPANNED = 100_000
+"""Rows among which the first and last time are looked for."""
+_TIME = re.compile(r'"[0-9]{4}-[01][0-9]-[0-3][0-9](?:[ T][0-9:.Z+-]*)?"')
 _SHAPED = 2000
 """Tables that are looked at to see how many lines they fill."""
 _BYTES = 10_000
@@ -120,7 +125,8 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     def lines(listed: list[tuple[str, str, str]]) -> list[list[str]]:
         return folded([name for name, _, _ in listed], str, lambda name: repr(shapes[name]))
 
-    brief = len(entries) > _SHAPED or len(lines(entries)) > _MANY
+    filled = _SHAPED if len(entries) > _SHAPED else len(lines(entries))
+    brief, detailed = filled > _MANY, filled <= _DETAILED
     lengths = {run[0]: len(run) for run in lines(page)}
     budget: float = request["budget"]
     until = time.monotonic() + min(_FACET_SECONDS, budget)
@@ -132,19 +138,30 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         nothing: list[str] = []
         shape: dict[str, Any] = {**shapes[name], **({"columns": nothing, "primary": nothing} if brief else {})}
         values: dict[str, list[str]] = {}
+        times: dict[str, list[str]] = {}
+        counts = False
         if shape["kind"] == "table" and shape["columns"] and lengths.get(name) == 1:
             plain = _plain(database, name, columns_of(database, name)[:_COLUMNS], shape["keys"])
-            told = facets(database, quoted(name), plain, until - time.monotonic(), _LISTED)
-            values = {column: [text for text, _ in items] for column, items in told.items()}
+            known = facets(database, quoted(name), plain, until - time.monotonic(), _LISTED)
+            counts = detailed and exact and rows is not None and rows <= _LISTED.rows
+            values = {
+                column: [f"{text}:{number}" if counts else text for text, number in items]
+                for column, items in known.items()
+            }
+            if detailed and exact and rows is not None and rows <= _SPANNED:
+                names = [str(row[1]) for row in plain if not row[5] and row[1] not in values]
+                times = _times(database, name, names, until)
         more = max(0, len(shape["columns"]) - _COLUMNS)
         shape["columns"] = shape["columns"][:_COLUMNS]
         if name in lengths:
             size += 12 + len(name.encode()) + sum(len(column.encode()) + 2 for column in shape["columns"])
             size += sum(len(other.encode()) + 4 for other in shape["keys"].values())
+            size += sum(len(kind.encode()) + 2 for kind in shape["types"]) if detailed else 0
             size += sum(len(text.encode()) + 1 for texts in values.values() for text in ["", *texts])
         if found and size > request["max_bytes"]:
             break
-        found.append({"name": name, "rows": rows, "exact": exact, "more": more, "values": values, **shape})
+        told = {"values": values, "times": times, "counts": counts, "detailed": detailed}
+        found.append({"name": name, "rows": rows, "exact": exact, "more": more, **told, **shape})
     pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
     return {
         "tables": found,
@@ -167,8 +184,28 @@ def _shape(database: Database, name: str, kind: str, sql: str) -> dict[str, Any]
         "kind": _kind(kind, sql),
         "columns": [str(row[1]) for row in columns],
         "primary": [str(row[1]) for row in columns if row[5]],
+        "types": [str(row[2] or "").lower()[:30] for row in columns],
+        "needed": [str(row[1]) for row in columns if row[3] and not row[5]],
         "keys": {str(row[3]): str(row[2]) for row in keys},
     }
+
+
+def _times(database: Database, table: str, columns: Sequence[str], until: float) -> dict[str, list[str]]:
+    """The first and the last time of those of `columns` that hold times as text."""
+    found: dict[str, list[str]] = {}
+    for name in columns:
+        column = quoted(name)
+        try:
+            with database.interrupt.within(max(0.001, until - time.monotonic())):
+                first = database.own(f"SELECT {column} FROM {quoted(table)} WHERE {column} IS NOT NULL LIMIT 1")
+                if first and _TIME.fullmatch(text_of(first[0][0])):
+                    (ends,) = database.own(f"SELECT min({column}), max({column}) FROM {quoted(table)}")
+                    texts = [text_of(end) for end in ends]
+                    found |= {name: texts} if all(map(_TIME.fullmatch, texts)) else {}
+        except sqlite3.Error:
+            database.interrupt.check()
+            break
+    return found
 
 
 def _plain(
