@@ -25,6 +25,9 @@ NO_PATHS = {"allow_secrets", "exclude_tools", "role_claim", "auth_tokens"}
 """Settings whose descriptions name files, and which hold no path."""
 
 
+HERE = Path(__file__).parent
+
+
 class Toy(Settings):
     """Serve toys."""
 
@@ -228,13 +231,23 @@ def test_every_setting_that_names_a_file_or_folder_holds_an_absolute_path(
         (" /srv/x", "A blank"),
         (r"C:\Users\me", r"`C:\Users\me` is a path of Windows"),
         ("c:/Users/me", "`c:/Users/me` is a path of Windows"),
+        ("/path/to/folder", "It is the path of an example"),
+        ("C:/path/to/app.db" if sys.platform == "win32" else "~/path/to/app.db", "It is the path of an example"),
+        ("~no-such-user/x", "" if sys.platform == "win32" else "`~no-such-user` means the home of another user"),
+        (r"~\plain", "" if sys.platform == "win32" else r"`~\plain` means the home of another user"),
+        (f"{HERE},{HERE}", "`,` is a part of the name"),
+        (f"{HERE}; x", "`;` is a part of the name"),
+        ("tests,docs", "`,` is a part of the name"),
+        ("tests:docs", "" if sys.platform == "win32" else "`:` is a part of the name"),
+        ("no,where", ""),
         ("/srv/x", ""),
         ("/srv/a b/50%/it's/$5/x", ""),
         ("x", ""),
     ],
 )
-def test_what_a_path_was_meant_to_be(written: str, said: str) -> None:
+def test_what_a_path_was_meant_to_be(written: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host hands a path over as it stands in its file."""
+    monkeypatch.chdir(Path(__file__).parents[2])
     if sys.platform == "win32" and ("Windows" in said or written.endswith(" ")):
         return  # Paths of Windows are right there, and it drops blanks at the end of a name.
     told = why_not_there(absolute(written))

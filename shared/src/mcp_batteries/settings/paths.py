@@ -15,6 +15,7 @@ __all__ = ["ABSOLUTE", "absolute", "why_not_there"]
 
 _VARIABLE = re.compile("%([^%]+)%")
 _PLACEHOLDER = re.compile(r"\$\{[^{}]+\}|\$(?:env:)?[A-Za-z_]\w*|%[A-Za-z_]\w*%")
+_EXAMPLE = re.compile(r"[/\\]path[/\\]to[/\\]")
 _P = TypeVar("_P", str, "tuple[str, ...]", None)
 
 
@@ -63,4 +64,11 @@ def why_not_there(path: str) -> str:
         )
     if path != path.strip() or re.search(r"[/\\]\s+[/\\]", path):
         return "A blank at an end of it is a part of the name: leave it out."
+    if _EXAMPLE.search(path):
+        return "It is the path of an example: write your own."
+    if found := re.search(r"(?:^|/)(~[^/]*)", path):
+        return f"{quote(found[1])} means the home of another user, who is not known here; `~/` begins your own."
+    between = re.finditer("[,;]" if sys.platform == "win32" else "[,;:]", path)
+    if found := next((mark for mark in between if os.path.exists(path[: mark.start()].rstrip())), None):
+        return f"{quote(found[0])} is a part of the name: give each path as an argument of its own."
     return ""
