@@ -75,18 +75,37 @@ def test_the_next_one_takes_away_what_a_killed_one_has_left(parent: Path) -> Non
 def test_what_is_no_folder_of_ours_stays(parent: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     others = tmp_path_factory.mktemp("others")
     (others / "kept").write_text("x")
-    (parent / "mcp-toy-held-link").symlink_to(others)
-    (parent / "mcp-toy-held-file").write_text("x")
+    begins = f"mcp-toy-held-{scratch._machine()}-"
+    (parent / f"{begins}link").symlink_to(others)
+    (parent / f"{begins}file").write_text("x")
     (parent / "mcp-toys").mkdir()
-    assert cleaned(Scratch("mcp-toy")) == {"mcp-toy-held-link", "mcp-toy-held-file", "mcp-toys"}
+    assert cleaned(Scratch("mcp-toy")) == {f"{begins}link", f"{begins}file", "mcp-toys"}
     assert (others / "kept").exists()
 
 
 def test_a_folder_that_has_only_been_made_stays(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its making and its holding it looks like a leftover."""
     monkeypatch.setattr(scratch, "_UNSURE_SECONDS", 60.0)
-    (parent / "mcp-toy-held-new").mkdir()
-    assert cleaned(Scratch("mcp-toy")) == {"mcp-toy-held-new"}
+    new = f"mcp-toy-held-{scratch._machine()}-new"
+    (parent / new).mkdir()
+    assert cleaned(Scratch("mcp-toy")) == {new}
+
+
+def test_what_another_machine_holds_stays(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its locks may not be seen here, where both share a file system."""
+    running, kept = another(parent)
+    monkeypatch.setattr(scratch, "_is_held", lambda path: False)
+    monkeypatch.setattr(scratch, "_machine", lambda: "another")
+    assert cleaned(Scratch("mcp-toy")) == {kept.name}
+    monkeypatch.undo()
+    ended(running, kill=False)
+
+
+def test_the_error_names_what_was_tried_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", os.path.join(os.getcwd(), "not there"))
+    monkeypatch.setattr(scratch, "_MEMORY", os.path.join(os.getcwd(), "neither"))
+    with pytest.raises(OSError, match="not there"):
+        _ = Scratch("mcp-toy").path
 
 
 def test_another_folder_is_made_when_the_old_one_went(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,17 @@
 
 A process that is killed can't take its folder away: the next one with such a folder does. Who is still there holds the
 folder by flock(2), for which systemd-tmpfiles leaves it alone too; on Windows by a file that goes with its handle.
+Machines that share a file system may not see each other's locks: each takes away only what has its own name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
 import shutil
+import socket
 import stat
 import sys
 import tempfile
@@ -17,7 +20,7 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -27,6 +30,7 @@ __all__ = ["Scratch"]
 _log = logging.getLogger(__name__)
 
 _HELD = "held"
+_MEMORY = "/dev/shm"
 _UNSURE_SECONDS = 60.0
 """As long a new folder may be without its holder."""
 
@@ -39,7 +43,7 @@ class Scratch:
     """
 
     def __init__(self, name: str) -> None:
-        self._prefix = f"{name}-held-"
+        self._prefix = f"{name}-held-{_machine()}-"
 
     @cached_property
     def path(self) -> str:
@@ -52,7 +56,9 @@ class Scratch:
             made = tempfile.mkdtemp(prefix=self._prefix)
         except OSError:
             # In a container whose root can't be written, this is what there is.
-            made = tempfile.mkdtemp(prefix=self._prefix, dir="/dev/shm")
+            if not os.path.isdir(_MEMORY):
+                raise
+            made = tempfile.mkdtemp(prefix=self._prefix, dir=_MEMORY)
         path = os.path.realpath(made)
         weakref.finalize(self, _remove, path, _hold(path))
         parent = os.path.dirname(path)
@@ -66,6 +72,15 @@ class Scratch:
     def renew(self) -> None:
         """Have another folder made: a system may clean up what was not used for days."""
         self.__dict__.pop("path", None)
+
+
+@cache
+def _machine() -> str:
+    """The same for all processes that see each other's locks, and hardly for others."""
+    names = [socket.gethostname()]
+    with suppress(OSError), open("/etc/machine-id", encoding="utf-8", errors="replace") as file:
+        names.append(file.read())
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
 
 
 def _hold(path: str) -> int:
