@@ -232,6 +232,30 @@ def test_a_folder_of_many_files_leaves_room_for_the_others(tmp_path: Path) -> No
     assert tree.lines[begins[2] : begins[3]] == ("x/", "  f", "  (left out: .hidden)")
 
 
+def test_numbered_files_of_which_none_is_missing_are_one_line(tmp_path: Path) -> None:
+    fill(
+        tmp_path, {f"a/{number:04}.mp4": "" for number in range(12)} | {f"b/x{number:02}y": "" for number in range(10)}
+    )
+    fill(tmp_path, {f"c/IMG_{number}.jpg": "" for number in range(1001, 1040) if number != 1020})
+    fill(tmp_path, {f"c/{number}": "" for number in range(30)} | {f"c/n{number:03}": "" for number in range(995, 1006)})
+    tree = list_tree(served(tmp_path).readable("."), Stop())
+    lines = "\n".join(tree.lines)
+    assert "\na/\n  0000.mp4 ... 0011.mp4 (12 files)\nb/\n  x00y\n  x01y\n" in lines
+    assert "\n  IMG_1001.jpg ... IMG_1019.jpg (19 files)\n  IMG_1021.jpg ... IMG_1039.jpg (19 files)\n" in lines
+    assert (tree.files, lines.count("files)"), lines.count("\n  ")) == (12 + 10 + 38 + 30 + 11, 3, 1 + 10 + 2 + 30 + 11)
+    fill(tmp_path, {f"d/{number:05}": "" for number in range(5000)})
+    short = list_tree(served(tmp_path).readable("."), Stop(), max_bytes=1000)
+    assert "  00000 ... 04999 (5,000 files)" in short.lines and short.files == tree.files + 5000
+
+
+@on_linux
+def test_a_link_among_numbered_files_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{number:02}": "" for number in range(30) if number != 14})
+    (tmp_path / "14").symlink_to("00")
+    lines = list_tree(served(tmp_path).readable("."), Stop()).lines
+    assert lines == ("./", "  00 ... 13 (14 files)", "  14 (link)", "  15 ... 29 (15 files)")
+
+
 def test_of_more_folders_than_fit_the_first_are_shown(tmp_path: Path) -> None:
     for number in range(2000):
         (tmp_path / f"folder{number:04}").mkdir()

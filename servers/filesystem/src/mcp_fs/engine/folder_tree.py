@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem
@@ -17,6 +18,11 @@ from mcp_fs.policy import Readable
 __all__ = ["list_tree"]
 
 _MOST_NAMED = 10
+_LEAST_RUN = 11
+"""Numbered files of which only the first and the last are named. Counted without zeros in front, no ten more follow."""
+_NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*(?:\.\w{1,5})?)", re.DOTALL)
+_Row = tuple[str, str, int]
+"""A file's name twice, and 1; or the first and the last of a run, and how many there are."""
 
 
 def list_tree(
@@ -57,12 +63,12 @@ class _Branch:
         place: where it is; None where that is protected.
         parts: names from the start down to it.
         label: its path, with a slash.
-        names: of its files; `links` are those that are links.
+        rows: its files; `links` are those that are links.
         names_of_folders: those directly in it.
         branches: the first of them, as many as are drawn.
         own: files directly in it.
         open: whether its contents are drawn.
-        shown: how many of the names are drawn.
+        shown: how many of the rows are drawn.
         left_out: hidden and ignored entries directly in it; `said_left_out` names the first.
         unseen: why it is not known what is in it.
     """
@@ -70,7 +76,7 @@ class _Branch:
     place: Readable | None
     parts: tuple[str, ...]
     label: str
-    names: list[str] = field(default_factory=list[str])
+    rows: list[_Row] = field(default_factory=list[_Row])
     links: frozenset[str] = frozenset()
     names_of_folders: list[str] = field(default_factory=list[str])
     branches: list[_Branch] = field(default_factory=list["_Branch"])
@@ -82,9 +88,11 @@ class _Branch:
     said_left_out: str = ""
     unseen: str = ""
 
-    def label_of(self, name: str) -> str:
+    def label_of(self, row: _Row) -> str:
         assert self.place is not None
-        return _label(self.place, name, self.links)
+        first, last, number = row
+        label = _label(self.place, first, self.links)
+        return label if number == 1 else f"{label} ... {_label(self.place, last, self.links)} ({number:,} files)"
 
     @property
     def size(self) -> int:
@@ -138,15 +146,15 @@ class _Grower:
 
     def _fill(self, branches: list[_Branch], left: int) -> None:
         """Show the files of folders, of each as many as fit into its share; what some don't need, others get."""
-        wants = [(sum(map(len, branch.names[branch.shown :])), branch) for branch in branches]
+        wants = [(sum(len(row[0]) for row in branch.rows[branch.shown :]), branch) for branch in branches]
         for number, (_, branch) in enumerate(sorted(wants, key=lambda want: want[0])):
             share = left // (len(wants) - number)
-            for name in branch.names[branch.shown :]:
-                if (cost := _bytes(branch.label_of(name)) + 2) > share:
+            for row in branch.rows[branch.shown :]:
+                if (cost := _bytes(branch.label_of(row)) + 2) > share:
                     break
                 share, left, self._left = share - cost, left - cost, self._left - cost
                 branch.shown += 1
-                if branch.shown == branch.own:  # there are no more to tell of
+                if branch.shown == len(branch.rows):  # there are no more to tell of
                     self._left += _bytes(_more(branch.own, "file"))
 
     def list(self, branch: _Branch, folder: Folder[Readable], above: Rules | None) -> None:
@@ -156,7 +164,7 @@ class _Grower:
         visit, branch.rules = visited(folder, branch.parts, self.wanted, above)
         branch.own, branch.left_out, branch.names_of_folders = len(visit.files), len(visit.left_out), visit.folders
         if len(branch.parts) < self._depth:
-            branch.names, branch.links = visit.files, visit.links
+            branch.rows, branch.links = _rows(visit.files, visit.links), visit.links
             if visit.left_out:
                 branch.said_left_out = _left_out(folder.place, visit.left_out)
 
@@ -193,6 +201,30 @@ def _label(above: Readable, name: str, links: frozenset[str]) -> str:
     return f"{text} (link)" if name in links else text
 
 
+def _rows(names: Sequence[str], links: Set[str]) -> list[_Row]:
+    """Files, of which those that are numbered in turn, none left out, are one row."""
+    runs: list[list[str]] = []
+    for name in names:
+        before = runs[-1][-1] if runs else ""
+        if len(name) == len(before) and name == _following(before) and not links & {name, before}:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [
+        row
+        for run in runs
+        for row in ([(run[0], run[-1], len(run))] if len(run) >= _LEAST_RUN else [(name, name, 1) for name in run])
+    ]
+
+
+def _following(name: str) -> str | None:
+    """The name whose number is one more."""
+    if (found := _NUMBERED.fullmatch(name)) is None:
+        return None
+    before, number, after = found.groups()
+    return f"{before}{int(number) + 1:0{len(number)}}{after}"
+
+
 def _left_out(above: Readable, entries: list[tuple[str, bool]]) -> str:
     named = [_label(above, name, frozenset()) + "/" * is_folder for name, is_folder in entries[:_MOST_NAMED]]
     more = f" and {len(entries) - _MOST_NAMED:,} more" if len(entries) > _MOST_NAMED else ""
@@ -204,10 +236,10 @@ def _drawn(branch: _Branch) -> Iterator[str]:
         yield branch.folded_line
         return
     yield branch.label
-    for name in branch.names[: branch.shown]:
-        yield f"  {branch.label_of(name)}"
-    if branch.own > branch.shown:
-        yield _more(branch.own - branch.shown, "file")
+    for row in branch.rows[: branch.shown]:
+        yield f"  {branch.label_of(row)}"
+    if more := branch.own - sum(number for _, _, number in branch.rows[: branch.shown]):
+        yield _more(more, "file")
     if branch.said_left_out:
         yield f"  {branch.said_left_out}"
     if more := len(branch.names_of_folders) - len(branch.branches):
