@@ -982,6 +982,38 @@ async def test_what_was_under_way_and_is_no_longer_is_told(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("begun", ["cherry-pick", "revert"])
+async def test_a_step_of_which_nothing_is_left_names_the_next_move(begun: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    picked = made.commit("one", {"side.txt": "one\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git(begun, picked)
+    made.write("side.txt", "ours\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_step", action="continue", paths=["side.txt"])
+        assert answer.startswith("failed") and "`run_step` with action=skip leaves it out" in answer, answer
+        assert "git commit" not in answer and state(made) == before
+        assert "nothing else uncommitted" in await asking("run_step", action="skip")
+
+
+@pytest.mark.anyio
+async def test_a_branch_that_is_checked_out_says_where_to_leave_it(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
+    there, here = "It is in another worktree", "Go to another branch with `run_switch` first."
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in (("run_switch", {"rev": "topic"}), ("delete_ref", {"name": "topic"})):
+            answer = await asking(tool, **arguments)
+            assert there in answer and here not in answer, answer
+        answer = await asking("delete_ref", name="main")
+        assert here in answer and there not in answer, answer
+
+
+@pytest.mark.anyio
 async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")

@@ -34,7 +34,9 @@ _MOVES = {
     "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
     "tag .* already exists": "Choose another name.",
     "is not fully merged": "Set `force` to delete it all the same.",
-    "(?:checked out|used by worktree) at": "Go to another branch with `run_switch` first.",
+    "(?:checked out|used by worktree) at": "It is in another worktree, which `list_refs` with kind=worktrees names: "
+    "work there, or go to another branch there.",
+    "is now empty": "`run_step` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
     "empty commit message": "`create_commit` with a `message` ends it too.",
@@ -42,6 +44,10 @@ _MOVES = {
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
 """What to do next, by what git says."""
+_SHELL = re.compile(
+    r"^(?:fatal|error): | If you are sure you want to delete it, run '[^']*'| If you wish to commit it anyway, use: .*"
+)
+"""What git says to somebody in a shell."""
 _SIDES = {
     "DD": "deleted by both", "AU": "added by us", "UD": "deleted by them", "UA": "added by them", "DU": "deleted by us",
     "AA": "added by both",
@@ -356,8 +362,10 @@ class Changes:
         words = " ".join(line.strip() for line in said.splitlines() if line and not _ASIDE.search(line))
         if not words:
             return self._nothing(change)
-        words = re.sub(r"^(fatal|error): | If you are sure you want to delete it, run '[^']*'", "", words).rstrip(".")
+        words = _SHELL.sub("", words).rstrip(".")
         move = next((move for sign, move in _MOVES.items() if re.search(sign, words)), "")
+        if re.search(f"(?i)cannot delete branch '{re.escape(was.state.head)}'", words):
+            move = "Go to another branch with `run_switch` first."
         return Conflict(f"git: `{one_line(words)[:400]}`.", f"Nothing was changed. {move}".rstrip())
 
     @staticmethod
@@ -376,6 +384,8 @@ class Changes:
     def _nothing(change: Change) -> Conflict:
         commits = change.words[0] == "commit"
         fix = "Name what to stage in `paths`, or set `all_tracked`." if commits else "See `get_status`."
+        if change.words[-1] == "--continue":
+            fix = "Nothing was changed. `run_step` with action=skip leaves it out."
         return Conflict(f"git found nothing to {change.words[0]}.", fix)
 
 
