@@ -982,6 +982,34 @@ async def test_what_was_under_way_and_is_no_longer_is_told(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    "message", ["#12 one\n\n# of them\nrest\n", "one\n\nof them\n", "- one\n\n\ntwo  \n"], ids=range(3)
+)
+@pytest.mark.parametrize("conflict", [True, False])
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "run_rebase"])
+async def test_a_message_is_the_same_after_a_conflict(tool: str, conflict: bool, message: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.write("side.txt", "one\n")
+    made.git("commit", "--quiet", "--all", "--cleanup=verbatim", "--message", message)
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt" if conflict else "other.txt": "ours\n"})
+    if tool == "run_rebase":
+        made.git("switch", "--quiet", "topic")
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, rev="main" if tool == "run_rebase" else "topic")
+        assert ("1 in conflict" in answer) == conflict, answer
+        if conflict:
+            made.write("side.txt", "both\n")
+            answer = await asking("run_step", action="continue", paths=["side.txt"])
+            assert answer.endswith("(to before it began)\n") and "not brought back" not in answer, answer
+            # Git itself tidies then.
+            message = re.sub(r" +$", "", re.sub(r"\n{3,}", "\n\n", message), flags=re.M)
+    assert made.git("log", "-1", "--format=%B").rstrip("\n") == message.rstrip("\n")
+    assert made.git("status", "--porcelain") == "" and made.git("log", "-1", "--format=%an") == "Ada Lovelace\n"
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("begun", ["cherry-pick", "revert"])
 async def test_a_step_of_which_nothing_is_left_names_the_next_move(begun: str, tmp_path: Path) -> None:
     made = made_app(tmp_path)

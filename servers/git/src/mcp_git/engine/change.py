@@ -84,6 +84,7 @@ class Change:
         refreshed: whether it takes a file for changed that was only written again, unless the index knows better.
         into: the branch to be on first; its last word is `named`, as HEAD is before.
         home: the call that leads back from that branch.
+        way: options of git itself, before the command.
     """
 
     words: Sequence[str]
@@ -102,6 +103,7 @@ class Change:
     refreshed: bool = False
     into: Revision | None = None
     home: Sequence[str] = ()
+    way: Sequence[str] = ()
 
 
 class Changes:
@@ -198,7 +200,7 @@ class Changes:
                 self._git.run(repository, words, stop, fine=(0, 1, 128), changes=True)
             unstage = kept_index(layout) if change.first else lambda: None
             try:
-                for words, given in [*change.first, (change.words, change.given)]:
+                for words, given in [*change.first, ([*change.way, *change.words], change.given)]:
                     self._git.run(repository, words, stop, given=given, changes=True)
             except Failed as failure:
                 # That it stopped at a conflict is an answer, not a failure.

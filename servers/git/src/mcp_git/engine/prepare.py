@@ -28,6 +28,8 @@ _RETURNS = [
 """The files in which git notes what branch it moves, or goes back to, at the end."""
 _CUT = re.compile(r"(?m)^. -+ >8 -+$")
 """Below it nothing of a message counts; what is above is kept as it is, lines with `#` too."""
+_CUTS = ["-c", "commit.cleanup=scissors"]
+"""Lets git write it at a conflict, and heed it; else lines with `#` are taken for git's own remarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,25 @@ class Prepare:
         ]
         start = next((oid for oid in begun if oid), "") or look(self.git, self.repository, self.stop).oid
         undo = [f"{call('run_reset', rev=start[:_HASH], mode='keep')} (to before it began)"]
-        kept = doing[0].startswith("merge") and _CUT.search(small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or "")
-        way = ["-c", "commit.cleanup=scissors"] if kept else []
-        return Change([*way, doing[0].split(" ")[0], f"--{action}"], undo=undo, first=first, resolves=resolves)
+        words, way = [doing[0].split(" ")[0], f"--{action}"], []
+        if _CUT.search(small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or ""):
+            one = not os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
+            if action == "continue" and words[0] == "cherry-pick" and one:
+                words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]  # which `--continue` does its own way
+            way = _CUTS
+        return Change(words, undo=undo, first=first, resolves=resolves, way=way)
+
+    def pick(
+        self, words: Sequence[str], revision: Revision, span: Sequence[str], into: Revision | None = None
+    ) -> Change:
+        """Make commits once more; after a conflict too, lines of their messages that begin with `#` stay.
+
+        Args:
+            span: which commits.
+        """
+        marked = ["log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--"]
+        way = _CUTS if self.git.run(self.repository, marked, self.stop, fine=(0, 128)).out else []
+        return Change([*words, revision.text], named=revision, into=into, way=way)
 
     def _back(self, to: str) -> Sequence[str]:
         """The call that leads to where HEAD is now; none if it is there already, or at no commit."""

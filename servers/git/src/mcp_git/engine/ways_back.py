@@ -99,12 +99,10 @@ class Before:
             return [self._reset("soft"), unstage] if self.index else [self._reset("mixed") + lost]
         found = [self._reset(back)] * (moved and back in ("keep", "soft", "mixed", "hard"))
         if back == "files" or (self.files and (back == "hard" or (back in ("keep", "carried") and not carried))):
-            if (
-                list(paths) == ["."]
-                and not self.state.doing
-                and any(is_conflict(letters) for letters, _, _ in after.entries)
-            ):
-                found = [self._reset("hard")]  # A file that is in conflict is not written over.
+            met = [shown(path) for letters, path, _ in after.entries if is_conflict(letters)]
+            if list(paths) == ["."] and met:
+                # A file that is in conflict is not written over; a reset would end what is under way.
+                found = [call("edit_index", paths=met)] if self.state.doing else [self._reset("hard")]
             files = call("run_restore", **named, rev=self.files or self.head)
             return (
                 [*found, files + _NO_CONFLICT] if self.in_conflict else [*found, files, *[unstage] * bool(self.files)]

@@ -212,7 +212,7 @@ class WriteTools:
         """
         named = self.policy.revision(rev)
         words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
-        return await self._made(repo, Change([*words, named.text], named=named))
+        return await self._prepared(repo, lambda prepare: prepare.pick(words, named, [f"{named.text}..HEAD"]))
 
     @tool("Cherry-pick", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_cherry_pick(
@@ -228,8 +228,9 @@ class WriteTools:
         """
         named = self.policy.revision(rev)
         words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
+        words += ["--no-gpg-sign"]
         on = self.policy.ref(into) if into else None
-        return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named, into=on))
+        return await self._prepared(repo, lambda prepare: prepare.pick(words, named, ["--no-walk", named.text], on))
 
     @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_step(
