@@ -1029,6 +1029,49 @@ async def test_a_step_of_which_nothing_is_left_names_the_next_move(begun: str, t
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["run_switch", "create_branch"])
+async def test_what_was_staged_as_the_other_branch_has_it_and_changed_since_comes_back(
+    tool: str, tmp_path: Path
+) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("theirs", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.write("side.txt", "theirs\n")
+    made.git("add", "side.txt")
+    made.write("side.txt", "ours\n")
+    made.write("new.txt", "new\n")
+    before = state(made)
+    given = {"rev": "topic"} if tool == "run_switch" else {"name": "fresh", "rev": "topic", "switch": True}
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, **given)
+        assert not answer.startswith("failed"), answer
+        await undone(asking, answer)
+    assert state(made) == before, answer
+
+
+@pytest.mark.anyio
+async def test_the_undo_of_a_stash_with_a_conflict_leaves_what_is_under_way(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "stashed\n")
+    made.git("stash", "--quiet")
+    made.git("switch", "--quiet", "topic")
+    picked = made.commit("theirs", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n", "notes.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git("cherry-pick", picked)
+    made.write("side.txt", "both\n")
+    made.git("add", "side.txt")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="apply")
+        assert "1 in conflict" in answer, answer
+        await undone(asking, answer)
+    assert state(made) == before and (made.path / ".git" / "CHERRY_PICK_HEAD").exists()
+
+
+@pytest.mark.anyio
 async def test_a_branch_that_is_checked_out_says_where_to_leave_it(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")

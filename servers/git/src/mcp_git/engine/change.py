@@ -26,6 +26,7 @@ _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop
 """Of a rebase under way: nothing else is continued, since a list that somebody else wrote can run programs."""
 _MOST_LISTED = 20
 _ROW = 120
+_HASH = 12
 _MOST_NAMES = 50_000
 """Bytes of names that one command is given."""
 _ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
@@ -287,7 +288,11 @@ class Changes:
             return was.ways("index", after, staged_since(self._git, repository, was, stop))
         ways = was.ways(change.back, after, change.loses or (".",))
         if change.undo is not None:
-            return [*change.undo, *(ways if change.undo and change.back == "carried" else [])]
+            if not ways or not change.undo or change.back != "carried":
+                return change.undo
+            # What was staged as it is here, and changed since, is in the way of going back; `ways` have it.
+            first = [call("run_reset", rev=after.oid[:_HASH], mode="hard")] if was.index and was.files else []
+            return [*first, *change.undo, *ways]
         if was.state.doing and change.back in ("soft", "commit all"):
             return [f"{call('run_reset', rev=was.head, mode='keep')} (to before it began)"]
         return ways
