@@ -71,6 +71,27 @@ async def test_values_are_exact(role: str) -> None:
 
 
 @pytest.mark.anyio
+async def test_an_error_ends_no_connection_whatever_a_database_or_role_is_set_to() -> None:
+    base = make()
+    base.run(f"ALTER DATABASE {base.name} SET exit_on_error = on; ALTER DATABASE {base.name} SET search_path = ''")
+    async with inside("--write", "--ddl", "--connections", "1", f"app={base.url('owner')}") as wire:
+        pid = rows(await wire.call("query_rows", sql="SELECT pg_backend_pid()"))
+        for tool, sql, said in (
+            ("query_rows", "SELECT 1 / 0", "division by zero"),
+            ("query_rows", "SELECT id FROM t", "Did you mean `public.t`?"),
+            ("explain_query", "SELECT id FROM t", "Did you mean `public.t`?"),
+            ("write_rows", "INSERT INTO public.t (id) VALUES (1)", "duplicate key"),
+            ("edit_schema", "CREATE TABLE made (a int)", "such as `public.NAME`"),
+            ("edit_schema", "CREATE TABLE public.t (a int)", "already exists"),
+        ):
+            result = await wire.call(tool, sql=sql)
+            assert result["isError"] and said in text_of(result), text_of(result)
+        made = text_of(await wire.call("edit_schema", sql="CREATE TABLE public.made (a int)"))
+        assert "+ table public.made" in made, made
+        assert rows(await wire.call("query_rows", sql="SELECT pg_backend_pid()")) == pid
+
+
+@pytest.mark.anyio
 async def test_parameters_are_bound() -> None:
     base = make()
     async with inside(f"app={base.url()}") as wire:

@@ -75,7 +75,7 @@ def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Op
         "idle_in_transaction_session_timeout": int(limits.seconds * 1000) + 60_000,
         "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "bytea_output": "hex", "extra_float_digits": 1,
         "xmloption": "content", "standard_conforming_strings": "on", "array_nulls": "on",
-        "quote_all_identifiers": "off",
+        "quote_all_identifiers": "off", "exit_on_error": "off",
     }  # fmt: skip
     mode = "READ WRITE" if write else "READ ONLY"
 

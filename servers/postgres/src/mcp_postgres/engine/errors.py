@@ -160,6 +160,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Refused(f"A policy of the table forbids it: {said}.", "`get_table` shows the table's policies.")
         case "42501":
             return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
+        case "3F000" if "selected to create in" in primary:
+            return Invalid(f"{said}{where}.", "Write the schema before the name, such as `public.NAME`.")
         case "42P01" | "3F000" | "42883" | "42703" | "42704":
             fix = more or "`search_schema` finds names; quote those with capitals."
             return Missing.of(error, f"{said}{where}.", fix) or NotFound(f"{said}{where}.", fix)
