@@ -255,6 +255,9 @@ async def prove(share: float, seed: int) -> Tally:
         saved = _save(folder / "saved", share, chance)
         queries = ("--queries", folder / "saved")
         flags = ("--write", "--dba", "--files", folder, *queries, *FLAGS, f"app={base.url('postgres')}")
+        # A server whose first calls these are, before it judged any statement.
+        async with inside("--dba", *FLAGS, f"app={base.url('postgres')}") as wire:
+            await _other_ways(tally, wire)
         with every_table():
             await _asked(tally, flags, folder, saved, share, chance)
         await _followed(tally, base)
@@ -371,7 +374,9 @@ async def _changes(tally: Tally, wire: Inside, share: float, chance: random.Rand
 
 async def _other_ways(tally: Tally, wire: Inside) -> None:
     """Everything that shows something without SQL of the caller's."""
-    calls: list[tuple[str, dict[str, Any]]] = [("get_table", {"table": table, "sample": 5}) for table in TABLES]
+    calls: list[tuple[str, dict[str, Any]]] = [("get_table", {"table": table}) for table in TABLES]
+    calls += [("get_table", {"table": table, "sample": 5}) for table in TABLES]
+    calls += [("get_table", {"table": table, "compare_with": other}) for table in TABLES for other in TABLES[:3]]
     calls += [("list_objects", {"kind": kind}) for kind in (
         "tables", "functions", "types", "sequences", "extensions", "triggers", "policies", "grants", "roles",
     )]  # fmt: skip
