@@ -10,9 +10,11 @@ from mcp_postgres.engine.part import LISTED, NAMED_IN, WHOLE
 
 __all__ = ["listing", "schemas"]
 
+# What every new database says of its schema `public` tells nothing of this one.
 _SCHEMAS = f"""
 SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
-    SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled, obj_description(n.oid, 'pg_namespace') AS comment,
+    SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled,
+        nullif(obj_description(n.oid, 'pg_namespace'), 'standard public schema') AS comment,
         count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
         count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
         coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
