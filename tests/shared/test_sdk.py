@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from anyio._core._eventloop import set_current_async_library
 from mcp.client import Client
 from mcp.server import streamable_http, streamable_http_manager
 from mcp.server.connection import Connection
@@ -52,3 +53,4 @@ def test_the_names_that_others_import_are_there() -> None:
     notify = RustNotify([], False, False, 0, False, False)
     assert callable(notify.watch)
     notify.close()
+    assert callable(set_current_async_library)

@@ -7,6 +7,7 @@ not only the waiting for it.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -14,19 +15,27 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
+from queue import SimpleQueue
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+# No public name says that no loop runs on a thread.
+from anyio._core._eventloop import set_current_async_library  # pyright: ignore[reportUnknownVariableType]
+
 from mcp_batteries.errors import Invalid, Unavailable
 
-__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "descriptors", "head", "in_thread"]
+__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "Threads", "clip", "descriptors", "head", "in_thread"]
 
 T = TypeVar("T")
+_IDLE_SECONDS = 10
 DEFAULT_PAGE_BYTES = 10_000
 """Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
 
@@ -61,18 +70,131 @@ class Stop:
             raise Stopped
 
 
-_limiters: tuple[anyio.CapacityLimiter, anyio.CapacityLimiter] | None = None
-_limiters_loop: object | None = None
+class Threads:
+    """At most `most` pieces of short work at once, on one event loop; others wait in the order in which they came.
+
+    Work that nobody waits for any more keeps its thread, but nobody's place. The way there and back takes half of what
+    `anyio.to_thread` takes, whose limiter and checkpoints are turns of the loop and whose queues are written in Python.
+    The threads are anyio's all the same: they end with the event loop, and what runs on them can call back into it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._working, self._ending = most, 0, False
+        self._idle, self._waiting = deque[_Thread](), deque[_Job]()
+
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` returns or raises, in a copy of the caller's context; who is cancelled waits no longer."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        if self._ending:
+            return await anyio.to_thread.run_sync(work, *arguments, abandon_on_cancel=True)
+        job = _Job(work, arguments)
+        self._waiting.append(job)
+        self._begin()
+        try:
+            return await job.future
+        finally:
+            if job.future.cancelled():
+                self._leave(job)
+            del job  # An error holds this frame, and the future the error.
+
+    def _begin(self) -> None:
+        while self._waiting and self._working < self._most:
+            job = self._waiting.popleft()
+            self._working += 1
+            job.begun = True
+            thread = self._idle.pop() if self._idle else _Thread(self)
+            thread.jobs.put(job)
+
+    def _leave(self, job: _Job) -> None:
+        if job.begun:
+            self._working -= 1
+            self._begin()
+        else:
+            self._waiting.remove(job)
+
+    def freed(self, thread: _Thread, job: _Job, result: Any, error: BaseException | None) -> None:
+        """Take a thread back, with what its work came to."""
+        now = thread.since = job.loop.time()
+        self._idle.append(thread)
+        while len(self._idle) > self._most or now - self._idle[0].since > _IDLE_SECONDS:
+            self._idle.popleft().jobs.put(None)
+        self.done(job, result, error)
+
+    def done(self, job: _Job, result: Any, error: BaseException | None) -> None:
+        """Tell who waits for a job."""
+        if job.future.cancelled():
+            return
+        self._working -= 1
+        if error is None:
+            job.future.set_result(result)
+        elif isinstance(error, StopIteration):
+            # No future takes one.
+            job.future.set_exception(RuntimeError("The work raised StopIteration."))
+        else:
+            job.future.set_exception(error)
+        self._begin()
+
+    def gone(self, thread: _Thread) -> None:
+        """Forget a thread that was ended from outside, with the event loop: no other is begun, for none would end."""
+        self._ending = True
+        if thread in self._idle:
+            self._idle.remove(thread)
 
 
-def _worker_limiter(long: bool) -> anyio.CapacityLimiter:
-    # A pair per event loop: a limiter belongs to the loop it first waited on.
-    global _limiters, _limiters_loop
-    token = anyio.lowlevel.current_token()
-    if _limiters is None or _limiters_loop != token:
-        each = max(4, min(16, (os.cpu_count() or 1) * 2))
-        _limiters, _limiters_loop = (anyio.CapacityLimiter(each), anyio.CapacityLimiter(each)), token
-    return _limiters[long]
+class _Job:
+    __slots__ = ("arguments", "begun", "context", "future", "loop", "work")
+
+    def __init__(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.work, self.arguments, self.begun = work, arguments, False
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.context = copy_context()
+        self.context.run(_leave_loop)
+
+
+def _leave_loop() -> None:
+    set_current_async_library(None)
+
+
+class _Thread:
+    def __init__(self, threads: Threads) -> None:
+        self.jobs, self.since = SimpleQueue[_Job | None](), 0.0
+        # Not in the context of the call that happens to need it first.
+        self._task = asyncio.get_running_loop().create_task(self._live(threads), context=Context())
+
+    async def _live(self, threads: Threads) -> None:
+        try:
+            await anyio.to_thread.run_sync(
+                self._serve, threads, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+            )
+        except RuntimeError as error:
+            # The system has no more threads.
+            if job := self.jobs.get_nowait():
+                threads.done(job, None, error)
+        except asyncio.CancelledError:
+            self.jobs.put(None)
+            threads.gone(self)
+            raise
+
+    def _serve(self, threads: Threads) -> None:
+        while (job := self.jobs.get()) is not None:
+            result = error = None
+            if not job.future.cancelled():
+                try:
+                    result = job.context.run(job.work, *job.arguments)
+                except BaseException as problem:  # noqa: BLE001 - who waits gets it
+                    error = problem
+            try:
+                job.loop.call_soon_threadsafe(threads.freed, self, job, result, error)
+            except RuntimeError:
+                return  # The loop is closed.
+            del job, result, error
+
+
+_AT_ONCE = max(4, min(16, (os.cpu_count() or 1) * 2))
+
+_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, anyio.CapacityLimiter]] = WeakKeyDictionary()
+"""Of each event loop, for short work and for long."""
 
 
 async def in_thread(
@@ -92,9 +214,14 @@ async def in_thread(
     Raises:
         Unavailable: The deadline passed; `what` names the work in the message.
     """
-    stop = Stop(seconds)
+    stop, loop = Stop(seconds), asyncio.get_running_loop()
+    workers = _workers.get(loop)
+    if workers is None:
+        workers = _workers[loop] = Threads(_AT_ONCE), anyio.CapacityLimiter(_AT_ONCE)
     try:
-        return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter(long))
+        if not long:
+            return await workers[0].run(work, stop)
+        return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=workers[1])
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",

@@ -1,8 +1,9 @@
 """Private names of other packages that we cannot do without, each with its reason.
 
 Everything else in this repository uses public names. `tests/shared/test_sdk.py` fails on the day one of them moves.
-Two more are imported where they are used, because they cost time to import: `watchfiles._rust_notify.RustNotify` in
-`subscriptions.kernel_watch`, and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
+Others are imported where they are used, because this module takes long to import or they do:
+`watchfiles._rust_notify.RustNotify` in `subscriptions.kernel_watch`, `set_current_async_library` of anyio in `limits`,
+and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
 """
 
 from __future__ import annotations

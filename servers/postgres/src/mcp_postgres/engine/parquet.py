@@ -102,6 +102,7 @@ async def write_parquet(
                 ]
 
     try:
-        return await in_thread(lambda _: write(file, [column.name for column in columns], kinds, records(), most))
+        names = [column.name for column in columns]
+        return await in_thread(lambda _: write(file, names, kinds, records(), most), long=True)
     except Unreadable as error:
         raise Invalid(str(error)) from None

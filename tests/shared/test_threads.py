@@ -1,0 +1,226 @@
+"""Threads of our own do what anyio's do."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import pytest
+
+from mcp_batteries.limits import Threads
+
+SECONDS = 20
+WHO: ContextVar[str] = ContextVar("who")
+
+
+@pytest.mark.anyio
+async def test_work_has_a_copy_of_the_callers_context() -> None:
+    def work(name: str) -> str:
+        before = WHO.get()
+        WHO.set("work")
+        return f"{before} {name}"
+
+    threads = Threads(2)
+    for who in ("one", "two"):
+        WHO.set(who)
+        assert await threads.run(work, "called") == f"{who} called"
+        assert WHO.get() == who
+
+
+@pytest.mark.anyio
+async def test_one_thread_serves_calls_that_follow_each_other() -> None:
+    threads = Threads(4)
+    assert len({await threads.run(threading.get_ident) for _ in range(100)}) == 1
+
+
+@pytest.mark.anyio
+async def test_work_can_call_the_event_loop_and_run_one_of_its_own() -> None:
+    async def answer() -> int:
+        return threading.get_ident()
+
+    def work() -> tuple[int, int]:
+        return anyio.from_thread.run(answer), anyio.run(answer)
+
+    there, own = await Threads(1).run(work)
+    assert there == threading.get_ident() != own
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [ValueError, StopIteration, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+async def test_what_work_raises_comes_back(error: type[BaseException]) -> None:
+    def work() -> None:
+        raise error
+
+    async def raised(run: Callable[[Callable[[], None]], Awaitable[None]]) -> type[BaseException]:
+        with pytest.raises(BaseException) as caught:
+            await run(work)
+        return caught.type
+
+    threads = Threads(1)
+    assert await raised(threads.run) is await raised(anyio.to_thread.run_sync)
+    assert await threads.run(lambda: "goes on") == "goes on"
+
+
+@pytest.mark.anyio
+async def test_who_is_cancelled_before_begins_nothing() -> None:
+    done: list[int] = []
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await Threads(1).run(done.append, 1)
+    assert await Threads(1).run(lambda: done) == []
+
+
+@pytest.mark.anyio
+async def test_abandoned_work_holds_nobodys_place() -> None:
+    threads, release = Threads(2), threading.Event()
+    begun, ended = threading.Semaphore(0), threading.Semaphore(0)
+
+    def work() -> None:
+        begun.release()
+        release.wait(SECONDS)
+        ended.release()
+
+    for _ in range(3):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(6):
+                tasks.start_soon(threads.run, work)
+            for _ in range(2):
+                assert await anyio.to_thread.run_sync(begun.acquire, True, SECONDS)
+            tasks.cancel_scope.cancel()
+    with anyio.fail_after(SECONDS):
+        assert await threads.run(lambda: "served") == "served"
+        release.set()
+        # Two of each six had begun.
+        for _ in range(6):
+            assert await anyio.to_thread.run_sync(ended.acquire, True, SECONDS)
+
+
+@pytest.mark.anyio
+async def test_no_more_work_at_once_than_wanted() -> None:
+    threads, at_work, most, lock = Threads(3), 0, 0, threading.Lock()
+
+    def work() -> None:
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        with lock:
+            at_work -= 1
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(300):
+            tasks.start_soon(threads.run, work)
+    assert 1 <= most <= 3
+
+
+@pytest.mark.anyio
+async def test_work_that_waits_is_done_in_turn() -> None:
+    threads, order = Threads(1), list[int]()
+    async with anyio.create_task_group() as tasks:
+        for number in range(100):
+            tasks.start_soon(threads.run, order.append, number)
+    assert order == list(range(100))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_storm_of_cancellations_loses_no_work_and_no_place(seed: int) -> None:
+    chance, threads = random.Random(seed), Threads(3)
+    outcomes = dict[int, str]()
+
+    def work(number: int, kind: str) -> int:
+        if kind == "raises":
+            raise ValueError(number)
+        if kind == "waits":
+            end = time.monotonic() + 0.001
+            while time.monotonic() < end:
+                pass
+        return number
+
+    async def call(number: int, kind: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            try:
+                assert await threads.run(work, number, kind) == number
+                outcomes[number] = "done"
+            except ValueError as error:
+                assert error.args == (number,)
+                outcomes[number] = "raised"
+        outcomes.setdefault(number, "cancelled")
+
+    kinds = [chance.choice(("short", "short", "waits", "raises")) for _ in range(200)]
+    scopes = [anyio.CancelScope() for _ in kinds]
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as tasks:
+            for number, (kind, scope) in enumerate(zip(kinds, scopes, strict=True)):
+                tasks.start_soon(call, number, kind, scope)
+                for _ in range(chance.choice((0, 0, 1, 3))):
+                    await anyio.lowlevel.checkpoint()
+                while chance.random() < 0.3:
+                    chance.choice(scopes).cancel()
+        assert len(outcomes) == len(kinds)
+        for number, (kind, scope) in enumerate(zip(kinds, scopes, strict=True)):
+            outcome = outcomes[number]
+            assert outcome == ("raised" if kind == "raises" else "done") or (
+                outcome == "cancelled" and scope.cancel_called
+            )
+        # All places are free: as many meet as are wanted.
+        meeting = threading.Barrier(3, timeout=SECONDS)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(threads.run, meeting.wait)
+
+
+@pytest.mark.anyio
+async def test_a_thread_that_cannot_be_had_is_an_error_and_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    threads = Threads(1)
+    with monkeypatch.context() as patched, anyio.fail_after(SECONDS):
+        patched.setattr(threading.Thread, "start", start)
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="can't start"):
+                await threads.run(lambda: "served")
+    with anyio.fail_after(SECONDS):
+        assert await threads.run(lambda: "served") == "served"
+
+
+def test_threads_end_with_their_event_loop() -> None:
+    """Also those whose work nobody waits for, once it ends; and what runs in the loop's last turns begins none."""
+    begun, release, seen = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def work(wait: bool) -> None:
+        seen.append(threading.current_thread())
+        if wait:
+            begun.set()
+            release.wait(SECONDS)
+
+    async def late(threads: Threads) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+                await threads.run(work, False)
+
+    async def main() -> None:
+        threads = Threads(4)
+        outsider = asyncio.create_task(late(threads))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(threads.run, work, True)
+            assert await anyio.to_thread.run_sync(begun.wait, SECONDS)
+            await threads.run(work, False)
+            tasks.cancel_scope.cancel()
+        assert not outsider.done()
+
+    anyio.run(main)
+    release.set()
+    for thread in seen:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert len(seen) == 3
