@@ -1,5 +1,6 @@
 """Several server processes at work on one file, and what they are told when they can't be."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,12 +9,13 @@ import pytest
 
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
-from mcp_fs.engine.files import copying, locks, tree
+from mcp_fs.engine.files import copying, locks, transaction, tree
 from mcp_fs.engine.files.edit import Replacement, replace
-from mcp_fs.engine.files.handles import resolve
+from mcp_fs.engine.files.handles import Spot, resolve
 from mcp_fs.engine.files.transaction import Change, change_files
-from mcp_fs.engine.files.write import write_file
-from mcp_fs.policy import Policy
+from mcp_fs.engine.files.write import regular_status, write_file
+from mcp_fs.engine.undo.states import hash_of, state_of
+from mcp_fs.policy import Policy, Readable, Writable
 
 ADDER = """
 import sys
@@ -89,6 +91,48 @@ def test_hard_links_in_one_call_do_not_wait_for_each_other(here: Ground) -> None
     (here.root / "g").hardlink_to(here.root / "f")
     with resolve(here.writable("f")) as one, resolve(here.writable("g")) as other, locks.locked([one, other], stop()):
         pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock(2)")
+def test_what_is_held_stands_at_its_name(here: Ground) -> None:
+    """Also when another took its place after the way to it was found."""
+    for name in "fgh":
+        (here.root / name).write_text(name)
+    with resolve(here.writable("f")) as spot:
+        assert spot.found is not None
+        (here.root / "g").replace(here.root / "f")
+        with locks.locked([spot], stop()) as held:
+            assert os.pread(held[spot].fd, 9, 0) == b"g"
+            assert os.path.samestat(held[spot].found, os.fstat(held[spot].fd))
+    with resolve(here.writable("f")) as spot:
+        (here.root / "f").unlink()
+        with locks.locked([spot], stop()) as held:
+            assert held == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock(2)")
+def test_a_file_that_takes_the_place_of_one_that_is_held_is_told_apart(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here.root / "f").write_text("old")
+
+    def replaced(spot: Spot[Writable], place: Readable, held: locks.Held | None = None) -> os.stat_result | None:
+        found = regular_status(spot, place, held)
+        (here.root / "g").write_text("new")
+        (here.root / "g").replace(here.root / "f")
+        return found
+
+    with resolve(here.writable("f")) as spot, locks.locked([spot], stop()) as held:
+        replaced(spot, here.writable("f"))
+        fd, folder = held[spot].fd, spot.folder
+        there = state_of(folder, "f", thorough=True)
+        assert there is not None and there == state_of(folder, "f", thorough=True, fd=fd)
+        assert there.text == hash_of(b"new")
+    monkeypatch.setattr(transaction, "regular_status", replaced)
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        change_files([Change(here.writable("f"), lambda text: f"{text}er")], dry_run=False, stop=stop())
+    assert (here.root / "f").read_text() == "new"
+    assert here.temporary() == []
 
 
 def test_a_folder_that_holds_a_served_one_stays(tmp_path: Path) -> None:

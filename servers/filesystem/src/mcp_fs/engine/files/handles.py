@@ -57,25 +57,28 @@ _KINDS = {
 
 
 @contextmanager
-def resolve(place: P, *, follow: bool = True) -> Generator[Spot[P]]:
+def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Generator[Spot[P]]:
     """The spot of `place`, an open folder and one name in it; the name need not exist.
 
     An `OSError` raised in the body is told as a `Problem` with this place.
 
     Args:
         follow: whether a link in the last name is followed; those before it always are.
+        lists: whether to open the folder for listing, where that is allowed.
 
     Raises:
         Refused: a link leads outside the served folders, or to a protected secret.
         NotFound: a folder on the way does not exist.
     """
     _refuse_replaced(place.root)
-    with told(place):
-        spot = _platform.resolve(place, follow=follow)
+    try:
+        spot = _platform.resolve(place, follow=follow, lists=lists)
         try:
             yield spot
         finally:
             spot.folder.close()
+    except OSError as error:
+        raise problem(error, place) from error
 
 
 def _refuse_replaced(root: Root) -> None:

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Refused, quote
@@ -37,11 +37,13 @@ class Folder(Generic[P_co]):
     A context manager that closes the descriptor. `name` is always one entry, never a path.
     """
 
-    __slots__ = ("fd", "place")
+    __slots__ = ("_identity", "can_list", "fd", "place")
 
-    def __init__(self, fd: int, place: P_co) -> None:
+    def __init__(self, fd: int, place: P_co, *, can_list: bool = True) -> None:
         self.fd = fd
         self.place = place
+        self.can_list = can_list
+        self._identity: tuple[int, int] | None = None
 
     def __enter__(self) -> Folder[P_co]:
         return self
@@ -53,6 +55,14 @@ class Folder(Generic[P_co]):
         if self.fd >= 0:
             fd, self.fd = self.fd, -1
             os.close(fd)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        if self._identity is None:
+            found = os.fstat(self.fd)
+            self._identity = found.st_dev, found.st_ino
+        return self._identity
 
     def folder(self, name: str) -> Folder[P_co]:
         """The folder `name` in this one, open for listing."""
@@ -109,14 +119,15 @@ class Folder(Generic[P_co]):
 
     def sync(self) -> None:
         """Make the folder's entries durable; fsync(2)."""
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
+        if not self.can_list:
+            with self.folder(".") as folder:
+                folder.sync()
+            return
         try:
-            os.fsync(fd)
+            os.fsync(self.fd)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # network folders that know no such thing
                 raise
-        finally:
-            os.close(fd)
 
 
 @dataclass(frozen=True)
@@ -124,10 +135,14 @@ class Spot(Generic[P_co]):
     """Where a place really is: an open folder and the one name in it, which was no link when it was looked at.
 
     `name` is `.` when the place is the served folder itself or a link that ends in `..`.
+
+    Attributes:
+        found: lstat(2) of the entry then, if that was asked.
     """
 
     folder: Folder[P_co]
     name: str
+    found: os.stat_result | None = field(default=None, compare=False)
 
     @property
     def place(self) -> P_co:
@@ -141,28 +156,30 @@ class Spot(Generic[P_co]):
         self.folder.close()
 
 
-def resolve(place: P, *, follow: bool = True) -> Spot[P]:
+def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Spot[P]:
     """The spot of `place`; its last name need not exist. Close it (`with`).
 
     Args:
         follow: whether a link in the last name is followed; those before it always are.
+        lists: whether to open the folder for listing, where that is allowed: it can be made durable as it is then.
 
     Raises:
         Refused: a link leads outside the served folders, or to a protected secret.
         OSError: as open(2), without an errno of links but ELOOP for more than 40 of them.
     """
     if not place.parts:
-        return Spot(Folder(os.dup(place.root.fd), place), ".")
+        return Spot(Folder(os.dup(place.root.fd), place, can_list=False), ".")
     *above, last = place.parts
-    fd = syscalls.open_beneath("/".join(above) or ".", _PASS | os.O_DIRECTORY, place.root.fd)
+    flags = os.O_RDONLY if lists else _PASS
+    fd = syscalls.open_beneath("/".join(above) or ".", flags | os.O_DIRECTORY, place.root.fd)
     if fd is not None:
-        spot = Spot(Folder(fd, place.parent), last)
+        folder = Folder(fd, place.parent, can_list=lists)
         # A missing name may be there in another spelling, which the walk finds.
         with suppress(OSError):
-            kind = spot.folder.stat(last).st_mode
-            if not (follow and stat.S_ISLNK(kind)):
-                return spot
-        spot.folder.close()
+            found = folder.stat(last)
+            if not (follow and stat.S_ISLNK(found.st_mode)):
+                return Spot(folder, last, found)
+        folder.close()
     return _Walk(place).to_end(follow)
 
 
@@ -194,7 +211,7 @@ class _Walk(Generic[P]):
             folder = self.place.at(self.root, tuple(above for above, _ in self.trail))
             if name != ".":
                 self.place.at(self.root, (*folder.parts, name))
-            return Spot(Folder(os.open(".", _PASS | _FOLDER, dir_fd=self.here), folder), name)
+            return Spot(Folder(os.open(".", _PASS | _FOLDER, dir_fd=self.here), folder, can_list=False), name)
         finally:
             self.forget(0)
 

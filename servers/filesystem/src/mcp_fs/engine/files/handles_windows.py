@@ -92,6 +92,11 @@ class Folder(Generic[P_co]):
             handle, self.fd = self.fd, -1
             _kernel.CloseHandle(handle)
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        found = self.stat(".")
+        return found.st_dev, found.st_ino
+
     def folder(self, name: str) -> Folder[P_co]:
         place = self.place if name == "." else self.place / name
         path, at = self._path(name), self._at(name)
@@ -220,7 +225,7 @@ def folder_at(_: P) -> Folder[P] | None:
     return None
 
 
-def resolve(place: P, *, follow: bool = True) -> Spot[P]:
+def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Spot[P]:
     """The spot of `place`; see `handles_posix.resolve`. A link that leads to nothing is not written through."""
     for part in place.parts:
         _refuse_unsafe(part)

@@ -12,8 +12,9 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,7 +27,7 @@ from mcp_fs.policy import Readable
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-__all__ = ["locked"]
+__all__ = ["Held", "locked"]
 
 _LOOK = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _PATIENCE = 10.0  # seconds for another process, whose change takes a few milliseconds
@@ -43,12 +44,25 @@ _locks: WeakValueDictionary[tuple[int, int, str], _Lock] = WeakValueDictionary()
 _locks_guard = threading.Lock()
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A regular file that stood at its name once its lock was held.
+
+    Attributes:
+        fd: it, open for reading as long as the lock is held.
+        found: its status then.
+    """
+
+    fd: int
+    found: os.stat_result
+
+
 @contextmanager
-def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[None]:
+def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[Mapping[Spot[Any], Held]]:
     """Hold, against every other call and every other server process, the names at `spots`.
 
     A name is its folder's identity and its spelling as any file system might fold it, so that two ways to one
-    file meet here.
+    file meet here. What of the files there is known stands beside; of some, and on Windows of all, it is nothing.
 
     Raises:
         Unavailable: another process holds one of the files for more than 10 seconds.
@@ -58,26 +72,30 @@ def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[None]:
             while not lock.held.acquire(timeout=0.05):
                 stop.check()
             stack.callback(lock.held.release)
-        if sys.platform != "win32":  # there a file that another process has open can't be replaced
-            _hold_files(spots, stop, stack)
-        yield
+        if sys.platform == "win32":  # there a file that another process has open can't be replaced
+            yield {}
+        else:
+            yield _hold_files(spots, stop, stack)
 
 
 def _of(spots: Iterable[Spot[Readable]]) -> list[_Lock]:
-    keys = set[tuple[int, int, str]]()
-    for spot in spots:
-        folder = spot.folder.stat(".")
-        keys.add((folder.st_dev, folder.st_ino, folded(spot.name).casefold()))
+    keys = {(*spot.folder.identity, folded(spot.name).casefold()) for spot in spots}
     with _locks_guard:  # one order for all, so that two calls can't wait for each other
         return [_locks.setdefault(key, _Lock()) for key in sorted(keys)]
 
 
 if sys.platform != "win32":
 
-    def _hold_files(spots: Iterable[Spot[Readable]], stop: Stop, stack: ExitStack) -> None:
+    def _hold_files(spots: Iterable[Spot[Any]], stop: Stop, stack: ExitStack) -> Mapping[Spot[Any], Held]:
         """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
-        files = {(found.st_dev, found.st_ino): (spot, found) for spot in spots if (found := _regular(spot)) is not None}
-        held = set[tuple[int, int]]()
+        # What was there a moment ago only says in which order to go.
+        before = {spot: _regular(spot) if spot.found is None else spot.found for spot in spots}
+        files = {
+            (found.st_dev, found.st_ino): (spot, found)
+            for spot, found in before.items()
+            if found is not None and stat.S_ISREG(found.st_mode)
+        }
+        held, known = set[tuple[int, int]](), dict[Spot[Any], Held]()
         deadline = time.monotonic() + _PATIENCE
         for _, (spot, now) in sorted(files.items(), key=lambda item: item[0]):
             found: os.stat_result | None = now
@@ -89,9 +107,12 @@ if sys.platform != "win32":
                 stack.callback(os.close, fd)
                 if not _flock(fd, spot, stop, deadline):
                     break
-                found = os.fstat(fd)
-                held.add((found.st_dev, found.st_ino))
+                opened = os.fstat(fd)
+                held.add((opened.st_dev, opened.st_ino))
                 found = _regular(spot)
+                if found is not None and os.path.samestat(found, opened):
+                    known[spot] = Held(fd, found)
+        return known
 
     def _flock(fd: int, spot: Spot[Readable], stop: Stop, deadline: float) -> bool:
         """Wait for the lock; False where the file system knows none."""

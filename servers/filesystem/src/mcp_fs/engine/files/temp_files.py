@@ -146,8 +146,7 @@ def clean_once(folder: Folder[Any]) -> None:
 
 def _note_clean(folder: Folder[Any]) -> bool:
     """True the first time a folder is met."""
-    found = folder.stat(".")
-    identity = (found.st_dev, found.st_ino)
+    identity = folder.identity
     if identity in _cleaned:
         return False
     if len(_cleaned) >= 10_000:

@@ -18,7 +18,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
-from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.locks import Held, locked
 from mcp_fs.engine.files.temp_files import OLD, temporary_name
 from mcp_fs.engine.files.text import MOST_BYTES, Decoded, content_hash, decode, encode, sniff
 from mcp_fs.engine.files.text import shown as readable
@@ -85,8 +85,11 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
     with ExitStack() as stack:
         reached = [_reached(change, stack, dry_run) for change in changes]
         spots = [spot for spot in reached if spot is not None]
-        stack.enter_context(locked(spots, stop))
-        prepared = [_prepare(change, spot, stop) for change, spot in zip(changes, reached, strict=True)]
+        locks = stack.enter_context(locked(spots, stop))
+        prepared = [
+            _prepare(change, spot, None if spot is None else locks.get(spot), stop)
+            for change, spot in zip(changes, reached, strict=True)
+        ]
         if sum(len(item.data or b"") for item in prepared) > MOST_TOGETHER:
             raise too_much()
         existing = [(item.old.st_dev, item.old.st_ino) for item in prepared if item.old is not None]
@@ -95,7 +98,10 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
             raise Invalid("One file is named twice.", "Put all of its changes into one.")
         notes: list[str] = []
         if not dry_run:
-            staged = [stack.enter_context(_stage(item, spot)) for item, spot in zip(prepared, spots, strict=True)]
+            staged = [
+                stack.enter_context(_stage(item, spot, locks.get(spot)))
+                for item, spot in zip(prepared, spots, strict=True)
+            ]
             stop.check()
             if step is not None:
                 intents = [new.intent() for new in staged]
@@ -132,8 +138,9 @@ def _refuse_below(changes: Sequence[Change]) -> None:
             raise Invalid(f"{quote(change.place.display)} can't be made below {quote(above.display)}, which is a file.")
 
 
-def _stage(item: _Prepared, spot: Spot[Writable]) -> AbstractContextManager[Staged]:
-    return stage(spot, item.data or b"", item.old, item.change.place, executable=item.change.executable)
+def _stage(item: _Prepared, spot: Spot[Writable], held: Held | None) -> AbstractContextManager[Staged]:
+    data, change = item.data or b"", item.change
+    return stage(spot, data, item.old, change.place, held=held, executable=change.executable)
 
 
 def _reached(change: Change, stack: ExitStack, dry_run: bool) -> Spot[Writable] | None:
@@ -146,18 +153,19 @@ def _reached(change: Change, stack: ExitStack, dry_run: bool) -> Spot[Writable] 
         return None
 
 
-def _prepare(change: Change, spot: Spot[Writable] | None, stop: Stop) -> _Prepared:
+def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, stop: Stop) -> _Prepared:
     stop.check()
     place = change.place
     shown = quote(place.display)
-    old = None if spot is None else regular_status(spot, place)
+    old = None if spot is None else regular_status(spot, place, held)
     if old is None and not change.creates:
         raise problem(FileNotFoundError(2, ""), place)
     decoded, digest = _NEW, None
     if spot is not None and old is not None:
         if old.st_size > MOST_BYTES:
             raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MOST_BYTES:,} can be edited.")
-        with open_regular(spot.folder, spot.name, place) as file:
+        opened = None if held is None else os.fdopen(held.fd, "rb", buffering=0, closefd=False)
+        with opened or open_regular(spot.folder, spot.name, place) as file:
             old = os.fstat(file.fileno())
             data = file.read()
         if change.creates and data:

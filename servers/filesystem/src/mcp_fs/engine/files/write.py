@@ -19,7 +19,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.belongings import copy_attributes
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
-from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.locks import Held, locked
 from mcp_fs.engine.files.syscalls import begin_flush, write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.text import content_hash
@@ -72,14 +72,15 @@ def write_file(
         data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
         raise Invalid("The content has a lone surrogate, which no text file can hold.") from None
-    with writing_to(place) as spot, locked([spot], stop):
-        old = regular_status(spot, place)
+    with writing_to(place) as spot, locked([spot], stop) as locks:
+        held = locks.get(spot)
+        old = regular_status(spot, place, held)
         if old is not None and not overwrite:
             raise Conflict(
                 f"{quote(place.display)} exists already.",
                 "Change it with `edit_file`, or set `overwrite` to replace all of it.",
             )
-        with stage(spot, data, old, place) as staged:
+        with stage(spot, data, old, place, held=held) as staged:
             if step is not None:
                 step.record([staged.intent()])
             staged.commit(replace=overwrite)
@@ -94,7 +95,7 @@ def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writab
         raise Refused(f"{quote(place.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
     with ExitStack() as stack:
         try:
-            spot = stack.enter_context(resolve(place, follow=follow))
+            spot = stack.enter_context(resolve(place, follow=follow, lists=True))
         except NotFound as missing:
             above = _kind(place.parent) if place.parts else stat.S_IFDIR
             if above is not None and above != stat.S_IFDIR:
@@ -107,14 +108,17 @@ def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writab
         yield spot
 
 
-def regular_status(spot: Spot[Writable], place: Readable) -> os.stat_result | None:
+def regular_status(spot: Spot[Writable], place: Readable, held: Held | None = None) -> os.stat_result | None:
     """lstat(2) of the regular file at the spot, which may be replaced; None when there is nothing.
+
+    Args:
+        held: the file there, if it was locked just now.
 
     Raises:
         Refused: there is something else, or the file is read-only: a rename over it would need no permission.
     """
     try:
-        found = spot.folder.stat(spot.name)
+        found = spot.folder.stat(spot.name) if held is None else held.found
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found.st_mode):
@@ -172,6 +176,7 @@ class Staged:
         content: what it holds, if that was at hand as a whole.
         unflushed: its descriptor until it is durable.
         old: what stood there when it was made; None for nothing.
+        held: the same, open, if it is.
         notes: what could not be kept, for the answer.
     """
 
@@ -183,6 +188,7 @@ class Staged:
     unflushed: int | None
     old: os.stat_result | None
     shown: Readable
+    held: Held | None = None
     notes: list[str] = field(default_factory=list[str])
     is_put: bool = False
 
@@ -192,7 +198,8 @@ class Staged:
             new = state_of(self.folder, self.temporary, thorough=True)
         else:
             new = file_state(self.made, hash_of(self.content))
-        return Intent(self.folder.place / self.name, self.folder, new)
+        fd = None if self.held is None else self.held.fd
+        return Intent(self.folder.place / self.name, self.folder, new, fd=fd)
 
     def commit(self, *, replace: bool) -> None:
         """Rename over the old file and make the folder durable.
@@ -290,6 +297,7 @@ def stage(
     old: os.stat_result | None,
     shown: Readable,
     *,
+    held: Held | None = None,
     like: int | None = None,
     executable: bool = False,
 ) -> Generator[Staged]:
@@ -299,6 +307,7 @@ def stage(
         data: the content, or what writes it to a descriptor.
         old: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
         shown: how the caller knows the file, for messages.
+        held: the old file, if it is open.
         like: descriptor of a file whose mode and attributes a new one gets.
         executable: whether a new one can be run.
 
@@ -317,13 +326,14 @@ def stage(
         try:
             fd = spot.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
             stack.callback(clean)
-            file = stack.enter_context(os.fdopen(fd, "wb", buffering=0))
+            closing = stack.enter_context(ExitStack())
+            closing.callback(os.close, fd)
             hold(fd)
             if isinstance(data, bytes):
                 write_all(fd, data)
             else:
                 data(fd)
-            notes = _inherit(fd, temporary, spot, old, like, 0o777 if executable else 0o666)
+            notes = _inherit(fd, temporary, spot, old, held, like, 0o777 if executable else 0o666)
             content, unflushed = data if isinstance(data, bytes) else None, None
             if content is None or len(content) > HASHED or sys.platform == "win32":
                 sync(fd)  # its time tells later which file it is, and a file server may set that when it has it all
@@ -332,10 +342,10 @@ def stage(
                 begin_flush(fd)
             made = os.fstat(fd)
             if sys.platform == "win32":
-                file.close()  # what is open there can't be renamed
+                closing.close()  # what is open there can't be renamed
         except OSError as error:
             raise problem(error, shown, "nothing was changed") from error
-        staged = Staged(spot.folder, spot.name, temporary, made, content, unflushed, old, shown, notes)
+        staged = Staged(spot.folder, spot.name, temporary, made, content, unflushed, old, shown, held, notes)
         yield staged
 
 
@@ -349,7 +359,13 @@ def sync(fd: int) -> None:
 
 
 def _inherit(
-    fd: int, temporary: str, spot: Spot[Writable], old: os.stat_result | None, like: int | None, new_mode: int
+    fd: int,
+    temporary: str,
+    spot: Spot[Writable],
+    old: os.stat_result | None,
+    held: Held | None,
+    like: int | None,
+    new_mode: int,
 ) -> list[str]:
     """Give the new file what the old one had, on its handle; what could not be kept, in words."""
     notes: list[str] = []
@@ -371,7 +387,7 @@ def _inherit(
                 os.fchown(fd, -1, old.st_gid)
             notes.append("it belongs to another user now: the old owner could not be kept")
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
-    if not _copy_attributes(fd, spot):
+    if not (_copy_attributes(fd, spot) if held is None else copy_attributes(held.fd, fd)):
         notes.append("some extended attributes could not be kept")
     os.fchmod(fd, mode)
     return notes

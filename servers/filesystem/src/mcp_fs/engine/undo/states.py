@@ -40,10 +40,11 @@ class State:
 MADE = State("made")
 
 
-def state_of(folder: Folder[Any], name: str, *, thorough: bool = False) -> State | None:
+def state_of(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int | None = None) -> State | None:
     """What stands at `name` now; None for nothing.
 
     Args:
+        fd: a file that may be it, open for reading.
         thorough: whether to read files and go through folders, within limits, so that a copy is known again.
     """
     try:
@@ -52,7 +53,11 @@ def state_of(folder: Folder[Any], name: str, *, thorough: bool = False) -> State
         return None
     device, number = found.st_dev, found.st_ino
     if stat.S_ISREG(found.st_mode):
-        return file_state(found, _hash(folder, name, found.st_size) if thorough else "")
+        if not thorough:
+            return file_state(found, "")
+        if fd is not None and not os.path.samestat(os.fstat(fd), found):
+            fd = None
+        return file_state(found, _hash(folder, name, found.st_size, fd))
     if stat.S_ISLNK(found.st_mode):
         return State("link", device, number, text=folder.read_link(name))
     if stat.S_ISDIR(found.st_mode):
@@ -93,10 +98,12 @@ def hash_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest() if len(data) <= HASHED else ""
 
 
-def _hash(folder: Folder[Any], name: str, size: int) -> str:
+def _hash(folder: Folder[Any], name: str, size: int, fd: int | None = None) -> str:
     if size > HASHED:
         return ""
     try:
+        if fd is not None:
+            return hash_of(os.pread(fd, size + 1, 0))
         with open_regular(folder, name, folder.place) as file:
             return hash_of(file.read(size + 1))
     except (OSError, Problem):

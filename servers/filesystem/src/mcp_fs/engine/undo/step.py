@@ -42,6 +42,7 @@ class Intent:
         source: where what will be there is moved from.
         origin: what is there, if it is copied first and deleted then.
         left: what will then be at the source.
+        fd: the file that is there, open for reading, if it is.
         gives: the bytes of what is there, if the caller moves it to the place that `record` returns; else it is
             kept by another name, or copied.
     """
@@ -53,6 +54,7 @@ class Intent:
     source: Readable | None = None
     origin: State | None = None
     left: State | None = None
+    fd: int | None = None
     gives: int | None = None
 
 
@@ -227,7 +229,7 @@ class Step:
             return intent.before, 0
         self._stop.check()
         thorough = intent.gives is None or self.is_far(intent.folder)  # what is copied there is copied back
-        before = state_of(intent.folder, intent.place.name, thorough=thorough)
+        before = state_of(intent.folder, intent.place.name, thorough=thorough, fd=intent.fd)
         if before is None:
             return None, 0
         return before, before.size if intent.gives is None else intent.gives
