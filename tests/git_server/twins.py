@@ -33,6 +33,7 @@ from mcp_git.engine import installed
 from mcp_git.names import shown, spelled
 
 _DATE = "1800000000 +0000"
+_CUTS = ["-c", "commit.cleanup=scissors"]
 _LASTING = {"COMMIT_EDITMSG", "ORIG_HEAD", "index", "AUTO_MERGE", "FETCH_HEAD"}
 _IN_ANY = [end for end in ENDS if end.__name__ not in ("bisecting",)]
 _WRITABLE = [form for form in FORMS if form not in (bare, bare_by_configuration, shallow, partial)]
@@ -150,18 +151,27 @@ class Twins:
                 way = ["--squash"] if squash else ["--no-ff", "--message=Both"] if joined else []
                 return "run_merge", {"rev": rev, **given, **into}, ["merge", "--no-edit", *way, rev], b""
             case 15:
-                return "run_rebase", {"rev": rev}, ["rebase", rev], b""
+                return "run_rebase", {"rev": rev}, [*self._cuts(f"{rev}..HEAD"), "rebase", rev], b""
             case 16:
                 revert = chance.random() < 0.5
                 words = ["revert", "--no-edit", rev] if revert else ["cherry-pick", rev]
+                words = [*self._cuts("--no-walk", rev), *words]
                 return "run_cherry_pick", {"rev": rev, "revert": revert, **into}, words, b""
             case 17:
                 action = chance.choice(["continue", "skip", "abort"])
                 given = staged if action == "continue" else {}
-                return "run_step", {"action": action, **given}, [self._doing(), f"--{action}"], b""
+                words = [self._doing(), f"--{action}"]
+                message = self._git_dir(self.theirs) / "MERGE_MSG"
+                if message.exists() and re.search(rb"(?m)^# -+ >8 -+$", message.read_bytes()):
+                    words = [*_CUTS, *(["commit"] if words == ["cherry-pick", "--continue"] else words)]
+                return "run_step", {"action": action, **given}, words, b""
             case _:
                 mode = chance.choice(["soft", "mixed", "keep", "hard"])
                 return "run_reset", {"rev": rev, "mode": mode}, ["reset", "--quiet", f"--{mode}", rev, "--"], b""
+
+    def _cuts(self, *span: str) -> list[str]:
+        """The options with which lines with `#` stay, where a message has one."""
+        return _CUTS if self.git(self.ours, "log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--")[1] else []
 
     def _doing(self) -> str:
         said = self.git(self.theirs, "status")[1].decode("utf-8", "replace")
