@@ -106,10 +106,10 @@ class Judge:
             raise Finding("a traceback")
 
 
-def opened(case: Case) -> list[str]:
-    """The words that start it with `OPENED`."""
+def opened(case: Case, *more: str) -> list[str]:
+    """The words that start it with `OPENED` and `more`, before any server's name."""
     settings = [words for name, words in OPENED.items() if name in case.kind.model_fields]
-    return [*case.program.words, *(word for words in settings for word in words), *case.arguments]
+    return [*case.program.words, *(word for words in settings for word in words), *more, *case.arguments]
 
 
 async def lists(wire: Wire) -> dict[str, list[Any]]:
@@ -225,7 +225,7 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
 async def listening(case: Case) -> AsyncGenerator[tuple[Any, str]]:
     from shared.http_subject import running
 
-    async with running([*opened(case), "--transport", "http", "--port", "0"]) as subject:
+    async with running(opened(case, "--transport", "http", "--port", "0")) as subject:
         yield subject, subject.url
 
 
