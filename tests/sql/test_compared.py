@@ -156,8 +156,105 @@ async def test_both_servers_tell_it_alike(wire: Any) -> None:
     how = "whole rows are compared: they share no key"
     assert await told(wire, table="seen", compare_with="twice") == TWICE.format(how=how)
     said = await told(wire, table="now", compare_with="twice")
-    assert "id is not unique in twice, so whole rows are compared" in said and '[1,"one",1]' in said
+    assert "whole rows are compared: id is not unique in twice\n" in said and '[1,"one",1]' in said
     assert "There is no table or view `nothing`" in await told(wire, table="now", compare_with="nothing")
+
+
+def columns_of(number: int) -> str:
+    return ", ".join(f"c{each} text" for each in range(number))
+
+
+LONG = f"'{'x' * 99}'"
+ODD = {
+    "values with line ends of Unicode": (
+        "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer PRIMARY KEY, t text);"
+        "INSERT INTO a VALUES (1, 'x\u2028y'), (2, '\x85'); INSERT INTO b VALUES (1, 'x\u2028y'), (2, 'z\u2029')",
+        'changed: 1 row (a | b: key)\nt, 1 row\n- "\\x85" | "z\\u2029": 2',
+    ),
+    "keys that are null": (
+        "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer, t text);"
+        "INSERT INTO a VALUES (1, NULL); INSERT INTO b VALUES (1, NULL), (NULL, 'x')",
+        'matched by id\nonly in a: 0 rows\nonly in b: 1 row\n["id","t"]\n[null,"x"]',
+    ),
+    "many columns": (
+        f"CREATE TABLE a (id integer PRIMARY KEY, {columns_of(400)});"
+        f"CREATE TABLE b (id integer PRIMARY KEY, {columns_of(400)});"
+        "INSERT INTO a (id, c7) VALUES (1, 'x'), (2, 'x'); INSERT INTO b (id, c7) VALUES (1, 'x'), (2, 'y')",
+        'changed: 1 row (a | b: key)\nc7, 1 row\n- "x" | "y": 2',
+    ),
+    "many rows without a key on one side": (
+        "CREATE TABLE a (id integer PRIMARY KEY, t text); INSERT INTO a WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL"
+        " SELECT x + 1 FROM n WHERE x < 100000) SELECT x, 'x' FROM n; CREATE TABLE b AS SELECT * FROM a;"
+        "UPDATE b SET t = 'y' WHERE id = 70000",
+        "a 100,000 rows, b 100,000 rows; matched by id\nonly in a: 0 rows\nonly in b: 0 rows\n"
+        'changed: 1 row (a | b: key)\nt, 1 row\n- "x" | "y": 70000',
+    ),
+    "rows of which a page has few": (
+        f"CREATE TABLE a (id integer PRIMARY KEY, {columns_of(90)}); CREATE TABLE b AS SELECT * FROM a;"
+        + "".join(f"INSERT INTO a (id) VALUES ({number});" for number in range(60))
+        + "".join(f"INSERT INTO b (id, c0) VALUES ({number}, '');" for number in range(60))
+        + f"UPDATE b SET {', '.join(f'c{number} = {LONG}' for number in range(90))}",
+        "changed: 60 rows (a | b: key)\n[values of the first ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("server", ["sqlite", "postgres"])
+@pytest.mark.parametrize("what", ODD)
+async def test_odd_tables_are_compared(what: str, server: str, tmp_path: Path) -> None:
+    schema, expected = ODD[what]
+    if server == "sqlite":
+        path = tmp_path / "app.db"
+        run_on(make_file(path), schema)
+        client = sqlite(path)
+    else:
+        client = postgres(f"app={make(schema).url('owner')}")
+    async with client as wire:
+        assert expected in await told(wire, table="a", compare_with="b")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (('text COLLATE "C"', "'x'"), ('text COLLATE "POSIX"', "'X'"), '"x" | "X": 1'),
+        (("integer[]", "'{1}'"), ("integer", "1"), '"{1}" | 1: 1'),
+        (("really", "'x'"), ("real", "1"), '"x" | 1: 1'),
+        (("numeric(9, 2)", "1.50"), ("double precision", "1.5"), "No row differs."),
+    ],
+)
+async def test_postgresql_compares_what_is_of_two_kinds(
+    left: tuple[str, str], right: tuple[str, str], expected: str
+) -> None:
+    made = "CREATE TYPE really AS ENUM ('x');"
+    for name, (kind, value) in (("a", left), ("b", right)):
+        made += f"CREATE TABLE {name} (id integer PRIMARY KEY, t {kind}); INSERT INTO {name} VALUES (1, {value});"
+    async with postgres(f"app={make(made).url('owner')}") as client:
+        assert expected in await told(client, table="a", compare_with="b")
+
+
+async def test_a_key_that_does_not_tell_which_rows_belong_together_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    run_on(
+        make_file(path),
+        "CREATE TABLE a (k text PRIMARY KEY); CREATE TABLE b (k text PRIMARY KEY);"
+        "INSERT INTO a VALUES (NULL), ('x'); INSERT INTO b SELECT * FROM a;"
+        "CREATE TABLE n (k integer PRIMARY KEY); INSERT INTO n VALUES (1); CREATE TABLE s (k text);"
+        "INSERT INTO s VALUES ('1'), ('01')",
+    )
+    async with sqlite(path) as client:
+        said = await told(client, table="a", compare_with="b")
+        assert said.endswith("whole rows are compared: k is NULL in rows of both\nNo row differs.")
+        said = await told(client, table="n", compare_with="s")
+        assert "; whole rows are compared: a value of k stands for several rows of the other\n" in said
+
+
+async def test_names_that_differ_in_case_belong_together_once() -> None:
+    schema = """CREATE TABLE a (id integer PRIMARY KEY, "Id" integer, "ID" integer);
+    CREATE TABLE b (id integer PRIMARY KEY, "iD" integer);
+    INSERT INTO a VALUES (1, 7, 8); INSERT INTO b VALUES (1, 9)"""
+    async with postgres(f"app={make(schema).url('owner')}") as client:
+        said = await told(client, table="a", compare_with="b")
+        assert "columns only in a: ID\n" in said and said.endswith("Id, 1 row\n- 7 | 9: 1")
 
 
 async def test_masked_columns_are_told_and_not_compared(tmp_path: Path) -> None:

@@ -63,16 +63,20 @@ class Comparison:
 
     Attributes:
         only: of each side, how many rows only it has, and some of them.
+        matches: columns that both have, as each side calls them.
         changed: how many rows of one key differ, and of each column in how many.
+        looked: at how many of these rows.
         pairs: of each column, values on both sides with the keys where they stand.
     """
 
     sides: tuple[Side, Side]
     how: str
+    matches: dict[str, str]
     rows: tuple[int, int] = (0, 0)
     columns: Sequence[str] = ()
     only: list[tuple[int, list[list[Any]]]] = field(default_factory=list[tuple[int, list[list[Any]]]])
     changed: int = 0
+    looked: int = 0
     by_column: dict[str, int] = field(default_factory=dict[str, int])
     pairs: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
 
@@ -80,9 +84,8 @@ class Comparison:
         one, other = self.sides
         sizes = [f"{side.name} {count(rows, 'row')}" for side, rows in zip(self.sides, self.rows, strict=True)]
         lines = [f"{', '.join(sizes)}; {self.how}"]
-        for side, rest in ((one, other), (other, one)):
-            there = {name.lower() for name in rest.columns}
-            if names := [name for name in side.columns if name.lower() not in there]:
+        for side, there in ((one, self.matches.keys()), (other, self.matches.values())):
+            if names := [name for name in side.columns if name not in there]:
                 lines.append(f"columns only in {side.name}: {', '.join(names)}")
             lines += [f"masked in {side.name}, not compared: {', '.join(side.masked)}"] if side.masked else []
         if not self.changed and not any(number for number, _ in self.only):
@@ -95,8 +98,8 @@ class Comparison:
             lines += [f"… {number - len(rows):,} more"] if rows and number > len(rows) else []
         if self.by_column:
             lines.append(f"changed: {count(self.changed, 'row')} ({one.name} | {other.name}: key)")
-            if self.changed > ROWS:
-                lines.append(f"[values of the first {ROWS} of them, in the order of the key]")
+            if self.changed > self.looked:
+                lines.append(f"[values of the first {self.looked} of them, in the order of the key]")
         for column, number in self.by_column.items():
             lines.append(f"{column}, {count(number, 'row')}")
             pairs = self.pairs.get(column, {})
@@ -119,36 +122,42 @@ Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
 async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
     """In which rows two tables differ.
 
-    Rows belong together by the key of either side. Where there is none that both have, or one value of it stands in
-    two rows, whole rows are compared.
+    Rows belong together by the key of either side. Where there is none that both have, or it does not tell which rows
+    do, whole rows are compared.
 
     Raises:
         Problem: they have no column in common, or a query fails.
     """
-    there = {name.lower(): name for name in other.columns} | {name: name for name in other.columns}
-    both = {name: there.get(name) or there.get(name.lower()) for name in one.columns}
-    common = {
-        name: match for name, match in both.items() if match and name not in one.masked and match not in other.masked
-    }
+    matches = _matches(one, other)
+    common = {name: match for name, match in matches.items() if name not in one.masked and match not in other.masked}
     if not common:
         raise Invalid(f"`{one.name}` and `{other.name}` have no column in common.", "`get_table` shows their columns.")
     key = _key(one, other, common)
-    asked = _Asked(one, other, common, key, words)
+    asked = _Asked(one, other, matches, common, key, words)
+    how = "they share no key"
     if key:
-        counts = await _answers(run, asked.counts())
-        rows = int(counts[0][0][0]), int(counts[1][0][0])
-        repeated = [
-            f"{', '.join(key)} is not unique in {side.name}"
-            for side, answer in zip((one, other), counts, strict=False) if int(answer[0][1])
-        ]  # fmt: skip
-        if not repeated:
-            return await _by_key(asked, run, rows)
-        how = f"{repeated[0]}, so whole rows are compared"
-    else:
-        how = "whole rows are compared: they share no key"
+        counts = [[int(number) for number in rows[0]] for rows in await _answers(run, asked.counts())]
+        repeated = [side for side, (_, times, _) in zip((one, other), counts, strict=True) if times]
+        if repeated:
+            how = f"{', '.join(key)} is not unique in {repeated[0].name}"
+        elif all(nulls for _, _, nulls in counts):
+            how = f"{', '.join(key)} is NULL in rows of both"
+        else:
+            comparison = await _by_key(asked, run, (counts[0][0], counts[1][0]))
+            if comparison is not None:
+                return comparison
+            how = f"a value of {', '.join(key)} stands for several rows of the other"
     found = await _answers(run, asked.whole_rows())
+    rows = int(found[0][0][0]), int(found[1][0][0])
     only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[2:]]
-    return Comparison((one, other), how, (int(found[0][0][0]), int(found[1][0][0])), [*common, "times"], only)
+    return Comparison((one, other), f"whole rows are compared: {how}", matches, rows, [*common, "times"], only)
+
+
+def _matches(one: Side, other: Side) -> dict[str, str]:
+    """Columns that both have: of the same name, else of one that differs in its case only."""
+    alike = {name.lower(): name for name in reversed(other.columns) if name not in one.columns}
+    both = {name: name if name in other.columns else alike.pop(name.lower(), None) for name in one.columns}
+    return {name: match for name, match in both.items() if match is not None}
 
 
 def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
@@ -159,16 +168,18 @@ def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
     return [back[name] for name in other.key] if other.key and all(name in back for name in other.key) else []
 
 
-async def _by_key(asked: _Asked, run: Run, rows: tuple[int, int]) -> Comparison:
+async def _by_key(asked: _Asked, run: Run, rows: tuple[int, int]) -> Comparison | None:
+    """None if a row has several of the same key on the other side: as numbers, the texts `1` and `01` are one."""
     found = await _answers(run, [*asked.only(), *asked.changed()])
     only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[:2]]
-    comparison = Comparison(
-        (asked.one, asked.other), f"matched by {', '.join(asked.key)}", rows, list(asked.common), only
-    )
+    if rows[0] - only[0][0] != rows[1] - only[1][0]:
+        return None
+    how = f"matched by {', '.join(asked.key)}"
+    comparison = Comparison((asked.one, asked.other), how, asked.matches, rows, list(asked.common), only)
     if not asked.compared:
         return comparison
     (sums,), changed = found[2:]
-    comparison.changed = int(sums[0])
+    comparison.changed, comparison.looked = int(sums[0]), len(changed)
     comparison.by_column = {
         name: int(number) for name, number in zip(asked.compared, sums[1:], strict=True) if int(number or 0)
     }
@@ -190,7 +201,7 @@ async def _answers(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]
     for page in pages:
         if not isinstance(page, RowPage):
             raise Invalid(f"They can't be compared: {page}", "Compare what they have in common with `query_rows`.")
-        answers.append([json.loads(line) for line in page.lines.splitlines()])
+        answers.append([json.loads(line) for line in page.lines.split("\n")[:-1]])
     return answers
 
 
@@ -200,6 +211,7 @@ class _Asked:
 
     one: Side
     other: Side
+    matches: dict[str, str]
     common: dict[str, str]
     key: Sequence[str]
     words: Words
@@ -209,19 +221,27 @@ class _Asked:
         return [name for name in self.common if name not in self.key]
 
     def counts(self) -> list[str]:
+        """Of each side its rows, whether one value of the key stands in two, and in how many it is NULL."""
         statements: list[str] = []
         for side, names in ((self.one, self.key), (self.other, [self.common[name] for name in self.key])):
             columns = ", ".join(map(_quoted, names))
             repeated = f"SELECT 1 FROM {side.spelled} WHERE {_none_null(names)} GROUP BY {columns} HAVING count(*) > 1"
-            statements.append(f"SELECT count(*), (SELECT count(*) FROM ({repeated} LIMIT 1) AS d) FROM {side.spelled}")
+            statements.append(
+                f"SELECT count(*), (SELECT count(*) FROM ({repeated} LIMIT 1) AS d), (SELECT count(*) FROM"
+                f" {side.spelled} WHERE NOT ({_none_null(names)})) FROM {side.spelled}"
+            )
         return statements
 
     def only(self) -> list[str]:
+        """As joins, for which SQLite makes an index where there is none; for NOT EXISTS it reads all for each row."""
         return [
-            f"SELECT count(*) OVER (), {self._shown('a')} FROM {self.one.spelled} AS a WHERE NOT EXISTS (SELECT 1 FROM"
-            f" {self.other.spelled} AS b WHERE {self._matches()}) ORDER BY {self._ordered('a')} LIMIT {_SHOWN}",
-            f"SELECT count(*) OVER (), {self._shown('b')} FROM {self.other.spelled} AS b WHERE NOT EXISTS (SELECT 1"
-            f" FROM {self.one.spelled} AS a WHERE {self._matches()}) ORDER BY {self._ordered('b')} LIMIT {_SHOWN}",
+            f"SELECT count(*) OVER (), {self._shown(side)} FROM {here} AS {side} LEFT JOIN {there} AS {rest} ON"
+            f" {self._alike()} WHERE {self._column(self.key[0], rest)} IS NULL ORDER BY {self._ordered(side)} LIMIT"
+            f" {_SHOWN}"
+            for side, here, rest, there in (
+                ("a", self.one.spelled, "b", self.other.spelled),
+                ("b", self.other.spelled, "a", self.one.spelled),
+            )
         ]
 
     def changed(self) -> list[str]:
@@ -230,8 +250,10 @@ class _Asked:
         differ = {
             name: f"{self._value(name, 'a')} {self.words.differs} {self._value(name, 'b')}" for name in self.compared
         }
-        joined = f"FROM {self.one.spelled} AS a JOIN {self.other.spelled} AS b ON {self._matches()}"
-        joined += f" WHERE {' OR '.join(differ.values())}"
+        joined = f"FROM {self.one.spelled} AS a JOIN {self.other.spelled} AS b ON {self._alike()}"
+        # Not as so many ORs: SQLite bounds how deep an expression is.
+        rows = (", ".join(self._value(name, side) for name in self.compared) for side in ("a", "b"))
+        joined += f" WHERE {f' {self.words.differs} '.join(f'({row})' for row in rows)}"
         sums = ", ".join(f"sum(CASE WHEN {term} THEN 1 ELSE 0 END)" for term in differ.values())
         keys = ", ".join(self._column(name, "a") for name in self.key)
         values = ", ".join(
@@ -266,7 +288,7 @@ class _Asked:
             ),
         ]
 
-    def _matches(self) -> str:
+    def _alike(self) -> str:
         return " AND ".join(f"{self._value(name, 'a')} = {self._value(name, 'b')}" for name in self.key)
 
     def _value(self, name: str, side: str) -> str:

@@ -70,7 +70,7 @@ T = TypeVar("T")
 _BYTES = 100_000
 _CELL = 10_000
 _COMPARED_BYTES = 500_000
-_NUMBERS = re.compile(r"smallint|integer|bigint|numeric|real|double precision")
+_NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
 _RETURNED = 50
 """Rows of a change that are shown at once."""
 _ACTIVITY = """
@@ -253,9 +253,7 @@ class Engine:
             asked = several_of_ours(one.database, statements)
             return await self.rows(asked, limit=ROWS, max_bytes=_COMPARED_BYTES, max_cell=MAX_CELL)
 
-        return await compared(
-            await self._side(one), await self._side(other), Words(_comparable, "IS DISTINCT FROM"), run
-        )
+        return await compared(await self._side(one), await self._side(other), _COMPARES, run)
 
     async def _side(self, table: Table) -> Side:
         found = await self._described(table)
@@ -465,8 +463,11 @@ def _quoted(name: str) -> str:
 
 
 def _comparable(column: str, kind: str, other: str) -> str:
-    """Numbers are compared as numbers; of other types not all have an `=`, or one that tells all values apart."""
-    return column if _NUMBERS.match(kind) and _NUMBERS.match(other) else f"{column}::pg_catalog.text"
+    """Numbers are compared as numbers; of other types not all have an `=`, or one that tells all values apart, and
+    texts of two collations none that both would use."""
+    if _NUMBERS.fullmatch(kind) and _NUMBERS.fullmatch(other):
+        return column
+    return f'{column}::pg_catalog.text COLLATE pg_catalog."C"'
 
 
 _COMPARES = Words(_comparable, "IS DISTINCT FROM")
