@@ -164,3 +164,16 @@ async def test_into_the_branch_that_is_checked_out_is_as_without(tmp_path: Path)
         assert answer.count("\nundo: ") == 1, answer
         await undone(asking, answer)
     assert state(made) == before
+
+
+@pytest.mark.parametrize("more", [{}, {"into": "topic"}, {"squash": True}, {"message": "Both", "into": "topic"}])
+async def test_a_merge_that_brings_nothing_says_so(more: dict[str, Any], tmp_path: Path) -> None:
+    made = apart(tmp_path)
+    made.write("notes.txt", "not committed\n")
+    branch = more.get("into", "main")
+    tip = made.git("rev-parse", "--short=9", branch).strip()
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_merge", rev="main~1", **more)
+        assert answer.startswith(f"[{branch} {tip}; already up to date; 1 other file not committed]"), answer
+        answer = await asking("run_merge", rev="main", into="topic")
+        assert "already" not in answer, answer

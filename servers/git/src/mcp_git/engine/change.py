@@ -237,6 +237,8 @@ class Changes:
         doing = after.doing
         facts = [after.branch, *doing]
         lines: list[str] = []
+        same = (after.oid, doing, after.entries) == (was.state.oid, was.state.doing, was.state.entries)
+        facts += ["already up to date"] * (same and change.words[0] == "merge" and change.words[-1] not in _GOES_ON)
         if after.oid != was.state.oid and after.oid[:1] != "(" and change.words[0] not in _NO_NEWS:
             span = [f"{was.state.oid}..{after.oid}"] if was.head else [after.oid]
             words = ["log", "--format=%h %s", f"--max-count={_MOST_LISTED}", *span, "--"]
