@@ -5,6 +5,7 @@ import io
 import json
 import random
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from typing import Any
 
@@ -66,6 +67,19 @@ def test_what_the_values_of_a_field_are_like(values: list[Any], told: str) -> No
     seen, records = Seen(), [["name"], *([value] for value in values)]
     assert list(seen.through(iter(records))) == records
     assert seen.told() == ([told] if values else [])
+
+
+def test_long_values_are_counted_and_not_kept() -> None:
+    seen = Seen()
+    records = (["name"] if number < 0 else [f"{number // 2:04}" + "x" * 100_000] for number in range(-1, 600))
+    tracemalloc.start()
+    try:
+        for _ in seen.through(records):
+            pass
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert seen.told() == [f'300 different, "0000{"x" * 19}…" to "0299{"x" * 19}…"']
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import hashlib
 import io
 import itertools
 import json
@@ -26,6 +27,8 @@ _SEEN = 100_000
 """Records of which is told what their values are like."""
 _DIFFERENT = 1000
 """Different values of a field that are counted."""
+_KEPT = 200
+"""Characters of a value that is kept as it is; of a longer one its hash."""
 _FEW, _SHORT = 8, 24
 """Values that are told one by one, and characters of one."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -235,11 +238,14 @@ class _Values:
         if isinstance(value, bool | dict | list | bytes):
             value = json.dumps(value, ensure_ascii=False, default=repr)
             self._are_numbers = False
-        if value in self._times:
-            self._times[value] += 1
+        # A thousand documents would be more than memory holds.
+        is_long = isinstance(value, str) and len(value) > _KEPT
+        key = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest() if is_long else value
+        if key in self._times:
+            self._times[key] += 1
             return
         if len(self._times) <= _DIFFERENT:
-            self._times[value] = 1
+            self._times[key] = 1
         self._compare(value)
 
     def _compare(self, value: Any) -> None:
