@@ -67,6 +67,7 @@ class Comparison:
         changed: how many rows of one key differ, and of each column in how many.
         looked: at how many of these rows.
         pairs: of each column, values on both sides with the keys where they stand.
+        notes: what the database's server said of these rows, such as what is masked of a view.
     """
 
     sides: tuple[Side, Side]
@@ -79,6 +80,7 @@ class Comparison:
     looked: int = 0
     by_column: dict[str, int] = field(default_factory=dict[str, int])
     pairs: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
+    notes: list[str] = field(default_factory=list[str])
 
     def text(self) -> str:
         one, other = self.sides
@@ -88,6 +90,7 @@ class Comparison:
             if names := [name for name in side.columns if name not in there]:
                 lines.append(f"columns only in {side.name}: {', '.join(names)}")
             lines += [f"masked in {side.name}, not compared: {', '.join(side.masked)}"] if side.masked else []
+        lines += [f"[{note}]" for note in self.notes]
         if not self.changed and not any(number for number, _ in self.only):
             return _lines([*lines, "No row differs."])
         for side, (number, rows) in zip(self.sides, self.only, strict=True):
@@ -120,6 +123,25 @@ Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
 
 
 async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
+    """In which rows two tables differ, and what was noted of them.
+
+    Raises:
+        Problem: they have no column in common, or a query fails.
+    """
+    notes: list[str] = []
+
+    async def noted(statements: Sequence[str]) -> RowPage | Results:
+        results = await run(statements)
+        pages = results.found if isinstance(results, Results) else [results]
+        notes.extend(note for page in pages if isinstance(page, RowPage) for note in page.notes)
+        return results
+
+    comparison = await _compared(one, other, words, noted)
+    comparison.notes = list(dict.fromkeys(notes))
+    return comparison
+
+
+async def _compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
     """In which rows two tables differ.
 
     Rows belong together by the key of either side. Where there is none that both have, or it does not tell which rows
