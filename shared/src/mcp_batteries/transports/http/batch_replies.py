@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 
 import anyio
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest
@@ -38,7 +38,7 @@ def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
 
 
 async def answer_each(
-    answer: Callable[[bytes, JSONRPCMessage, Send], Awaitable[None]], messages: list[bytes], send: Send
+    answer: Callable[[bytes, JSONRPCMessage, Send], Coroutine[None, None, None]], messages: list[bytes], send: Send
 ) -> None:
     """Have `answer` answer each of `messages`, all at once."""
     answers = _Answers(send)
