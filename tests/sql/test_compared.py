@@ -267,6 +267,10 @@ async def test_masked_columns_are_told_and_not_compared(tmp_path: Path) -> None:
             said = await told(client, table="now", compare_with="old")
             assert "masked in now, not compared: name" in said and "two" not in said.lower(), said
             assert "changed: 1 row" in said
+    async with postgres("--mask", "public.now.name", f"app={url}") as client:
+        for one, other in (("seen", "now"), ("now", "seen"), ("seen", "twice")):
+            said = await told(client, table=one, compare_with=other)
+            assert "masked in seen, not compared: name" in said and "two" not in said.lower(), said
     async with sqlite("--mask", "now.name", path) as client:
         said = await told(client, table="seen", compare_with="twice")
         assert "\n[now.name is masked: every value counts as •••, in conditions too]\n" in said

@@ -260,7 +260,15 @@ class Engine:
         if found["kind"] == "sequence":
             raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
         columns = {column["name"]: column["type"] for column in found["columns"]}
-        masked = [column["name"] for column in found["columns"] if column.get("masked")]
+
+        async def masked_of(session: Session) -> list[str]:
+            # Of a view the catalogue does not say it: its columns are masked by what it selects from.
+            if not session.world.part.part:
+                return []
+            shown = await admit(session, of_ours(table.database, f"SELECT * FROM {found['spelled']}"))
+            return [column.name for column in shown if column.masked]
+
+        masked = await self.within(table.database, masked_of)
         return Side(found["spelled"], found["spelled"], columns, found["key"] or (), masked)
 
     async def _described(self, table: Table) -> dict[str, Any]:
