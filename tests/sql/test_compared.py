@@ -132,16 +132,18 @@ async def test_whole_rows_differ_as_python_counts_them(seed: int) -> None:
         assert all(rest[tuple(row[:-1])] == row[-1] for row in rows)
 
 
+def serving(server: str, schema: str, folder: Path) -> Any:
+    """What `server` serves is made by `schema`."""
+    if server == "postgres":
+        return postgres(f"app={make(schema).url('owner')}")
+    run_on(make_file(folder / "app.db"), schema)
+    return sqlite(folder / "app.db")
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
-    if request.param == "sqlite":
-        path = tmp_path / "app.db"
-        run_on(make_file(path), SCHEMA)
-        async with sqlite(path) as client:
-            yield client
-    else:
-        async with postgres(f"app={make(SCHEMA).url('owner')}") as client:
-            yield client
+    async with serving(request.param, SCHEMA, tmp_path) as client:
+        yield client
 
 
 async def told(wire: Any, **arguments: Any) -> str:
@@ -203,13 +205,7 @@ ODD = {
 @pytest.mark.parametrize("what", ODD)
 async def test_odd_tables_are_compared(what: str, server: str, tmp_path: Path) -> None:
     schema, expected = ODD[what]
-    if server == "sqlite":
-        path = tmp_path / "app.db"
-        run_on(make_file(path), schema)
-        client = sqlite(path)
-    else:
-        client = postgres(f"app={make(schema).url('owner')}")
-    async with client as wire:
+    async with serving(server, schema, tmp_path) as wire:
         assert expected in await told(wire, table="a", compare_with="b")
 
 
@@ -246,6 +242,19 @@ async def test_a_key_that_does_not_tell_which_rows_belong_together_is_none(tmp_p
         assert said.endswith("whole rows are compared: k is NULL in rows of both\nNo row differs.")
         said = await told(client, table="n", compare_with="s")
         assert "; whole rows are compared: a value of k stands for several rows of the other\n" in said
+
+
+@pytest.mark.parametrize("server", ["sqlite", "postgres"])
+async def test_only_letters_of_ascii_have_two_cases(server: str, tmp_path: Path) -> None:
+    schema = """CREATE TABLE a (id integer PRIMARY KEY, "É" integer, "N" integer);
+    CREATE TABLE b (id integer PRIMARY KEY, "é" integer, "n" integer);
+    INSERT INTO a VALUES (1, 7, 8); INSERT INTO b VALUES (1, 9, 9);
+    CREATE TABLE c ("TIMES" integer); CREATE TABLE d ("TIMES" integer); INSERT INTO c VALUES (7)"""
+    async with serving(server, schema, tmp_path) as client:
+        said = await told(client, table="a", compare_with="b")
+        assert "columns only in a: É\ncolumns only in b: é\n" in said and said.endswith("N, 1 row\n- 8 | 9: 1"), said
+        said = await told(client, table="c", compare_with="d")
+        assert "only in c: 1 row\n" in said and said.splitlines()[3] == "[7,1]", said
 
 
 async def test_names_that_differ_in_case_belong_together_once() -> None:

@@ -177,9 +177,14 @@ async def _compared(one: Side, other: Side, words: Words, run: Run) -> Compariso
 
 def _matches(one: Side, other: Side) -> dict[str, str]:
     """Columns that both have: of the same name, else of one that differs in its case only."""
-    alike = {name.lower(): name for name in reversed(other.columns) if name not in one.columns}
-    both = {name: name if name in other.columns else alike.pop(name.lower(), None) for name in one.columns}
+    alike = {_folded(name): name for name in reversed(other.columns) if name not in one.columns}
+    both = {name: name if name in other.columns else alike.pop(_folded(name), None) for name in one.columns}
     return {name: match for name, match in both.items() if match is not None}
+
+
+def _folded(name: str) -> str:
+    """`name` as SQL folds it, the letters of ASCII only: SQLite may have `É` beside `é`."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
@@ -290,7 +295,7 @@ class _Asked:
     def whole_rows(self) -> list[str]:
         """How many rows each has; then those that one has more often than the other, with how much more often."""
         number = "times"
-        while number in self.common:
+        while number in map(_folded, self.common):
             number += "_"
         names = [_quoted(name) for name in self.common]
         parts = [
