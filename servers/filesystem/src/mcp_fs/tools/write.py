@@ -144,7 +144,7 @@ class WriteTools:
         path: str = ".",
         by: Annotated[
             Literal["text", "word", "regex"],
-            Field(description="Groups of a regex (RE2): `\\1`-`\\9` in new_text."),
+            Field(description="Regex (RE2) groups: `\\1`, `\\g<1>` in new_text."),
         ] = "text",
         ignore_case: bool = False,
         include_hidden: bool = False,
