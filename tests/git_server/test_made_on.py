@@ -177,3 +177,26 @@ async def test_a_merge_that_brings_nothing_says_so(more: dict[str, Any], tmp_pat
         assert answer.startswith(f"[{branch} {tip}; already up to date; 1 other file not committed]"), answer
         answer = await asking("run_merge", rev="main", into="topic")
         assert "already" not in answer, answer
+
+
+@pytest.mark.parametrize(
+    ("more", "bisected"), [({}, False), ({"into": "topic"}, False), ({"into": "main"}, True), ({"revert": True}, True)]
+)
+async def test_a_pick_that_brings_nothing_leaves_all_as_it_was(
+    more: dict[str, Any], bisected: bool, tmp_path: Path
+) -> None:
+    made = apart(tmp_path)
+    rev = made.git("rev-parse", "main").strip()
+    if more.get("revert"):
+        made.git("revert", "--no-edit", "main")
+    made.git("branch", "--force", "topic", "main")
+    made.write("notes.txt", "not committed\n")
+    if bisected:
+        made.git("bisect", "start")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=rev, **more)
+    where = more.get("into", "HEAD")
+    why = "git found nothing to revert" if more.get("revert") else f"`{where}` has what this commit changes already"
+    assert answer.startswith(f"failed: {why}."), answer
+    assert state(made) == before and not (made.path / ".git" / "CHERRY_PICK_HEAD").exists()

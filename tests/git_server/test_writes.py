@@ -1098,8 +1098,10 @@ async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_pa
     made.git("commit", "--quiet", "--all", "--message", "both")
     async with serving("--write", made.path) as asking:
         answer = await asking("run_cherry_pick", rev="HEAD")
-    assert not answer.startswith("failed") and "cherry-pick under way" in answer, answer
-    assert (made.path / ".git" / "CHERRY_PICK_HEAD").exists()
+        assert not answer.startswith("failed") and "cherry-pick under way" in answer, answer
+        assert (made.path / ".git" / "CHERRY_PICK_HEAD").exists()
+        assert "go on with `run_step`: skip or abort" in answer, answer
+        assert "1 in conflict" in await asking("run_step", action="skip")
 
 
 @pytest.mark.anyio

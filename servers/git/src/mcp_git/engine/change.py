@@ -206,6 +206,12 @@ class Changes:
             except Failed as failure:
                 # That it stopped at a conflict is an answer, not a failure.
                 now = look(self._git, repository, stop, layout=layout)
+                begun = now.oid == was.state.oid and now.doing[:1] != was.state.doing[:1]
+                if begun and _is_empty(layout, now):
+                    self._git.run(repository, [change.words[0], "--quit"], Stop(_TO_LOOK), changes=True)
+                    where = quote(change.into.text if change.into else "HEAD")
+                    fix = "Nothing was changed, and nothing is left to do."
+                    raise Conflict(f"{where} has what this commit changes already.", fix) from None
                 stopped = now.doing != was.state.doing or _picked(layout) != picked
                 if not stopped and not _conflicts(now, was.state):
                     if now.oid == was.state.oid:
@@ -268,7 +274,9 @@ class Changes:
         if change.words[:2] == ["stash", "push"] and (gone := sorted(_added_and_gone(was.state))):
             lines.append(f"the undo brings back these files, which were staged and then deleted: {', '.join(gone)}")
         if doing:
-            facts.append("go on with `run_step`: continue or abort")
+            empty = _is_empty(layout, after)
+            facts += ["nothing of the commit at hand is left"] * empty
+            facts.append(f"go on with `run_step`: {'skip' if empty else 'continue'} or abort")
             lines += [f"then {way} leads back" for way in change.home]
         if not doing or change.back in ("index", "files"):
             if change.back == "index":
@@ -413,6 +421,12 @@ def _intended(state: State) -> set[bytes]:
 def _picked(layout: Layout) -> list[str | None]:
     """The commit at which a cherry-pick or revert stands, if it does; between two of several it stands at none."""
     return [small_file(os.path.join(layout.git_dir, name)) for name in ("CHERRY_PICK_HEAD", "REVERT_HEAD")]
+
+
+def _is_empty(layout: Layout, state: State) -> bool:
+    """Whether a cherry-pick or revert stands at a commit of which nothing is staged, so that it can't continue."""
+    stands = state.doing[:1] in (["cherry-pick under way"], ["revert under way"]) and any(_picked(layout))
+    return stands and all(letters[0] in " ?" for letters, _, _ in state.entries)
 
 
 def _added_and_gone(state: State) -> set[str]:
