@@ -309,6 +309,11 @@ class TestPatch:
         assert self.apply("a\nb", f"@@ -1,2 +1,2 @@\n a\n-b\n{none}+c\n") == "a\nc\n"
         assert self.apply("a\nb\n", f"@@ -1,2 +1,2 @@\n a\n-b\n+c\n{none}") == "a\nc"
         assert self.apply("a\nb", "@@ -1,2 +1,2 @@\n-a\n+x\n b\n") == "x\nb"
+        assert self.apply("a\n", f"@@ -1 +1,2 @@\n a\n+b\r\n{none}") == "a\nb\r"
+        assert self.apply("a\r\n", f"@@ -1 +1,2 @@\n a\n+b\r\n{none}") == "a\r\nb\r"
+        assert self.apply("a\nb\r", f"@@ -1,2 +1,2 @@\n-a\n+x\n b\r\n{none}") == "x\nb\r"
+        assert self.apply("a\nb\r", f"@@ -1,2 +1,2 @@\n a\n-b\r\n{none}+b\r\n") == "a\nb\r\n"
+        assert self.apply("a\rb\r", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n") == "a\rc\r"
 
     def test_removed_lines_that_look_like_headers(self) -> None:
         assert self.apply("-- x\ny\n", "@@ -1,2 +1,2 @@\n--- x\n+++ z\n y\n") == "++ z\ny\n"
@@ -317,14 +322,30 @@ class TestPatch:
         "patch",
         [
             "", "hello", "--- a/x\n+++ b/x\n@@ -1 +1 @@\nnonsense\n", "@@ -1 +1 @@\n-a\n+b\n",
-            "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n",
-            "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n",
-            "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n",
         ],
     )  # fmt: skip
     def test_what_is_no_patch_of_text(self, patch: str) -> None:
         with pytest.raises(Invalid):
             parse(patch)
+
+    @pytest.mark.parametrize(
+        ("patch", "said"),
+        [
+            ("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n",
+             "makes `y` of another file. Use `move_file`"),
+            ("diff --git a/y b/x\nold mode 100644\nnew mode 100755\n", "makes `x` of another file"),
+            ("--- x.orig\n+++ x\n@@ -1 +1 @@\n-a\n+b\n", "what changes then goes with `x` as `---` and as `+++`"),
+            ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "only the mode of `x`. Leave it out"),
+            ("diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n", "binary. Leave it out"),
+            ("diff --git a/x b/x\nnew file mode 100755\nBinary files /dev/null and b/x differ\n", "binary."),
+            ("diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\nIc$`\n\n", "binary."),
+            ("--- a/x\n+++ b/x\n", "changes nothing in `x`. Leave it out"),
+        ],
+    )  # fmt: skip
+    def test_what_text_can_not_do_names_the_next_move(self, patch: str, said: str) -> None:
+        with pytest.raises(Invalid) as failure:
+            parse(patch)
+        assert said in str(failure.value)
 
     def test_names_in_quotes(self) -> None:
         (patch,) = parse('--- "a/caf\\303\\251 \\"x\\".txt"\n+++ "b/caf\\303\\251 \\"x\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
@@ -645,14 +666,14 @@ async def test_a_patch_brings_every_byte_that_git_means(
 
     def content() -> str:
         lines = [chance.choice("abcd") + chance.choice(marks) for _ in range(chance.randrange(12))]
-        return "".join(lines)[: chance.choice([None, None, -1])].removesuffix("\r")
+        return "".join(lines)[: chance.choice([None, None, -1])]
 
     def changed(text: str) -> str:
         lines = text.splitlines(keepends=True)
         for _ in range(chance.randrange(1, 4)):
             at = chance.randrange(len(lines) + 1)
             lines[at : at + chance.randrange(3)] = [chance.choice("xyz") + chance.choice(marks)] * chance.randrange(3)
-        return "".join(lines)
+        return "".join(lines)[: chance.choice([None, None, -1])]
 
     repository = tmp_path_factory.mktemp("repository")
     git = partial(git_in, repository)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import carry_damage, lines_of, nearest
 from mcp_fs.engine.files.text import shown as readable
+
+if TYPE_CHECKING:
+    from unidiff.patch import Line
 
 __all__ = ["FilePatch", "apply_hunks", "parse"]
 
@@ -92,24 +96,27 @@ def parse(patch: str) -> list[FilePatch]:
         path = _unquoted(file.path)
         if mode is not None and not mode.startswith("100"):
             raise Invalid(f"The patch makes `{path}` a link or a submodule, not a text file.", "Leave it out.")
-        if file.is_binary_file or file.is_rename or not (file or file.is_added_file or file.is_removed_file):
-            raise Invalid(f"The patch does more to `{path}` than change its text.", "Use `move_file` to rename.")
+        if file.is_rename:
+            fix = f"Use `move_file` or `copy_file`; what changes then goes with `{path}` as `---` and as `+++`."
+            raise Invalid(f"The patch makes `{path}` of another file.", fix)
+        if file.is_binary_file:
+            raise Invalid(f"The patch changes `{path}` as binary.", "Leave it out.")
+        if not (file or file.is_added_file or file.is_removed_file):
+            what = "only the mode of" if mode else "nothing in"
+            raise Invalid(f"The patch changes {what} `{path}`.", "Leave it out.")
         hunks: list[Hunk] = []
-        says_ends = any(line.value.endswith("\r\n") for hunk in file for line in hunk)
-        for hunk in file:
-            marks = [line.line_type for line in hunk]
-            ends = [marks[index - 1] for index, mark in enumerate(marks) if mark == "\\" and index]
-            old, new = ([line.value for line in hunk if line.line_type in kinds] for kinds in (" -", " +"))
-            old_open, new_open = (any(mark in kinds for mark in ends) for kinds in (" -", " +"))
+        parts = [(hunk, _side(hunk, " -"), _side(hunk, " +")) for hunk in file]
+        says_ends = any("\r" in _end(line) for _, old, new in parts for line in (*old, *new))
+        for hunk, old, new in parts:
             hunks.append(
                 Hunk(
                     hunk.source_start,
                     tuple(map(_bare, old)),
                     tuple(map(_bare, new)),
-                    old_open,
-                    new_open,
-                    _ends(old, old_open) if says_ends else (),
-                    _ends(new, new_open) if says_ends else None,
+                    _is_open(old),
+                    _is_open(new),
+                    tuple(map(_end, old)) if says_ends else (),
+                    tuple(map(_end, new)) if says_ends else None,
                 )
             )
         written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
@@ -138,7 +145,7 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
         line = max(after, hunk.line - 1 + shift) if hunk.line else None
         start = _position(bare, hunk, line, after, which, stop)
         end = start + len(hunk.old)
-        if hunk.old and end == len(lines) and hunk.old_open and lines[-1] != _bare(lines[-1]):
+        if hunk.old and end == len(lines) and hunk.old_open and _end(lines[-1]) not in ("", *hunk.old_ends[-1:]):
             raise NotFound(f"{which}: its last line has a line end in the file and none in the patch.")
         new = _undamaged(_ended(hunk, lines, start, end), lines[start:end])
         lines[start:end] = new
@@ -172,16 +179,16 @@ def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: 
 def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
     """The new lines with the ends of the old ones they stand for, else those of their neighbours; where the patch
     says what ends there are, those that it says."""
-    if hunk.new_ends is not None and tuple(line[len(_bare(line)) :] for line in lines[start:end]) == hunk.old_ends:
+    if hunk.new_ends is not None and tuple(map(_end, lines[start:end])) == hunk.old_ends:
         return [line + mark for line, mark in zip(hunk.new, hunk.new_ends, strict=True)]
-    near = [line[len(_bare(line)) :] for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
+    near = [_end(line) for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
     usual = next((mark for mark in near if mark), "\n")
-    kept = {readable(_bare(line)): line[len(_bare(line)) :] or usual for line in reversed(lines[start:end])}
+    kept = {readable(_bare(line)): _end(line) or usual for line in reversed(lines[start:end])}
     new = [line + kept.get(line, usual) for line in hunk.new]
     at_end = end == len(lines)
     was_open = at_end and bool(lines) and lines[-1] == _bare(lines[-1]) and not hunk.old_open
     if new and at_end and (hunk.new_open or was_open):
-        new[-1] = _bare(new[-1])
+        new[-1] = hunk.new[-1] + (hunk.new_ends[-1] if hunk.new_open and hunk.new_ends else "")
     return new
 
 
@@ -205,13 +212,29 @@ def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
     return kept
 
 
-def _ends(lines: Sequence[str], is_open: bool) -> tuple[str, ...]:
-    marks = [line[len(_bare(line)) :] for line in lines]
-    return (*marks[:-1], "") if is_open else tuple(marks)
+def _side(hunk: Iterable[Line], kinds: str) -> list[str]:
+    """The lines of one side of a hunk, with the ends that they have in the file."""
+    lines: list[str] = []
+    before = ""
+    for line in hunk:
+        if line.line_type in kinds:
+            lines.append(line.value)
+        elif line.line_type == "\\" and before in kinds and lines:
+            lines[-1] = lines[-1].removesuffix("\n")  # a carriage return before it is in the file
+        before = line.line_type
+    return lines
+
+
+def _is_open(lines: Sequence[str]) -> bool:
+    return any(not line.endswith("\n") for line in lines)
 
 
 def _bare(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
+
+
+def _end(line: str) -> str:
+    return line[len(_bare(line)) :]
 
 
 def _unquoted(path: str) -> str:
