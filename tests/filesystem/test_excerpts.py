@@ -60,13 +60,30 @@ async def test_what_is_copied_is_what_reading_shows(here: Ground, encoding: str)
 async def test_a_file_is_split_in_one_call_that_is_one_step(here: Ground) -> None:
     targets = {"a.md:3-5": "n/1.md", "a.md:6-99": "n/2.md", "./a.md:-1": "last"}
     failed, said = await call(here.root, "copy_file", targets=targets)
-    assert (failed, said) == (False, "[copied 3; new folder n]\na.md:6-99, its last line is 7"), said
+    assert (failed, said) == (False, "[copied 3; new folder n]\na.md:6-99, lines 6-7"), said
     made = {name: (here.root / name).read_bytes() for name in targets.values()}
     assert made == {"n/1.md": b"## 1\none\n\n", "n/2.md": b"## 2\ntwo\n", "last": b"two\n"}
     _, steps = await call(here.root, "undo_changes")
     (line,) = steps.splitlines()[1:]
     failed, said = await call(here.root, "undo_changes", step=line.split("\t")[0], dry_run=False)
     assert not failed and os.listdir(here.root) == ["a.md"], said
+
+
+@pytest.mark.parametrize(
+    ("spec", "numbers"),
+    [
+        ("2", "lines 2-7"), ("6-", "lines 6-7"), ("7", "line 7"), ("6-99", "lines 6-7"), ("7-99", "line 7"),
+        ("-99", "lines 1-7"), ("0", "lines 1-7"), ("-2", ""), ("6-7", ""), ("3-3", ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_the_answer_says_which_lines_where_their_name_does_not(
+    here: Ground, spec: str, numbers: str, encoding: str, end: str
+) -> None:
+    (here.root / "a.md").write_bytes(("\n".join("1234567") + end).encode(encoding))
+    failed, said = await call(here.root, "copy_file", targets={f"a.md:{spec}": "g"})
+    assert not failed and said.strip() == f"copied a.md:{spec} to g" + f", {numbers}" * bool(numbers), said
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,13 @@ def _copy_lines(source: Excerpt, target: Writable, *, overwrite: bool, stop: Sto
         old = regular_status(end, target)
         if old is not None and not overwrite:
             raise taken(target, old, "nothing was copied", overwrite=False)
+        numbers = found.numbers()
         # What was to be read by few stays so.
         with stage(end, found.write, old, target, like=found.lines.file.fileno()) as staged:
             Arrival(end, step).expect(end.folder, staged.temporary)
             staged.put(replace=overwrite)
         confirm(end.folder, target, "copied to")
-    return Moved("copied", source.display, target.display, [*found.notes, *staged.notes])
+    return Moved("copied", source.display, target.display, [*numbers, *staged.notes])
 
 
 def _refuse_same(source: Readable, found: os.stat_result, target: Writable, there: os.stat_result) -> None:

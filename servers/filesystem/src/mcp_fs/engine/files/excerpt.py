@@ -60,19 +60,15 @@ class Excerpt:
             wanted = (at for at, begins in lines.backwards() if begins)
             for at, _ in zip(wanted, range(-self.first), strict=False):
                 begin = at
-            return self._filled(Found(lines, begin, end, []))
+            return self._filled(Found(self, lines, begin, end))
         if self.last is not None and self.last < self.first:
             raise Invalid(f"{quote(self.display)} ends before it begins.", "Name the first line, then the last.")
         skipped, begin = lines.skip(lines.start, self.first - 1)
         if skipped < self.first - 1:
             begin = end
-        notes: list[str] = []
         if self.last is not None and begin < end:
-            number, end = lines.skip(begin, self.last - self.first + 1)
-            if self.first + number <= self.last:
-                there = self.first - 1 + lines.count(begin, end)
-                notes = [f"its last line is {there:,}"] * (there < self.last)
-        return self._filled(Found(lines, begin, end, notes))
+            _, end = lines.skip(begin, self.last - self.first + 1)
+        return self._filled(Found(self, lines, begin, end))
 
     def _filled(self, found: Found) -> Found:
         if found.begin < found.end:
@@ -88,13 +84,22 @@ class Found:
 
     Attributes:
         begin: byte of the file; `end` likewise, not included.
-        notes: what else there is to say of them.
     """
 
+    asked: Excerpt
     lines: Lines
     begin: int
     end: int
-    notes: list[str]
+
+    def numbers(self) -> list[str]:
+        """Which lines they are, unless what was asked says it: `a.py:10` is all from there on."""
+        if self.asked.first < 0 and self.begin > self.lines.start:
+            return []
+        first = max(self.asked.first, 1)
+        last = first - 1 + self.lines.count(self.begin, self.end)
+        if last == self.asked.last:
+            return []
+        return [f"lines {first:,}-{last:,}" if first < last else f"line {last:,}"]
 
     def write(self, fd: int) -> None:
         """The bytes of the lines to a new file, behind the mark with which the whole file begins.
