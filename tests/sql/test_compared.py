@@ -140,6 +140,26 @@ def serving(server: str, schema: str, folder: Path) -> Any:
     return sqlite(folder / "app.db")
 
 
+async def test_what_is_told_together_is_of_one_moment() -> None:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(
+            "CREATE TABLE one (id, a); CREATE TABLE other (id, a); INSERT INTO one VALUES (1, 1);"
+            "INSERT INTO other VALUES (1, 1)"
+        )
+
+        async def run(statements: Sequence[str]) -> Results:
+            pages = [database.execute(sql).fetchall() for sql in statements]
+            # What another program commits between two calls.
+            database.execute("INSERT INTO one SELECT max(id) + 1, 1 FROM one")
+            return Results([
+                RowPage([], "".join(f"{compact(list(row))}\n" for row in rows), 1, len(rows), None) for rows in pages
+            ])  # fmt: skip
+
+        kinds = {"id": "", "a": ""}
+        comparison = await compared(Side("one", "one", kinds, ["id"]), Side("other", "other", kinds), WORDS, run)
+    assert comparison.text().startswith("one 2 rows, other 1 row; matched by id\nonly in one: 1 row\n")
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     async with serving(request.param, SCHEMA, tmp_path) as client:
@@ -183,6 +203,13 @@ ODD = {
         f"CREATE TABLE b (id integer PRIMARY KEY, {columns_of(400)});"
         "INSERT INTO a (id, c7) VALUES (1, 'x'), (2, 'x'); INSERT INTO b (id, c7) VALUES (1, 'x'), (2, 'y')",
         'changed: 1 row (a | b: key)\nc7, 1 row\n- "x" | "y": 2',
+    ),
+    "more columns than three of each fit in a result": (
+        f"CREATE TABLE a (id integer PRIMARY KEY, {columns_of(1100)});"
+        f"CREATE TABLE b (id integer PRIMARY KEY, {columns_of(1100)});"
+        "INSERT INTO a (id, c7, c1099) VALUES (1, 'x', 'x'), (2, 'x', 'x');"
+        "INSERT INTO b (id, c7, c1099) VALUES (1, 'x', 'y'), (2, 'y', 'x')",
+        'changed: 2 rows (a | b: key)\nc7, 1 row\n- "x" | "y": 2\nc1099, 1 row\n- "x" | "y": 1',
     ),
     "many rows without a key on one side": (
         "CREATE TABLE a (id integer PRIMARY KEY, t text); INSERT INTO a WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL"

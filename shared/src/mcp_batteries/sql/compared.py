@@ -1,7 +1,8 @@
 """In which rows two tables or views differ: those of one side only, and those of one key with other values.
 
-Everything is asked in SQL of one call, which a server runs as it runs callers' queries: at one moment, within the same
-limits, of what is served only. The same words serve both databases; how values are compared each says itself.
+Everything is asked in SQL, which a server runs as it runs callers' queries: within the same limits, of what is served
+only. What is told of rows is of one call and so of one moment. The same words serve both databases; how values are
+compared each says itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ MAX_CELL = 100
 _SHOWN = 20
 """Rows of one side only, pairs of values of a column, and keys of a pair, that are shown."""
 _LONGEST = 10_000
+_AT_ONCE = 500
+"""Columns whose values one statement gives: a result of PostgreSQL has up to 1,664, of SQLite 2,000."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,10 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
-"""Runs statements that only read, at one moment; `ROWS` of each, cells up to `MAX_CELL`."""
+"""Runs statements that only read; `ROWS` of each, cells up to `MAX_CELL`.
+
+Those of one call see one moment, or a note says that they do not; those of two calls see two.
+"""
 
 
 async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
@@ -145,7 +151,8 @@ async def _compared(one: Side, other: Side, words: Words, run: Run) -> Compariso
     """In which rows two tables differ.
 
     Rows belong together by the key of either side. Where there is none that both have, or it does not tell which rows
-    do, whole rows are compared.
+    do, whole rows are compared. All rows and numbers that it tells are of one call of `run`; only what the key is good
+    for is looked at before.
 
     Raises:
         Problem: they have no column in common, or a query fails.
@@ -165,7 +172,7 @@ async def _compared(one: Side, other: Side, words: Words, run: Run) -> Compariso
         elif all(nulls for _, _, nulls in counts):
             how = f"{', '.join(key)} is NULL in rows of both"
         else:
-            comparison = await _by_key(asked, run, (counts[0][0], counts[1][0]))
+            comparison = await _by_key(asked, run)
             if comparison is not None:
                 return comparison
             how = f"a value of {', '.join(key)} stands for several rows of the other"
@@ -195,29 +202,32 @@ def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
     return [back[name] for name in other.key] if other.key and all(name in back for name in other.key) else []
 
 
-async def _by_key(asked: _Asked, run: Run, rows: tuple[int, int]) -> Comparison | None:
+async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
     """None if a row has several of the same key on the other side: as numbers, the texts `1` and `01` are one."""
-    found = await _answers(run, [*asked.only(), *asked.changed()])
-    only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[:2]]
+    found = await _answers(run, [*asked.sizes(), *asked.only(), *asked.changed()])
+    rows = int(found[0][0][0]), int(found[1][0][0])
+    only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[2:4]]
     if rows[0] - only[0][0] != rows[1] - only[1][0]:
         return None
     how = f"matched by {', '.join(asked.key)}"
     comparison = Comparison((asked.one, asked.other), how, asked.matches, rows, list(asked.common), only)
     if not asked.compared:
         return comparison
-    (sums,), changed = found[2:]
-    comparison.changed, comparison.looked = int(sums[0]), len(changed)
+    totals, parts = found[4 : 4 + len(asked.parts)], found[4 + len(asked.parts) :]
+    sums = [number for total in totals for number in total[0][1:]]
+    comparison.changed, comparison.looked = int(totals[0][0][0]), min(map(len, parts))
     comparison.by_column = {
-        name: int(number) for name, number in zip(asked.compared, sums[1:], strict=True) if int(number or 0)
+        name: int(number) for name, number in zip(asked.compared, sums, strict=True) if int(number or 0)
     }
     width = len(asked.key)
-    for row in changed:
-        key = compact(row[:width]) if width > 1 else compact(row[0])
-        for place, name in enumerate(asked.compared):
-            was, now, differs = row[width + 3 * place : width + 3 * place + 3]
-            if differs:
-                pairs = comparison.pairs.setdefault(name, {})
-                pairs.setdefault(f"{compact(was)} | {compact(now)}", []).append(key)
+    for names, changed in zip(asked.parts, parts, strict=True):
+        for row in changed[: comparison.looked]:
+            key = compact(row[:width]) if width > 1 else compact(row[0])
+            for place, name in enumerate(names):
+                was, now, differs = row[width + 3 * place : width + 3 * place + 3]
+                if differs:
+                    pairs = comparison.pairs.setdefault(name, {})
+                    pairs.setdefault(f"{compact(was)} | {compact(now)}", []).append(key)
     return comparison
 
 
@@ -246,6 +256,14 @@ class _Asked:
     @property
     def compared(self) -> list[str]:
         return [name for name in self.common if name not in self.key]
+
+    @property
+    def parts(self) -> list[list[str]]:
+        """`compared`, as many at once as a result has room for: two values of each, and whether they differ."""
+        return [self.compared[place : place + _AT_ONCE] for place in range(0, len(self.compared), _AT_ONCE)]
+
+    def sizes(self) -> list[str]:
+        return [f"SELECT count(*) FROM {side.spelled}" for side in (self.one, self.other)]
 
     def counts(self) -> list[str]:
         """Of each side its rows, whether one value of the key stands in two, and in how many it is NULL."""
@@ -281,15 +299,19 @@ class _Asked:
         # Not as so many ORs: SQLite bounds how deep an expression is.
         rows = (", ".join(self._value(name, side) for name in self.compared) for side in ("a", "b"))
         joined += f" WHERE {f' {self.words.differs} '.join(f'({row})' for row in rows)}"
-        sums = ", ".join(f"sum(CASE WHEN {term} THEN 1 ELSE 0 END)" for term in differ.values())
+        sums = {name: f"sum(CASE WHEN {term} THEN 1 ELSE 0 END)" for name, term in differ.items()}
         keys = ", ".join(self._column(name, "a") for name in self.key)
-        values = ", ".join(
-            f"{self._column(name, 'a')}, {self._column(name, 'b')}, CASE WHEN {term} THEN 1 ELSE 0 END"
+        values = {
+            name: f"{self._column(name, 'a')}, {self._column(name, 'b')}, CASE WHEN {term} THEN 1 ELSE 0 END"
             for name, term in differ.items()
-        )
+        }
         return [
-            f"SELECT count(*), {sums} {joined}",
-            f"SELECT {keys}, {values} {joined} ORDER BY {self._ordered('a')} LIMIT {ROWS}",
+            *(f"SELECT count(*), {', '.join(sums[name] for name in names)} {joined}" for names in self.parts),
+            *(
+                f"SELECT {keys}, {', '.join(values[name] for name in names)} {joined} ORDER BY {self._ordered('a')}"
+                f" LIMIT {ROWS}"
+                for names in self.parts
+            ),
         ]
 
     def whole_rows(self) -> list[str]:
@@ -306,8 +328,7 @@ class _Asked:
         rows = f"FROM ({' UNION ALL '.join(parts)}) AS u GROUP BY {', '.join(names)} HAVING sum({number})"
         ordered = f"ORDER BY {', '.join(names)} LIMIT {_SHOWN}"
         return [
-            f"SELECT count(*) FROM {self.one.spelled}",
-            f"SELECT count(*) FROM {self.other.spelled}",
+            *self.sizes(),
             *(
                 f"SELECT sum({sign}sum({number})) OVER (), {', '.join(names)}, {sign}sum({number}) {rows} {than} 0"
                 f" {ordered}"
