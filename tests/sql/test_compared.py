@@ -111,10 +111,10 @@ async def test_rows_of_a_key_differ_as_python_finds_it(seed: int) -> None:
     }
     assert comparison.by_column == by_column
     for place, name in enumerate(columns):
-        pairs: dict[str, list[str]] = {}
+        pairs: dict[tuple[str, str], list[str]] = {}
         for row, now in changed[:ROWS]:
             if row[place] != now[place]:
-                pairs.setdefault(f"{compact(row[place])} | {compact(now[place])}", []).append(str(row[0]))
+                pairs.setdefault((compact(row[place]), compact(now[place])), []).append(str(row[0]))
         assert comparison.pairs.get(name, {}) == pairs
     assert comparison.text().startswith(f"one {len(one)} row")
 
@@ -187,6 +187,7 @@ def columns_of(number: int) -> str:
 
 
 LONG = f"'{'x' * 99}'"
+BEGINS, ENDLESS = f"'{'x' * 400}", f"'{'x' * 4000}"
 ODD = {
     "values with line ends of Unicode": (
         "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer PRIMARY KEY, t text);"
@@ -217,6 +218,14 @@ ODD = {
         "UPDATE b SET t = 'y' WHERE id = 70000",
         "a 100,000 rows, b 100,000 rows; matched by id\nonly in a: 0 rows\nonly in b: 0 rows\n"
         'changed: 1 row (a | b: key)\nt, 1 row\n- "x" | "y": 70000',
+    ),
+    "long values that begin alike": (
+        "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer PRIMARY KEY, t text);"
+        f"INSERT INTO a VALUES (1, {BEGINS}one'), (2, {BEGINS}two'), (3, {ENDLESS}x');"
+        f"INSERT INTO b VALUES (1, {BEGINS}uno'), (2, {BEGINS}two.'), (3, {ENDLESS}y');",
+        f't, 3 rows\n- [cut]…{"x" * 30}one" | [cut]…{"x" * 30}uno": 1\n'
+        f'- [cut]…{"x" * 27}two" | [cut]…{"x" * 27}two.": 2\n'
+        f'- "{"x" * 99}…[cut] | begins alike, differs behind the part that was read: 3',
     ),
     "rows of which a page has few": (
         f"CREATE TABLE a (id integer PRIMARY KEY, {columns_of(90)}); CREATE TABLE b AS SELECT * FROM a;"

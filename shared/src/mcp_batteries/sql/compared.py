@@ -20,7 +20,12 @@ __all__ = ["MAX_CELL", "ROWS", "Comparison", "Side", "Words", "compared"]
 
 ROWS = 100
 """Rows of one key that are looked at, to tell which values became which."""
-MAX_CELL = 100
+MAX_CELL = 2_000
+"""Characters of a value that are read, to tell where two differ."""
+_WIDTH = 100
+"""Characters of a value that are shown."""
+_BEFORE = 30
+"""How many of them stand before the first that differs."""
 _SHOWN = 20
 """Rows of one side only, pairs of values of a column, and keys of a pair, that are shown."""
 _LONGEST = 10_000
@@ -69,7 +74,7 @@ class Comparison:
         matches: columns that both have, as each side calls them.
         changed: how many rows of one key differ, and of each column in how many.
         looked: at how many of these rows.
-        pairs: of each column, values on both sides with the keys where they stand.
+        pairs: of each column, values on both sides as JSON, as far as they were read, with the keys where they stand.
         notes: what the database's server said of these rows, such as what is masked of a view.
     """
 
@@ -82,7 +87,9 @@ class Comparison:
     changed: int = 0
     looked: int = 0
     by_column: dict[str, int] = field(default_factory=dict[str, int])
-    pairs: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
+    pairs: dict[str, dict[tuple[str, str], list[str]]] = field(
+        default_factory=dict[str, dict[tuple[str, str], list[str]]]
+    )
     notes: list[str] = field(default_factory=list[str])
 
     def text(self) -> str:
@@ -100,7 +107,7 @@ class Comparison:
             lines.append(f"only in {side.name}: {count(number, 'row')}")
             if rows and compact(self.columns) not in lines:
                 lines.append(compact(self.columns))
-            lines += map(compact, rows)
+            lines += (compact([_short(cell) for cell in row]) for row in rows)
             lines += [f"… {number - len(rows):,} more"] if rows and number > len(rows) else []
         if self.by_column:
             lines.append(f"changed: {count(self.changed, 'row')} ({one.name} | {other.name}: key)")
@@ -111,9 +118,29 @@ class Comparison:
             pairs = self.pairs.get(column, {})
             for pair, keys in list(pairs.items())[:_SHOWN]:
                 more = f", … {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-                lines.append(f"- {pair}: {', '.join(keys[:_SHOWN])}{more}")
+                lines.append(f"- {_apart(*pair)}: {', '.join(keys[:_SHOWN])}{more}")
             lines += [f"- … {len(pairs) - _SHOWN} more"] if len(pairs) > _SHOWN else []
         return clip(_lines(lines), _LONGEST, "ask for a part with `query_rows`")
+
+
+def _short(cell: Any) -> Any:
+    text = cell if isinstance(cell, str) else compact(cell)
+    return cell if len(text) <= _WIDTH else f"{text[:_WIDTH]}…[cut]"
+
+
+def _apart(was: str, now: str) -> str:
+    """Two values beside each other; of long ones the part where they begin to differ."""
+    if max(len(was), len(now)) <= _WIDTH + len('""'):
+        return f"{was} | {now}"
+    if was == now:
+        return f"{was[:_WIDTH]}…[cut] | begins alike, differs behind the part that was read"
+    letters = enumerate(zip(was, now, strict=False))
+    same = next((place for place, (one, other) in letters if one != other), min(len(was), len(now)))
+    start = same - _BEFORE if same > _WIDTH // 2 else 0
+    return " | ".join(
+        ("[cut]…" if start else "") + text[start : start + _WIDTH] + ("…[cut]" if len(text) > start + _WIDTH else "")
+        for text in (was, now)
+    )
 
 
 def _lines(lines: Sequence[str]) -> str:
@@ -222,12 +249,13 @@ async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
     width = len(asked.key)
     for names, changed in zip(asked.parts, parts, strict=True):
         for row in changed[: comparison.looked]:
-            key = compact(row[:width]) if width > 1 else compact(row[0])
+            keys = [_short(cell) for cell in row[:width]]
+            key = compact(keys) if width > 1 else compact(keys[0])
             for place, name in enumerate(names):
                 was, now, differs = row[width + 3 * place : width + 3 * place + 3]
                 if differs:
                     pairs = comparison.pairs.setdefault(name, {})
-                    pairs.setdefault(f"{compact(was)} | {compact(now)}", []).append(key)
+                    pairs.setdefault((compact(was), compact(now)), []).append(key)
     return comparison
 
 
@@ -301,8 +329,12 @@ class _Asked:
         joined += f" WHERE {f' {self.words.differs} '.join(f'({row})' for row in rows)}"
         sums = {name: f"sum(CASE WHEN {term} THEN 1 ELSE 0 END)" for name, term in differ.items()}
         keys = ", ".join(self._column(name, "a") for name in self.key)
+        # Long values that are the same on both sides would fill the page.
         values = {
-            name: f"{self._column(name, 'a')}, {self._column(name, 'b')}, CASE WHEN {term} THEN 1 ELSE 0 END"
+            name: ", ".join(
+                f"CASE WHEN {term} THEN {value} END"
+                for value in (self._column(name, "a"), self._column(name, "b"), "1")
+            )
             for name, term in differ.items()
         }
         return [
