@@ -1,9 +1,10 @@
 """The SDK's private names are still where `mcp_batteries.sdk` finds them."""
 
+import threading
 from typing import Any
 
 import pytest
-from anyio._core._eventloop import set_current_async_library
+from anyio._core._eventloop import set_current_async_library, threadlocals
 from mcp.client import Client
 from mcp.server import streamable_http, streamable_http_manager
 from mcp.server.connection import Connection
@@ -54,3 +55,4 @@ def test_the_names_that_others_import_are_there() -> None:
     assert callable(notify.watch)
     notify.close()
     assert callable(set_current_async_library)
+    assert isinstance(threadlocals, threading.local)

@@ -1,9 +1,11 @@
 """Threads of our own do what anyio's do."""
 
 import asyncio
+import gc
 import random
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
@@ -12,6 +14,7 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
+from mcp_batteries import limits
 from mcp_batteries.limits import Threads
 
 SECONDS = 20
@@ -44,6 +47,7 @@ async def test_work_can_call_the_event_loop_and_run_one_of_its_own() -> None:
         return threading.get_ident()
 
     def work() -> tuple[int, int]:
+        anyio.from_thread.check_cancelled()
         return anyio.from_thread.run(answer), anyio.run(answer)
 
     there, own = await Threads(1).run(work)
@@ -180,18 +184,24 @@ async def test_a_thread_that_cannot_be_had_is_an_error_and_no_silence(monkeypatc
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
+    async def cannot_be_had() -> None:
+        with pytest.raises(RuntimeError, match="can't start"):
+            await threads.run(lambda: "served")
+
     threads = Threads(1)
     with monkeypatch.context() as patched, anyio.fail_after(SECONDS):
         patched.setattr(threading.Thread, "start", start)
         for _ in range(3):
-            with pytest.raises(RuntimeError, match="can't start"):
-                await threads.run(lambda: "served")
+            await cannot_be_had()
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2_000):
+                tasks.start_soon(cannot_be_had)
     with anyio.fail_after(SECONDS):
         assert await threads.run(lambda: "served") == "served"
 
 
 def test_threads_end_with_their_event_loop() -> None:
-    """Also those whose work nobody waits for, once it ends; and what runs in the loop's last turns begins none."""
+    """Also those whose work nobody waits for, once it ends."""
     begun, release, seen = threading.Event(), threading.Event(), list[threading.Thread]()
 
     def work(wait: bool) -> None:
@@ -224,3 +234,83 @@ def test_threads_end_with_their_event_loop() -> None:
         thread.join(SECONDS)
         assert not thread.is_alive()
     assert len(seen) == 3
+
+
+def test_threads_end_with_a_loop_that_is_left_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that waits for work would keep the process from its end."""
+    monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.001)
+    seen, begun, release = list[threading.Thread](), threading.Event(), threading.Event()
+
+    def work(wait: bool) -> None:
+        seen.append(threading.current_thread())
+        if wait:
+            begun.set()
+            release.wait(SECONDS)
+
+    async def main(threads: Threads) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(threads.run, work, True)
+            assert await anyio.to_thread.run_sync(begun.wait, SECONDS)
+            await threads.run(work, False)
+            tasks.cancel_scope.cancel()
+
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(main(Threads(2)))
+        release.set()
+        for thread in seen:
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+        assert len(seen) == 2
+    finally:
+        release.set()
+        loop.close()
+
+
+def test_a_thread_that_is_begun_in_the_last_turns_of_a_loop_ends_too() -> None:
+    seen = list[threading.Thread]()
+
+    async def late(threads: Threads) -> None:
+        try:
+            await asyncio.sleep(SECONDS)
+        finally:
+            await threads.run(lambda: seen.append(threading.current_thread()))
+
+    async def main() -> None:
+        task = asyncio.create_task(late(Threads(1)))
+        await asyncio.sleep(0)
+        assert not task.done()
+
+    asyncio.run(main())
+    assert len(seen) == 1
+    seen[0].join(SECONDS)
+    assert not seen[0].is_alive()
+
+
+def test_an_event_loop_that_has_ended_is_forgotten() -> None:
+    async def main() -> weakref.ref[asyncio.AbstractEventLoop]:
+        await limits.in_thread(lambda stop: None)
+        return weakref.ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(main())
+    for thread in threading.enumerate():
+        if thread.name == "short work":
+            thread.join(SECONDS)
+    thread = None
+    gc.collect()
+    assert loop() is None
+
+
+@pytest.mark.anyio
+async def test_an_idle_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_IDLE_SECONDS", 0)
+    monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.001)
+    threads = Threads(2)
+    with anyio.fail_after(SECONDS):
+        thread = await threads.run(threading.current_thread)
+        await anyio.to_thread.run_sync(thread.join, SECONDS)
+        assert not thread.is_alive()
+        # Nothing is lost where a thread ends just as it is given something.
+        for _ in range(300):
+            assert await threads.run(int) == 0
+            await anyio.sleep(0.001)

@@ -16,10 +16,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -27,8 +27,11 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-# No public name says that no loop runs on a thread.
-from anyio._core._eventloop import set_current_async_library  # pyright: ignore[reportUnknownVariableType]
+# No public name says that no loop runs on a thread, or which one it can call.
+from anyio._core._eventloop import (
+    set_current_async_library,  # pyright: ignore[reportUnknownVariableType]
+    threadlocals,
+)
 
 from mcp_batteries.errors import Invalid, Unavailable
 
@@ -36,6 +39,8 @@ __all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "Threads", "clip",
 
 T = TypeVar("T")
 _IDLE_SECONDS = 10
+_LOOK_SECONDS = 0.5
+"""How often an idle thread looks whether its event loop has ended."""
 DEFAULT_PAGE_BYTES = 10_000
 """Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
 
@@ -75,18 +80,20 @@ class Threads:
 
     Work that nobody waits for any more keeps its thread, but nobody's place. The way there and back takes half of what
     `anyio.to_thread` takes, whose limiter and checkpoints are turns of the loop and whose queues are written in Python.
-    The threads are anyio's all the same: they end with the event loop, and what runs on them can call back into it.
+    The threads end with the loop, however it ends, and when they have had nothing to do for a while.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._working, self._ending = most, 0, False
         self._idle, self._waiting = deque[_Thread](), deque[_Job]()
+        self._end: AsyncGenerator[None] | None = None
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """What `work` returns or raises, in a copy of the caller's context; who is cancelled waits no longer."""
         await anyio.lowlevel.checkpoint_if_cancelled()
-        if self._ending:
-            return await anyio.to_thread.run_sync(work, *arguments, abandon_on_cancel=True)
+        if self._end is None and not self._ending:
+            self._end = self._until_end()
+            await anext(self._end)
         job = _Job(work, arguments)
         self._waiting.append(job)
         self._begin()
@@ -97,12 +104,33 @@ class Threads:
                 self._leave(job)
             del job  # An error holds this frame, and the future the error.
 
+    async def _until_end(self) -> AsyncGenerator[None]:
+        """Event loops end what has been begun of such functions, when all tasks have ended."""
+        try:
+            yield
+        finally:
+            self._ending, self._end = True, None  # It holds the loop.
+            with suppress(IndexError):
+                while True:
+                    self._idle.pop().jobs.put(None)
+
     def _begin(self) -> None:
         while self._waiting and self._working < self._most:
             job = self._waiting.popleft()
             self._working += 1
             job.begun = True
-            thread = self._idle.pop() if self._idle else _Thread(self)
+            try:
+                thread = self._idle.pop()
+            except IndexError:
+                thread = _Thread(self)
+                try:
+                    # Not in the context of the call that happens to need it first.
+                    Context().run(thread.start)
+                except RuntimeError as error:
+                    # The system has no more threads.
+                    if not job.future.cancelled():
+                        self._tell(job, None, error)
+                    continue
             thread.jobs.put(job)
 
     def _leave(self, job: _Job) -> None:
@@ -112,42 +140,46 @@ class Threads:
         else:
             self._waiting.remove(job)
 
-    def freed(self, thread: _Thread, job: _Job, result: Any, error: BaseException | None) -> None:
-        """Take a thread back, with what its work came to."""
-        now = thread.since = job.loop.time()
+    def keep(self, thread: _Thread) -> bool:
+        """Take a thread back, on that thread; False where it is to end."""
+        if self._ending or len(self._idle) >= self._most:
+            return False
         self._idle.append(thread)
-        while len(self._idle) > self._most or now - self._idle[0].since > _IDLE_SECONDS:
-            self._idle.popleft().jobs.put(None)
-        self.done(job, result, error)
+        return True
+
+    def release(self, thread: _Thread) -> bool:
+        """Forget an idle thread, on that thread; False where it is not idle."""
+        try:
+            self._idle.remove(thread)
+        except ValueError:
+            return False
+        return True
 
     def done(self, job: _Job, result: Any, error: BaseException | None) -> None:
-        """Tell who waits for a job."""
-        if job.future.cancelled():
-            return
+        """Tell who waits for a job what became of it."""
+        if not job.future.cancelled():
+            self._tell(job, result, error)
+            self._begin()
+
+    def _tell(self, job: _Job, result: Any, error: BaseException | None) -> None:
         self._working -= 1
         if error is None:
             job.future.set_result(result)
         elif isinstance(error, StopIteration):
             # No future takes one.
-            job.future.set_exception(RuntimeError("The work raised StopIteration."))
+            told = RuntimeError("The work raised StopIteration.")
+            told.__cause__ = error
+            job.future.set_exception(told)
         else:
             job.future.set_exception(error)
-        self._begin()
-
-    def gone(self, thread: _Thread) -> None:
-        """Forget a thread that was ended from outside, with the event loop: no other is begun, for none would end."""
-        self._ending = True
-        if thread in self._idle:
-            self._idle.remove(thread)
 
 
 class _Job:
-    __slots__ = ("arguments", "begun", "context", "future", "loop", "work")
+    __slots__ = ("arguments", "begun", "context", "future", "work")
 
     def __init__(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self.work, self.arguments, self.begun = work, arguments, False
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.context = copy_context()
         self.context.run(_leave_loop)
 
@@ -156,39 +188,44 @@ def _leave_loop() -> None:
     set_current_async_library(None)
 
 
-class _Thread:
+class _Thread(threading.Thread):
     def __init__(self, threads: Threads) -> None:
-        self.jobs, self.since = SimpleQueue[_Job | None](), 0.0
-        # Not in the context of the call that happens to need it first.
-        self._task = asyncio.get_running_loop().create_task(self._live(threads), context=Context())
+        super().__init__(name="short work")
+        self.jobs = SimpleQueue[_Job | None]()
+        self._threads, self._loop, self._token = threads, asyncio.get_running_loop(), anyio.lowlevel.current_token()
 
-    async def _live(self, threads: Threads) -> None:
-        try:
-            await anyio.to_thread.run_sync(
-                self._serve, threads, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-            )
-        except RuntimeError as error:
-            # The system has no more threads.
-            if job := self.jobs.get_nowait():
-                threads.done(job, None, error)
-        except asyncio.CancelledError:
-            self.jobs.put(None)
-            threads.gone(self)
-            raise
-
-    def _serve(self, threads: Threads) -> None:
-        while (job := self.jobs.get()) is not None:
+    def run(self) -> None:
+        # So that what it runs can call back into the loop, as on threads of anyio.
+        threadlocals.current_token, threadlocals.current_cancel_scope = self._token, None
+        kept = True
+        while kept and (job := self._next()) is not None:
             result = error = None
             if not job.future.cancelled():
                 try:
                     result = job.context.run(job.work, *job.arguments)
                 except BaseException as problem:  # noqa: BLE001 - who waits gets it
                     error = problem
+            kept = self._threads.keep(self)
             try:
-                job.loop.call_soon_threadsafe(threads.freed, self, job, result, error)
-            except RuntimeError:
-                return  # The loop is closed.
+                self._loop.call_soon_threadsafe(self._threads.done, job, result, error)
+            except RuntimeError:  # The loop is closed.
+                self._threads.release(self)
+                return
             del job, result, error
+
+    def _next(self) -> _Job | None:
+        """What it is given next; None to end."""
+        end = time.monotonic() + _IDLE_SECONDS
+        while True:
+            try:
+                return self.jobs.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                # A loop may be left as it is, without a word to what waits on it.
+                if self._loop.is_running() and time.monotonic() < end:
+                    continue
+                # Who is not idle is about to be given something, if there is anybody to give it.
+                if self._threads.release(self) or self._loop.is_closed():
+                    return None
 
 
 _AT_ONCE = max(4, min(16, (os.cpu_count() or 1) * 2))

@@ -2,8 +2,8 @@
 
 Everything else in this repository uses public names. `tests/shared/test_sdk.py` fails on the day one of them moves.
 Others are imported where they are used, because this module takes long to import or they do:
-`watchfiles._rust_notify.RustNotify` in `subscriptions.kernel_watch`, `set_current_async_library` of anyio in `limits`,
-and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
+`watchfiles._rust_notify.RustNotify` in `subscriptions.kernel_watch`, `set_current_async_library` and `threadlocals` of
+anyio in `limits`, and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
 """
 
 from __future__ import annotations
