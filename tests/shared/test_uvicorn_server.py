@@ -1,6 +1,7 @@
 """What lies between the socket and the requests: slow senders, certificates, proxies, probes, the end."""
 
 import asyncio
+import errno
 import itertools
 import json
 import random
@@ -187,6 +188,20 @@ async def test_what_cannot_be_read_is_answered_behind_what_was_asked_before(seed
     assert [answer.rpartition(b"\r\n")[2].decode() for answer in answers] == good
     assert refusal.startswith(b"HTTP/1.1 " + status)
     assert [path for path in called if path != "/bad"] == good
+    connection.connection_lost(None)
+
+
+async def test_a_client_that_left_as_it_was_refused_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: _Wire) -> None:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(scope)
+
+    monkeypatch.setattr(_Wire, "write_eof", gone)
+    connection, wire = connected(app)
+    connection.data_received(b"xyz\r\n\r\n")
+    assert b"".join(wire.sent).startswith(b"HTTP/1.1 400 ") and wire.closed
     connection.connection_lost(None)
 
 

@@ -169,8 +169,12 @@ class Connection(HttpToolsProtocol):
             # What refused the rest of a request has answered it; nothing more can be written.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
+        try:
+            if waits := self.transport.can_write_eof():
+                self.transport.write_eof()
+        except OSError:  # The client has gone, and the event loop has not seen it.
+            waits = False
+        if waits:
             self.loop.call_later(_LINGER_SECONDS, self.transport.close)
         else:
             self.transport.close()
