@@ -52,7 +52,12 @@ def _work(item: pytest.Item) -> Iterator[Callable[..., Any]]:
 
 def backend(item: pytest.Item) -> Any:
     """What runs `item`: on Windows psycopg needs another loop than asyncio's own, and that one starts no processes."""
-    if sys.platform != "win32" or "postgres" not in item.nodeid or item.get_closest_marker("process"):
+    parameters = (
+        item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    )
+    # A test of several servers starts processes for the others.
+    starts = item.get_closest_marker("process") and "postgres" not in parameters
+    if sys.platform != "win32" or "postgres" not in item.nodeid or starts:
         return "asyncio"
     return "asyncio", {"loop_factory": asyncio.SelectorEventLoop}
 
