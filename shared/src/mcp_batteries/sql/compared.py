@@ -165,8 +165,7 @@ async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison
 
     async def noted(statements: Sequence[str]) -> RowPage | Results:
         results = await run(statements)
-        pages = results.found if isinstance(results, Results) else [results]
-        notes.extend(note for page in pages if isinstance(page, RowPage) for note in page.notes)
+        notes.extend(note for page in _pages(results) if isinstance(page, RowPage) for note in page.notes)
         return results
 
     comparison = await _compared(one, other, words, noted)
@@ -205,7 +204,7 @@ async def _compared(one: Side, other: Side, words: Words, run: Run) -> Compariso
             how = f"a value of {', '.join(key)} stands for several rows of the other"
     found = await _answers(run, asked.whole_rows())
     rows = int(found[0][0][0]), int(found[1][0][0])
-    only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[2:]]
+    only = list(map(_only, found[2:]))
     return Comparison((one, other), f"whole rows are compared: {how}", matches, rows, [*common, "times"], only)
 
 
@@ -233,7 +232,7 @@ async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
     """None if a row has several of the same key on the other side: as numbers, the texts `1` and `01` are one."""
     found = await _answers(run, [*asked.sizes(), *asked.only(), *asked.changed()])
     rows = int(found[0][0][0]), int(found[1][0][0])
-    only = [(int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]) for rows in found[2:4]]
+    only = list(map(_only, found[2:4]))
     if rows[0] - only[0][0] != rows[1] - only[1][0]:
         return None
     how = f"matched by {', '.join(asked.key)}"
@@ -259,11 +258,18 @@ async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
     return comparison
 
 
+def _only(rows: list[list[Any]]) -> tuple[int, list[list[Any]]]:
+    """How many rows one side only has, which stands before each, and those that are shown."""
+    return int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]
+
+
+def _pages(results: RowPage | Results) -> Sequence[RowPage | str]:
+    return results.found if isinstance(results, Results) else [results]
+
+
 async def _answers(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]:
-    results = await run(statements)
-    pages = results.found if isinstance(results, Results) else [results]
     answers: list[list[list[Any]]] = []
-    for page in pages:
+    for page in _pages(await run(statements)):
         if not isinstance(page, RowPage):
             raise Invalid(f"They can't be compared: {page}", "Compare what they have in common with `query_rows`.")
         answers.append([json.loads(line) for line in page.lines.split("\n")[:-1]])
