@@ -28,6 +28,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Interrupt
@@ -259,7 +260,7 @@ class Postgres:
             " WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum",
             (table,),
         ).fetchall()
-        listed = ", ".join('"' + name.replace('"', '""') + '"::text' for name, _ in found)
+        listed = ", ".join(f"{identifier(name)}::text" for name, _ in found)
         rows = self._connection.execute(f"SELECT {listed} FROM {table} ORDER BY ctid".encode()).fetchall()
         kinds = [kind for _, kind in found]
         return [[Cell(kind, value) for kind, value in zip(kinds, row, strict=True)] for row in rows]

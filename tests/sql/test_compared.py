@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_batteries.sql.compared import ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Results, RowPage, compact
 from postgres.serving import inside as postgres
 from postgres.serving import make, text_of
@@ -53,10 +54,6 @@ only in twice: 1 row
 [1,"one",1]"""
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def drawn(seed: int) -> tuple[list[str], list[list[Any]], list[list[Any]]]:
     """Columns, the key first, and two tables: the second is the first with rows gone, come and changed."""
     draw = random.Random(seed)
@@ -73,7 +70,7 @@ def drawn(seed: int) -> tuple[list[str], list[list[Any]], list[list[Any]]]:
 
 async def found(columns: Sequence[str], one: Any, other: Any, key: Sequence[str], collation: str = "") -> Comparison:
     with closing(sqlite3.connect(":memory:")) as database:
-        names = ", ".join(quoted(name) for name in columns)
+        names = ", ".join(identifier(name) for name in columns)
         for table, rows in (("one", one), ("other", other)):
             database.execute(f"CREATE TABLE {table} ({names.replace(',', f' {collation},')} {collation})")
             database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.sql.alike import folded, spread
+from mcp_batteries.sql.identifiers import unquoted
 from mcp_batteries.sql.rows import RowPage, compact, count, size
 
 __all__ = ["Catalog", "Export", "Plan", "Report", "TableInfo"]
@@ -191,7 +192,7 @@ def _index(index: _Json, constraints: Collection[str]) -> str:
     if found is None:
         return f"- {index['definition']}; {facts}"
     name = found["name"]
-    if name in constraints or name.strip('"').replace('""', '"') in constraints:
+    if unquoted(name) in constraints:
         return f"- {name}: {facts}"
     return f"- {name}: {found[1] or ''}{found['what']}; {facts}"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import clip
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Results, RowPage, compact, count, one_line
 
 __all__ = ["MAX_CELL", "ROWS", "Comparison", "Side", "Words", "compared"]
@@ -303,7 +304,7 @@ class _Asked:
         """Of each side its rows, whether one value of the key stands in two, and in how many it is NULL."""
         statements: list[str] = []
         for side, names in ((self.one, self.key), (self.other, [self.common[name] for name in self.key])):
-            columns = ", ".join(map(_quoted, names))
+            columns = ", ".join(map(identifier, names))
             repeated = f"SELECT 1 FROM {side.spelled} WHERE {_none_null(names)} GROUP BY {columns} HAVING count(*) > 1"
             statements.append(
                 f"SELECT count(*), (SELECT count(*) FROM ({repeated} LIMIT 1) AS d), (SELECT count(*) FROM"
@@ -357,10 +358,10 @@ class _Asked:
         number = "times"
         while number in map(_folded, self.common):
             number += "_"
-        names = [_quoted(name) for name in self.common]
+        names = [identifier(name) for name in self.common]
         parts = [
-            f"SELECT {', '.join(f'{self._value(name, side)} AS {_quoted(name)}' for name in self.common)}, {sign}1 AS"
-            f" {number} FROM {spelled} AS {side}"
+            f"SELECT {', '.join(f'{self._value(name, side)} AS {identifier(name)}' for name in self.common)},"
+            f" {sign}1 AS {number} FROM {spelled} AS {side}"
             for side, sign, spelled in (("a", "", self.one.spelled), ("b", "-", self.other.spelled))
         ]
         rows = f"FROM ({' UNION ALL '.join(parts)}) AS u GROUP BY {', '.join(names)} HAVING sum({number})"
@@ -382,7 +383,7 @@ class _Asked:
         return self.words.value(self._column(name, side), self.one.columns[name], self.other.columns[match])
 
     def _column(self, name: str, side: str) -> str:
-        return f"{side}.{_quoted(name if side == 'a' else self.common[name])}"
+        return f"{side}.{identifier(name if side == 'a' else self.common[name])}"
 
     def _shown(self, side: str) -> str:
         return ", ".join(self._column(name, side) for name in self.common)
@@ -392,8 +393,4 @@ class _Asked:
 
 
 def _none_null(names: Sequence[str]) -> str:
-    return " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in names)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return " AND ".join(f"{identifier(name)} IS NOT NULL" for name in names)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mcp_batteries.sql.identifiers import identifier
+
 __all__ = ["Key", "guessed", "joins"]
 
 _STEPS = 3
@@ -80,7 +82,7 @@ def joins(
     Args:
         spelled: names as SQL takes them; by default they are quoted where they need it.
     """
-    spell = spelled or _quoted
+    spell = spelled or _where_needed
     beside: dict[str, dict[str, list[str]]] = {}
     for key in keys:
         if key.table == key.other or len(key.columns) != len(key.to):
@@ -112,6 +114,6 @@ def joins(
     ][:_LINES]
 
 
-def _quoted(name: str) -> str:
+def _where_needed(name: str) -> str:
     plain = _PLAIN.fullmatch(name) and name not in _RESERVED
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else identifier(name)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mcp_batteries.errors import Unavailable, quote
+from mcp_batteries.sql.identifiers import unquoted
 
 __all__ = ["FORM", "dotted"]
 
@@ -29,7 +30,6 @@ def dotted(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str
             if name is None:
                 raise Unavailable(f"{quote(value)} can't be the value of `{flag}`.", FORM)
             words: list[str] = re.findall(_PART, name["name"])
-            parts = (word[1:-1].replace('""', '"') if word[0] == '"' else word for word in words)
-            found.append((name["database"] and name["database"].lower(), tuple(parts)))
+            found.append((name["database"] and name["database"].lower(), tuple(map(unquoted, words))))
             place = name.end()
     return found

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from mcp_batteries.sql.identifiers import unquoted
+
 __all__ = ["Compared", "Index", "compared", "proposals"]
 
 Node = dict[str, Any]
@@ -244,7 +246,7 @@ class _Reading:
             if token.kind not in ("word", "name"):
                 continue
             after = parts[place + 1].text if place + 1 < len(parts) else ""
-            if after == "." and (table := self._aliases.get(_unquoted(token.text))) and place + 2 < len(parts):
+            if after == "." and (table := self._aliases.get(unquoted(token.text))) and place + 2 < len(parts):
                 table.used.setdefault(parts[place + 2].text)
             elif self.sole and after not in (".", "(") and (not place or parts[place - 1].text not in (".", "::")):
                 self.sole.used.setdefault(token.text)
@@ -269,7 +271,7 @@ class _Reading:
             if token.text in ("SubPlan", "InitPlan", "hashed", "ROW", "CURRENT_DATE") or token.text.startswith("$"):
                 return None
             if token.kind in ("word", "name") and after == ".":
-                found = self._aliases.get(_unquoted(token.text))
+                found = self._aliases.get(unquoted(token.text))
                 if found is None or (table is not None and found is not table):
                     return None
                 table = found
@@ -359,10 +361,6 @@ def _joined(texts: Sequence[str]) -> str:
         joined = joined.replace(before, after)
     # A sign before a parenthesis stands apart; a function's name does not.
     return re.sub(r"(?<=[-+*/<>=~|&,])\(", " (", joined)
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 def proposals(found: Compared, table: str, columns: Mapping[str, bool], *, trigrams: str | None) -> list[Index]:

@@ -16,6 +16,7 @@ import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.changes import Change, Step
+from mcp_batteries.sql.identifiers import identifier
 from mcp_postgres.engine.admission import Limits, columns_of, judge, opening, own_names, their_names
 from mcp_postgres.engine.alone import ALONE, run_alone
 from mcp_postgres.engine.cells import Lines
@@ -155,7 +156,7 @@ class _Work:
             )
         if isinstance(wanted, Writes) and wanted.role is not None:
             await self._may_act(wanted.role)
-            session.acting = '"' + wanted.role.replace('"', '""') + '"'
+            session.acting = identifier(wanted.role)
         self.mark = await session.value(MARK) or ""
         if self.effects is not None:
             await self.effects.begin()

@@ -27,6 +27,7 @@ from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Refused, Unavailable, quote
+from mcp_batteries.sql.identifiers import identifier
 from mcp_postgres.engine.closed_world import World
 from mcp_postgres.engine.errors import in_doubt, problem, unreachable, without_values
 from mcp_postgres.engine.part import ServedPart
@@ -141,7 +142,7 @@ class Connections:
         if self.callers and role is not ITSELF:
             if not isinstance(role, str):
                 raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
-            caller = '"' + role.replace('"', '""') + '"'
+            caller = identifier(role)
         await self._free.acquire()
         leaving: asyncio.Task[None] | None = None
         try:

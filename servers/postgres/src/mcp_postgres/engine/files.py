@@ -17,6 +17,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 from mcp_batteries.limits import Stop, in_thread
 from mcp_batteries.sql.changes import Import
 from mcp_batteries.sql.files import new_file, served_file
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Seen, csv_records, csv_texts, json_records
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
 from mcp_postgres.engine.catalog import as_json, find_table
@@ -100,7 +101,7 @@ def _masked(sql: str, columns: Sequence[Column]) -> str:
         f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
         for name, column in zip(names, columns, strict=True)
     ]
-    shown = [f"{value} AS {_quoted(column.name)}" for value, column in zip(values, columns, strict=True)]
+    shown = [f"{value} AS {identifier(column.name)}" for value, column in zip(values, columns, strict=True)]
     return f"SELECT {', '.join(shown)} FROM (\n{sql}\n) AS q({', '.join(names)})"
 
 
@@ -130,7 +131,7 @@ async def import_rows(
             if not table.make:
                 way = "With `--write` and `--ddl` a new one can be made of the file."
                 raise NotFound(missing.what, f"{missing.fix} {way}") from None
-            spelled = ".".join(_quoted(part) for part in (table.schema or "public", table.name))
+            spelled = ".".join(identifier(part) for part in (table.schema or "public", table.name))
             with served_file(file.folder, file.name, _fails, reason) as raw:
                 if is_parquet:
                     types = await in_thread(lambda stop: types_of(raw))
@@ -291,10 +292,6 @@ def _matched(table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequ
     if len({column["name"] for column in found}) < len(found):
         raise Invalid("Two fields have the same name.", "Give each column once.")
     return found
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 _KINDS = {

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import kinds_of
 
 __all__ = ["column_name", "created", "loaded"]
@@ -82,7 +83,7 @@ def created(
         )
     guessed = [_type(kinds) for kinds in seen]
     kinds = [told or guess for told, guess in zip(types or [None] * len(guessed), guessed, strict=True)]
-    columns = [f'"{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in zip(known, kinds, strict=True)]
+    columns = [f"{identifier(name)} {kind}" for name, kind in zip(known, kinds, strict=True)]
     return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
 
 

@@ -16,12 +16,14 @@ from typing import Any, cast
 import psycopg
 
 from mcp_batteries.errors import Refused
+from mcp_batteries.sql.identifiers import identifier
 from mcp_postgres.engine.admission import judge, own_names, their_names
 from mcp_postgres.engine.candidates import Index
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.part import LISTED
 from mcp_postgres.engine.plan import unjudged
 from mcp_postgres.policy import ReadStatement, part_of
+from mcp_postgres.values import as_array
 
 __all__ = ["Asked", "Sample", "Table", "tables_of"]
 
@@ -124,7 +126,7 @@ class Asked:
 async def tables_of(session: Session, names: Collection[tuple[str, str]]) -> list[Table]:
     """The tables of these schemas and names; of what is a part of a table the whole."""
     schemas, tables = ([name[place] for name in names] for place in (0, 1))
-    text = await session.value(_TABLES, _array(schemas), _array(tables))
+    text = await session.value(_TABLES, as_array(schemas, "schemas"), as_array(tables, "tables"))
     return [Table(**item) for item in cast("list[dict[str, Any]]", json.loads(text or "[]"))]
 
 
@@ -172,7 +174,7 @@ class Sample:
         hidden = {name for table in self.tables for name in table.names()} | {(view[0], view[1]) for view in views}
         await their_names(self.session)
         for _, name, definition in views:
-            await self._run(f"CREATE TEMP VIEW {_quoted(name)} AS {_without_schemas(definition, hidden)}")
+            await self._run(f"CREATE TEMP VIEW {identifier(name)} AS {_without_schemas(definition, hidden)}")
         await own_names(self.session)
         self._asked = [
             Asked(
@@ -193,7 +195,7 @@ class Sample:
                 continue  # not PostgreSQL's own
             try:
                 await self._run("SAVEPOINT mcp_try")
-                await self._run(f"CREATE INDEX {name} ON {index.on('pg_temp.' + _quoted(table.name))}")
+                await self._run(f"CREATE INDEX {name} ON {index.on('pg_temp.' + identifier(table.name))}")
             except psycopg.Error as error:
                 if error.sqlstate == "57014":
                     raise
@@ -206,7 +208,7 @@ class Sample:
                 for each in await self.session.column(below):
                     self._whose[each.rpartition(".")[2].strip('"')] = index
         for table in self.tables:
-            await self._run(f"ANALYZE pg_temp.{_quoted(table.name)}")
+            await self._run(f"ANALYZE pg_temp.{identifier(table.name)}")
         await self._path(self.session.role.path)
         await own_names(self.session)
         return list(self._names)
@@ -261,11 +263,11 @@ class Sample:
             if part["parent"] is None:
                 how = f"(LIKE {part['spelled']} INCLUDING INDEXES INCLUDING STATISTICS)"
             else:
-                how = f"PARTITION OF pg_temp.{_quoted(part['parent'])} {part['bound']}"
-            await self._run(f"CREATE TEMP TABLE {_quoted(part['name'])} {how}{key}")
+                how = f"PARTITION OF pg_temp.{identifier(part['parent'])} {part['bound']}"
+            await self._run(f"CREATE TEMP TABLE {identifier(part['name'])} {how}{key}")
             if part["parent"] is None and (rest := [c["name"] for c in table.columns if c["name"] not in taken]):
                 free = ", ".join(f"ALTER {name} DROP NOT NULL" for name in rest)
-                await self._run(f"ALTER TABLE pg_temp.{_quoted(part['name'])} {free}")
+                await self._run(f"ALTER TABLE pg_temp.{identifier(part['name'])} {free}")
         # The rows that were counted lay in the pages that were counted: there may be others by now.
         known = [part for part in table.parts if part["rows"] > 0 and part["counted"]]
         rows = sum(part["rows"] for part in known) / max(sum(part["counted"] for part in known), 1) * table.pages
@@ -283,7 +285,7 @@ class Sample:
             taken += [bytes(chunk) async for chunk in source]
         # Frozen, so that an index alone may answer where that is so in the table itself.
         options = " (FREEZE)" if part["visible"] else ""
-        into = f"COPY pg_temp.{_quoted(part['name'])} ({listed}) FROM STDIN{options}"
+        into = f"COPY pg_temp.{identifier(part['name'])} ({listed}) FROM STDIN{options}"
         async with self.session.cursor().copy(into.encode()) as target:
             for chunk in taken:
                 await target.write(chunk)
@@ -324,13 +326,5 @@ def _without_schemas(sql: str, tables: Collection[tuple[str, str]]) -> str:
 
 
 def _either(name: str) -> str:
-    quoted = re.escape(_quoted(name))
-    return rf"(?:{quoted}|(?i:{re.escape(name)}))" if name == name.lower() else quoted
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _array(items: Sequence[str]) -> str:
-    return "{" + ",".join('"' + re.sub(r'(["\\])', r"\\\1", item) + '"' for item in items) + "}"
+    exact = re.escape(identifier(name))
+    return rf"(?:{exact}|(?i:{re.escape(name)}))" if name == name.lower() else exact

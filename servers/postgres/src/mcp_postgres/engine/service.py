@@ -15,6 +15,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailabl
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change, Import
 from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
@@ -239,7 +240,7 @@ class Engine:
         found = await self._described(table)
         page = None
         if sample and found["kind"] != "sequence":
-            sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])} LIMIT {sample}"
+            sql = f"SELECT * FROM {identifier(found['schema'])}.{identifier(found['name'])} LIMIT {sample}"
             try:
                 page = await self._page(of_ours(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200)
             except Problem as why:
@@ -410,20 +411,20 @@ class Engine:
                 raise NotFound(
                     f"A row of {quote(table.name)} has a key of {len(keys)} values.", "Separate them by commas."
                 )
-            where = " AND ".join(f"{_quoted(key)} = ${n}::{columns[key]}" for n, key in enumerate(keys, 1))
+            where = " AND ".join(f"{identifier(key)} = ${n}::{columns[key]}" for n, key in enumerate(keys, 1))
         elif request.column is not None:
             if request.column not in columns:
                 raise NotFound(f"{quote(table.name)} has no column {quote(request.column)}.", "`get_table` lists them.")
-            where, values = f"{_quoted(request.column)}::text = $1", [request.value]
+            where, values = f"{identifier(request.column)}::text = $1", [request.value]
             if not re.match(r"text|character varying", columns[request.column]):
                 # A cast may say another thing than rows show: of an address, of what is padded.
-                where += f" OR pg_catalog.format('%s', {_quoted(request.column)}) = $1"
-        sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])}"
+                where += f" OR pg_catalog.format('%s', {identifier(request.column)}) = $1"
+        sql = f"SELECT * FROM {identifier(found['schema'])}.{identifier(found['name'])}"
         sql += f" WHERE {where}" if where else ""
         turned = " DESC" if isinstance(request, RowsOf) and request.newest else ""
         if turned and not keys:
             raise NotFound(f"{quote(table.name)} has no key, so none of its rows is known as the newest.")
-        sql += f" ORDER BY {', '.join(_quoted(key) + turned for key in keys)}" if keys else ""
+        sql += f" ORDER BY {', '.join(identifier(key) + turned for key in keys)}" if keys else ""
         statement = of_ours(table.database, sql, tuple(values))
         if isinstance(request, RowsOf):
             return await self._page(statement, limit=request.limit, max_bytes=_BYTES)
@@ -464,10 +465,6 @@ async def _listed(
             names = ", ".join(quote(item["name"]) for item in there[:20])
             raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")
     return held, objects
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _comparable(column: str, kind: str, other: str) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
 from mcp_batteries.observability.audit import claim
 from mcp_batteries.sql import policy as sql
+from mcp_batteries.sql.identifiers import unquoted
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
@@ -164,8 +165,8 @@ class Policy(sql.Policy[Table, Request]):
             raise Invalid(
                 f"{quote(name)} can't be the name of a table.", "Name it as `schema.table`, quoted as in SQL."
             )
-        schema = None if parts[1] is None else checked_name(_unquoted(parts[1]))
-        return Table(self.database(database), checked_name(_unquoted(parts[2])), schema)
+        schema = None if parts[1] is None else checked_name(unquoted(parts[1]))
+        return Table(self.database(database), checked_name(unquoted(parts[2])), schema)
 
     def bound(self, parameters: Any) -> Any:
         """Values for `$1`, `$2` ... as PostgreSQL reads them; a saved query's come in the order of its declarations."""
@@ -308,7 +309,3 @@ def _each(parameters: Any, count: int) -> Sequence[Any]:
             "Pass an array with one entry for each statement: an array of its values, or null.",
         )
     return given
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name

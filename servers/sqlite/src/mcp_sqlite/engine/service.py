@@ -14,6 +14,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.changes import Change, Import, Sample, Step
 from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.pages import Pages, told
@@ -169,7 +170,7 @@ class Engine:
         keys = [[str(c["name"]) for c in sorted(found["columns"], key=lambda c: c["key"]) if c["key"]]]
         keys += [index["columns"] for index in found["indexes"] if index["unique"] and not index["partial"]]
         known = [key for key in keys if key and all(name in columns for name in key)]
-        spelled = f'"{found["name"].replace(chr(34), chr(34) * 2)}"'
+        spelled = identifier(found["name"])
         return Side(found["name"], spelled, columns, known[0] if known else (), masked)
 
     async def find(self, wanted: SearchOf, *, limit: int) -> Hits:

@@ -12,11 +12,12 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.candidates import Compared, combined, compared
 from mcp_sqlite.worker.cells import parameters
 from mcp_sqlite.worker.connections import Database
-from mcp_sqlite.worker.schema import quoted, rows_by_statistics, safe
+from mcp_sqlite.worker.schema import rows_by_statistics, safe
 from mcp_sqlite.worker.vectors import load_into
 
 __all__ = ["Advice", "advised"]
@@ -197,7 +198,7 @@ class _Copy:
         name = f"{_PREFIX}{len(self._per_value)}"
         self._authorizer.begin(Mode.SCHEMA)
         try:
-            self._copy.execute(f"CREATE INDEX {name} ON {quoted(index.table)} ({', '.join(index.parts)})").close()
+            self._copy.execute(f"CREATE INDEX {name} ON {identifier(index.table)} ({', '.join(index.parts)})").close()
         except (sqlite3.Error, sqlite3.Warning):
             self._per_value[index] = []  # a column of another table, a function that is not the same each time
             return
@@ -220,7 +221,7 @@ class _Copy:
     def _count(self, table: str) -> None:
         """How many rows a table has: what ANALYZE told, or the largest row number."""
         known = rows_by_statistics(self._database, table)
-        found = safe(self._database, f"SELECT max(rowid) FROM main.{quoted(table)}")
+        found = safe(self._database, f"SELECT max(rowid) FROM main.{identifier(table)}")
         number = known if known is not None else (found[0][0] if found else 100_000)
         self._rows_of[table] = max(1, int(number or 1))
         key = safe(self._database, "SELECT name FROM pragma_table_info(?) WHERE pk", [table])
@@ -234,7 +235,7 @@ class _Copy:
         names = ", ".join(f"c{number}" for number in range(len(parts)))
         sql = (
             f"SELECT sum(n), count(*), sum(n = 1) FROM (SELECT count(*) AS n FROM (SELECT {columns} FROM "
-            f"{quoted(table)} LIMIT {_SAMPLE}) GROUP BY {names})"
+            f"{identifier(table)} LIMIT {_SAMPLE}) GROUP BY {names})"
         )
         self._database.authorizer.begin(Mode.READ)
         try:
@@ -281,11 +282,11 @@ def _listed(part: str) -> str:
     column, _, direction = part.partition(" DESC")
     if not column.isidentifier() or direction:
         return part
-    return quoted(column) if part == column else f"{quoted(column)} DESC"
+    return identifier(column) if part == column else f"{identifier(column)} DESC"
 
 
 def _ddl(index: _Index) -> tuple[str, str]:
     words = [re.sub(r"\W+", "_", part).strip("_").lower() for part in index.parts]
     name = re.sub(r"\W", "_", "_".join((index.table, *words)))[:60]
     listed = ", ".join(map(_listed, index.parts))
-    return f"CREATE INDEX {quoted(name)} ON {quoted(index.table)} ({listed});", name
+    return f"CREATE INDEX {identifier(name)} ON {identifier(index.table)} ({listed});", name

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits, closed_modules, defend
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
@@ -291,8 +292,7 @@ class Connections:
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(beside))
             for name, other in beside.items():
                 uri = f"{file_uri(self.resolved(other))}?mode=ro"
-                quoted = name.replace('"', '""')
-                database.own(f'ATTACH ? AS "{quoted}"', [uri])
+                database.own(f"ATTACH ? AS {identifier(name)}", [uri])
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             self.use(path, database)
             yield

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.cells import text_of
 from mcp_sqlite.worker.connections import Database
 
@@ -44,7 +45,7 @@ def facets(
         left = until - time.monotonic()
         if key or hidden == 1 or left <= 0:
             continue
-        column = '"' + str(name).replace('"', '""') + '"'
+        column = identifier(str(name))
         sql = (
             f"SELECT {column}, count(*) FROM (SELECT {column} FROM {table} LIMIT {measure.rows}) GROUP BY 1 "
             f"ORDER BY 2 DESC, 1 LIMIT {measure.values + 1}"

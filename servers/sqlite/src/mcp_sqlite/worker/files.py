@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 from mcp_batteries.sql.files import new_file, served_file
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Seen, csv_records, json_records
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, real, record
@@ -22,7 +23,7 @@ from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.errors import explained, reason
 from mcp_sqlite.worker.guess import created
 from mcp_sqlite.worker.parquet import read_parquet, types_of, write_parquet
-from mcp_sqlite.worker.schema import name_of, open_virtual, quoted, shadows
+from mcp_sqlite.worker.schema import name_of, open_virtual, shadows
 from mcp_sqlite.worker.statements import execute, rows_of
 
 __all__ = ["back_up", "export_rows", "import_rows"]
@@ -127,7 +128,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         if made is not None:
             database.own(made)
         open_virtual(database)
-        info = database.own(f"PRAGMA main.table_info({quoted(table)})")
+        info = database.own(f"PRAGMA main.table_info({identifier(table)})")
         known = {str(row[1]).lower(): str(row[1]) for row in info}
         needed = {str(row[1]) for row in info if row[3]}
         database.authorizer.shadows = shadows(database)
@@ -139,7 +140,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             records = _nulls(records, [name not in needed for name in columns])
         if columns:
             marks = ", ".join("?" * len(columns))
-            statement = f"INSERT INTO main.{quoted(table)} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
+            statement = f"INSERT INTO main.{identifier(table)} ({', '.join(map(identifier, columns))}) VALUES ({marks})"
             database.authorizer.begin(Mode.WRITE)
             try:
                 with database.interrupt.over(database.connection):

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import kinds_of
 from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.schema import quoted
 
 __all__ = ["created"]
 
@@ -50,8 +50,8 @@ def created(
             f"Give each a name of its own, {_MOST_COLUMNS} at most.",
         )
     types = types or [_type(seen, typed=typed) for seen in kinds]
-    columns = [f"{quoted(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
-    return fields, columns, f"CREATE TABLE {quoted(table)} (\n    " + ",\n    ".join(columns) + "\n)"
+    columns = [f"{identifier(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
+    return fields, columns, f"CREATE TABLE {identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
 
 
 def _type(kinds: Collection[str], *, typed: bool) -> str:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.renames import renames_back
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.connections import Database
-from mcp_sqlite.worker.schema import quoted
 from mcp_sqlite.worker.tokens import BLANK, ended
 
 __all__ = ["LOST", "Made", "Trail", "difference", "objects", "way_back"]
@@ -185,7 +185,7 @@ def way_back(before: Mapping[str, Made], after: Mapping[str, Made], trail: Trail
             lines += _columns_back(had[name].columns, table, now[table.name].columns)
     spare = _spare("table mcp_back_", {*before, *after})
     lines += [
-        f"ALTER TABLE {quoted(new[6:])} RENAME TO {quoted(old[6:])};"
+        f"ALTER TABLE {identifier(new[6:])} RENAME TO {identifier(old[6:])};"
         for new, old in renames_back(renamed, spare, str.lower)
     ]
     lines += [ended(before[name].sql) for name in gone if _is_table(name) and name.lower() in led]
@@ -218,7 +218,7 @@ def _is_number(name: str) -> bool:
 
 def _drop(name: str) -> str:
     kind, _, word = name.partition(" ")
-    return f"DROP {kind.upper()} {quoted(word)};"
+    return f"DROP {kind.upper()} {identifier(word)};"
 
 
 def _remark(text: str) -> str:
@@ -246,8 +246,10 @@ def _spare(begin: str, taken: Collection[str]) -> Callable[[str, int], str]:
 
 def _columns_back(had: tuple[str, ...], kept: _Kept, now: tuple[str, ...]) -> list[str]:
     """What gives a table its columns again, under its name of now."""
-    table = quoted(kept.name[6:])
-    lines = [f"ALTER TABLE {table} DROP COLUMN {quoted(name)};" for name in reversed(now) if name not in kept.columns]
+    table = identifier(kept.name[6:])
+    lines = [
+        f"ALTER TABLE {table} DROP COLUMN {identifier(name)};" for name in reversed(now) if name not in kept.columns
+    ]
     names = {old: new for old, new in zip(had, kept.columns, strict=True) if new is not None and new != old}
     steps = renames_back(names, _spare("mcp_back_", {*had, *now}), str.lower)
-    return lines + [f"ALTER TABLE {table} RENAME COLUMN {quoted(new)} TO {quoted(old)};" for new, old in steps]
+    return lines + [f"ALTER TABLE {table} RENAME COLUMN {identifier(new)} TO {identifier(old)};" for new, old in steps]

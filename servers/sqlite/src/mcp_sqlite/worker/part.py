@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.tokens import BLANK, EXPLAIN, TOKEN
 
@@ -103,7 +104,7 @@ class ServedPart:
         self._version, self._indexed = None, False
         with _writable(own, self._defend):
             for name in (*self._shadows, *self._masks):
-                own(f"DROP VIEW IF EXISTS temp.{_quoted(name)}")
+                own(f"DROP VIEW IF EXISTS temp.{identifier(name)}")
             self._shadows, self._masks = [], {}
             self._load(own)
         self._version = version
@@ -114,7 +115,7 @@ class ServedPart:
         self._indexed = use
         with _writable(own, self._defend):
             for name, views in self._masks.items():
-                own(f"DROP VIEW temp.{_quoted(name)}")
+                own(f"DROP VIEW temp.{identifier(name)}")
                 own(views[use])
 
     def ordered(self, own: Own, plan: Callable[[str], list[Any]], sql: str) -> str:
@@ -195,8 +196,8 @@ class ServedPart:
         if word in self._hidden:
             pass
         elif masked := self.masked.get(word):
-            listed = (f"'{_MASK}' AS {_quoted(c)}" if folded(c) in masked else _quoted(c) for c in columns)
-            view = f"CREATE TEMP VIEW {_quoted(name)} AS SELECT {', '.join(listed)} FROM main.{_quoted(name)}"
+            listed = (f"'{_MASK}' AS {identifier(c)}" if folded(c) in masked else identifier(c) for c in columns)
+            view = f"CREATE TEMP VIEW {identifier(name)} AS SELECT {', '.join(listed)} FROM main.{identifier(name)}"
             self._masks[name] = (f"{view} NOT INDEXED" if word in self._tables else view, view)
             own(self._masks[name][0])
             return
@@ -209,10 +210,10 @@ class ServedPart:
         else:
             return
         try:
-            own(view or f"CREATE TEMP VIEW {_quoted(name)} AS SELECT * FROM main.{_quoted(name + _GONE)}")
+            own(view or f"CREATE TEMP VIEW {identifier(name)} AS SELECT * FROM main.{identifier(name + _GONE)}")
         except sqlite3.Error:
             self._hidden.add(word)
-            own(f"CREATE TEMP VIEW {_quoted(name)} AS SELECT * FROM main.{_quoted(name + _GONE)}")
+            own(f"CREATE TEMP VIEW {identifier(name)} AS SELECT * FROM main.{identifier(name + _GONE)}")
         self._shadows.append(name)
 
     def orders(self, index: str) -> bool:
@@ -303,7 +304,7 @@ def _definitions(sql: str) -> dict[str, str]:
 def _columns(own: Own, table: str) -> list[tuple[str, bool]]:
     """Columns of a table that SELECT * shows, and whether they are generated."""
     try:
-        rows = own(f"PRAGMA main.table_xinfo({_quoted(table)})")
+        rows = own(f"PRAGMA main.table_xinfo({identifier(table)})")
     except sqlite3.Error:
         return []  # a view over what is gone, a module that this build has not
     return [(str(row[1]), row[6] in (2, 3)) for row in rows if row[6] != 1]
@@ -312,8 +313,8 @@ def _columns(own: Own, table: str) -> list[tuple[str, bool]]:
 def _indexes_with(own: Own, table: str, masked: set[str]) -> set[str]:
     """Indexes of a table that have a masked column in them, or may have one in an expression or condition."""
     found: set[str] = set()
-    for _, name, _, _, partial in own(f"PRAGMA main.index_list({_quoted(table)})"):
-        parts = [row[2] for row in own(f"PRAGMA main.index_xinfo({_quoted(str(name))})") if row[1] != -1]
+    for _, name, _, _, partial in own(f"PRAGMA main.index_list({identifier(table)})"):
+        parts = [row[2] for row in own(f"PRAGMA main.index_xinfo({identifier(str(name))})") if row[1] != -1]
         sql = own("SELECT coalesce(sql, '') FROM main.sqlite_master WHERE type = 'index' AND name = ?", [name])
         words = _bare(str(sql[0][0])) if sql and (partial or None in parts) else ""
         if any(folded(str(part)) in masked for part in parts) or any(_bare(word) in words for word in masked):
@@ -341,10 +342,6 @@ def _is_virtual(sql: str) -> bool:
 def _bare(text: str) -> str:
     """Folded, without quotes: however a name is spelled in SQL, it is in this."""
     return re.sub("[\"'`]", "", folded(text))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _unquoted(word: str) -> str:

@@ -6,9 +6,10 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.schema import name_of, quoted
+from mcp_sqlite.worker.schema import name_of
 from mcp_sqlite.worker.statements import query
 
 __all__ = ["key_columns", "row", "rows"]
@@ -30,15 +31,15 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     where, values = "", []
     if "column" in request:
         known = {
-            str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA main.table_xinfo({quoted(table)})")
+            str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA main.table_xinfo({identifier(table)})")
         }
         column = known.get(request["column"].lower())
         if column is None:
             raise Failure(
                 "not_found", f"`{table}` has no column `{request['column'][:100]}`.", "`get_table` lists them."
             )
-        where, values = f" WHERE {_is(quoted(column))}", _spelled(request["value"])
-    sql = f"SELECT * FROM {quoted(table)}{where}{order}"
+        where, values = f" WHERE {_is(identifier(column))}", _spelled(request["value"])
+    sql = f"SELECT * FROM {identifier(table)}{where}{order}"
     return _page(connections, request, sql, values, request["limit"])
 
 
@@ -56,7 +57,7 @@ def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     if len(keys) != len(parts):
         raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", "Separate them by commas.")
     where = " AND ".join(f"({_is(key)})" for key in keys)
-    sql = f"SELECT * FROM {quoted(table)} WHERE {where}"
+    sql = f"SELECT * FROM {identifier(table)} WHERE {where}"
     found = _page(connections, request, sql, [value for part in parts for value in _spelled(part)], 1)
     if not found["shown"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
@@ -84,8 +85,8 @@ def _looked_up(database: Database, word: str) -> tuple[str, list[str]]:
 
 def key_columns(database: Database, table: str) -> list[str]:
     """The primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
-    columns = database.own(f"PRAGMA main.table_info({quoted(table)})")
-    keys = [quoted(str(name)) for _, name in sorted((item[5], item[1]) for item in columns if item[5])]
+    columns = database.own(f"PRAGMA main.table_info({identifier(table)})")
+    keys = [identifier(str(name)) for _, name in sorted((item[5], item[1]) for item in columns if item[5])]
     kind = database.own("SELECT type FROM sqlite_master WHERE name = ?", [table])
     taken = {str(item[1]).lower() for item in columns}
     free = [name for name in ("rowid", "_rowid_", "oid") if name not in taken]

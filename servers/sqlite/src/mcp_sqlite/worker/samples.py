@@ -7,11 +7,11 @@ import time
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.rows import key_columns
-from mcp_sqlite.worker.schema import quoted
 
 __all__ = ["samples"]
 
@@ -70,10 +70,10 @@ def _rows(
     """The rows of a table that has the columns `own` of `columns`; NULL stands for the others."""
     if not own:
         return
-    listed = ", ".join([*(quoted(name) if name in own else "NULL" for name in columns), *keys])
+    listed = ", ".join([*(identifier(name) if name in own else "NULL" for name in columns), *keys])
     ordered = ", ".join(f"{key} {order}" for key in keys)
     database.own("SELECT 1")  # what follows is this program's own statement
-    yield from database.connection.execute(f"SELECT {listed} FROM {quoted(table)} ORDER BY {ordered}")
+    yield from database.connection.execute(f"SELECT {listed} FROM {identifier(table)} ORDER BY {ordered}")
 
 
 def _differing(

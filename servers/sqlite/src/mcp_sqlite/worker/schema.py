@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from mcp_batteries.sql.alike import folded
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.authorizer import MODULES
 from mcp_sqlite.worker.cells import Failure, Lines, text_of
 from mcp_sqlite.worker.connections import Connections, Database
@@ -25,7 +26,6 @@ __all__ = [
     "named_in",
     "notice_changes",
     "open_virtual",
-    "quoted",
     "rows_by_statistics",
     "safe",
     "shadows",
@@ -59,11 +59,6 @@ _USING = re.compile(
     re.IGNORECASE,
 )
 """What SQLite keeps of a CREATE VIRTUAL TABLE begins so, in the words of its author."""
-
-
-def quoted(name: str) -> str:
-    """`name` as an identifier in SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def name_of(database: Database, table: str) -> str:
@@ -142,7 +137,7 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         counts = False
         if shape["kind"] == "table" and shape["columns"] and lengths.get(name) == 1:
             plain = _plain(database, name, columns_of(database, name)[:_COLUMNS], shape["keys"])
-            known = facets(database, quoted(name), plain, until - time.monotonic(), _LISTED)
+            known = facets(database, identifier(name), plain, until - time.monotonic(), _LISTED)
             counts = detailed and exact and rows is not None and rows <= _LISTED.rows
             values = {
                 column: [f"{text}:{number}" if counts else text for text, number in items]
@@ -194,12 +189,12 @@ def _times(database: Database, table: str, columns: Sequence[str], until: float)
     """The first and the last time of those of `columns` that hold times as text."""
     found: dict[str, list[str]] = {}
     for name in columns:
-        column = quoted(name)
+        column = identifier(name)
         try:
             with database.interrupt.within(max(0.001, until - time.monotonic())):
-                first = database.own(f"SELECT {column} FROM {quoted(table)} WHERE {column} IS NOT NULL LIMIT 1")
+                first = database.own(f"SELECT {column} FROM {identifier(table)} WHERE {column} IS NOT NULL LIMIT 1")
                 if first and _TIME.fullmatch(text_of(first[0][0])):
-                    (ends,) = database.own(f"SELECT min({column}), max({column}) FROM {quoted(table)}")
+                    (ends,) = database.own(f"SELECT min({column}), max({column}) FROM {identifier(table)}")
                     texts = [text_of(end) for end in ends]
                     found |= {name: texts} if all(map(_TIME.fullmatch, texts)) else {}
         except sqlite3.Error:
@@ -218,7 +213,7 @@ def _plain(
 
 def _keys_of(database: Database, table: str) -> list[tuple[Any, ...]]:
     """PRAGMA foreign_key_list of `table`, of keys to what is served."""
-    rows = safe(database, f"PRAGMA main.foreign_key_list({quoted(table)})")
+    rows = safe(database, f"PRAGMA main.foreign_key_list({identifier(table)})")
     return [row for row in rows if database.serves(str(row[2]))]
 
 
@@ -273,7 +268,7 @@ def open_virtual(database: Database) -> None:
     rows = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'")
     for name, sql in rows:
         if module_of(str(sql)) in MODULES:
-            safe(database, f"SELECT 1 FROM main.{quoted(str(name))} LIMIT 0")
+            safe(database, f"SELECT 1 FROM main.{identifier(str(name))} LIMIT 0")
 
 
 def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int | None, bool, float]:
@@ -281,7 +276,7 @@ def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int
     if kind == "table" and budget > 0:
         try:
             with database.interrupt.within(min(_COUNT_SECONDS, budget)):
-                count = database.own(f"SELECT count(*) FROM {quoted(name)}")[0][0]
+                count = database.own(f"SELECT count(*) FROM {identifier(name)}")[0][0]
             return count, True, time.monotonic() - started
         except sqlite3.Error as error:
             database.interrupt.check()
@@ -300,7 +295,7 @@ def rows_by_statistics(database: Database, table: str) -> int | None:
 def notice_changes(database: Database) -> None:
     """Read again what others have changed of the schema. EXPLAIN does not look: it begins no transaction."""
     for _, name, _ in database.own("PRAGMA database_list"):
-        database.own(f"SELECT 1 FROM {quoted(str(name))}.sqlite_master LIMIT 1")
+        database.own(f"SELECT 1 FROM {identifier(str(name))}.sqlite_master LIMIT 1")
 
 
 def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
@@ -315,19 +310,19 @@ def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, 
 
 def columns_of(database: Database, table: str) -> list[tuple[Any, ...]]:
     """PRAGMA table_xinfo of `table` without what virtual tables hide from SELECT *; generated columns are there."""
-    return [row for row in safe(database, f"PRAGMA main.table_xinfo({quoted(table)})") if row[6] != 1]
+    return [row for row in safe(database, f"PRAGMA main.table_xinfo({identifier(table)})") if row[6] != 1]
 
 
 def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """One table: columns, keys both ways, indexes, triggers, its DDL with comments, its count, sample rows."""
     database = connections.reader(request["path"])
     name = name_of(database, request["table"])
-    table = quoted(name)
+    table = identifier(name)
     kind, sql = (database.own("SELECT type, sql FROM sqlite_master WHERE name = ?", [name]) or [("table", "")])[0]
     rows, exact, _ = _count(database, name, kind, 1.0)
     indexes: list[dict[str, Any]] = []
     for _, index, unique, origin, partial in safe(database, f"PRAGMA main.index_list({table})"):
-        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA main.index_info({quoted(index)})")]
+        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA main.index_info({identifier(index)})")]
         indexes.append(
             {"name": index, "columns": parts, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
         )

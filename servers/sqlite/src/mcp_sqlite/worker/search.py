@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.schema import FTS, columns_of, module_of, name_of, quoted, shadows
+from mcp_sqlite.worker.schema import FTS, columns_of, module_of, name_of, shadows
 
 __all__ = ["find", "search"]
 
@@ -67,7 +68,7 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         there = f"There is no full-text table{' of that name' if request.get('table') is not None else ''}."
         raise Failure("not_found", there, "Use `query_rows` with LIKE.")
     name, sql = tables[0]
-    table = quoted(name)
+    table = identifier(name)
     newer = module_of(sql) == "fts5"
     order, snippet = (
         ("ORDER BY rank", f"snippet({table}, -1, '[', ']', '…', 16)")

@@ -1,0 +1,15 @@
+"""Names as SQL spells them: of tables, columns, schemas and roles."""
+
+from __future__ import annotations
+
+__all__ = ["identifier", "unquoted"]
+
+
+def identifier(name: str) -> str:
+    """`name` in double quotes, which keep every letter of it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def unquoted(word: str) -> str:
+    """The name in `word`, which may stand in double quotes."""
+    return word[1:-1].replace('""', '"') if word.startswith('"') else word
