@@ -136,7 +136,7 @@ _BAD = {
     b"GET http://other/ HTTP/1.1\r\nHost: h\r\n\r\n": b"400",
     b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n": b"501",
     b"POST /bad HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n": b"400",
-    b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 400_000 + b"\r\n\r\n": b"400",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 400_000 + b"\r\n\r\n": b"431",
 }
 
 
@@ -188,6 +188,36 @@ async def test_what_cannot_be_read_is_answered_behind_what_was_asked_before(seed
     assert [answer.rpartition(b"\r\n")[2].decode() for answer in answers] == good
     assert refusal.startswith(b"HTTP/1.1 " + status)
     assert [path for path in called if path != "/bad"] == good
+    connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("line", [b"X: " + b"x" * 997, b"X:", b"X-%d: x"])
+@pytest.mark.parametrize("size", [60, 80, 120, 380])
+@pytest.mark.parametrize("seed", range(4))
+async def test_long_heads_are_refused_however_they_come(line: bytes, size: int, seed: int) -> None:
+    """Thousands of bytes; a loop reads up to 256 KiB at once, behind the rest of what went before or not."""
+    chance, called = random.Random(seed), list[str]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        called.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    head, number = b"GET / HTTP/1.1\r\nHost: h\r\n", 0
+    while len(head) < size * 1000:
+        head += (line % number if b"%" in line else line) + b"\r\n"
+        number += 1
+    before = chance.choice([b"", _GOOD[1] % 1])
+    data = before + head + b"\r\n"
+    cuts = sorted({0, len(data), *range(0, len(data), 256 * 1024), *chance.sample(range(len(data)), seed)})
+    connection, wire = connected(app)
+    for start, end in itertools.pairwise(cuts):
+        connection.data_received(data[start:end])
+    with anyio.fail_after(30):
+        while len(called) < bool(before) + (size < 65) or not (wire.ended or size < 65):
+            await asyncio.sleep(0)
+    assert called == ["/1"] * bool(before) + ["/"] * (size < 65)
+    assert (b"HTTP/1.1 431 " in b"".join(wire.sent)) == (size > 65)
     connection.connection_lost(None)
 
 

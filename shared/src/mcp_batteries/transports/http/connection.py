@@ -104,7 +104,7 @@ class Connection(HttpToolsProtocol):
         self.when_lost()
 
     def on_message_begin(self) -> None:
-        # The part it begins in may be the end of what went before; `problem` looks at such heads.
+        # The part it begins in may be the end of what went before: `on_headers_complete` looks at such heads.
         self.head, self.in_head = -self.part, not self.refused
         super().on_message_begin()
 
@@ -121,6 +121,11 @@ class Connection(HttpToolsProtocol):
         codings = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
         if codings and codings.strip().lower() != b"chunked":
             self.refuse(501, "There is no transfer coding but chunked (RFC 9112, section 6.1).")
+            return
+        # What came with the end of the request before is not counted; all that says something is.
+        several = self.part > _MAX_HEAD or self.head != -self.part
+        if several and sum(map(len, chain(*self.headers))) + 3 * len(self.headers) + len(self.url) > _MAX_HEAD:
+            self.refuse(431, _TOO_LONG)
             return
         problem = self.problem()
         # Always answer probes: restarting a busy replica makes the overload worse.
@@ -224,9 +229,7 @@ class Connection(HttpToolsProtocol):
             cast("dict[str, Any]", self.scope)["state"][WHOLE] = True
 
     def problem(self) -> str | None:
-        """Why this is too much, or could be taken for another request than it was taken for on its way."""
-        if self.part > _MAX_HEAD and sum(map(len, chain(*self.headers)), len(self.url)) > _MAX_HEAD:
-            return _TOO_LONG
+        """Why this could be taken for another request than it was taken for on its way."""
         has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
         if cast("Any", self.parser).should_upgrade() and any(has_body):
             # The parser takes the body for what comes after the upgrade, and so for another request.
@@ -245,7 +248,7 @@ class Connection(HttpToolsProtocol):
         self.head += len(data)
         if self.in_head and not self.transport.is_closing():
             if self.head > _MAX_HEAD:
-                self.send_400_response(_TOO_LONG)
+                self.refuse(431, _TOO_LONG)
             else:
                 self.expect_head()
         elif not self.is_busy and not self.transport.is_closing():
