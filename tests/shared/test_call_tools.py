@@ -248,6 +248,10 @@ _NO_CALLS: list[tuple[Any, str]] = [
     ({f"say_{number}": {} for number in range(21)}, "1 to 20 items"),
     (json.dumps({f"say_{number}": {} for number in range(21)}), "1 to 20 items"),
     ([json.dumps({f"say_{number}": {} for number in range(21)})], "1 to 20 items"),
+    ('{"say_it": {"word": "a"}, "say_it": {"word": "b"}}', "has `say_it` twice. Give each an object of its own."),
+    ('[{"say_it": {"word": "a"}}, {"say_it": {"word": "b", "word": "c"}}]', "has `word` twice"),
+    (['{"say_it": {"word": "a"}, "say_it": {"word": "b"}}'], "has `say_it` twice"),
+    ([{"say_it": {"word": "a"}}, {"say_it": '{"word": "b", "word": "c"}'}], "`calls[1].say_it` must be an object"),
 ]
 
 

@@ -14,9 +14,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
+from mcp_batteries.server.arguments import parsed
 from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS, one_by_one
 from mcp_batteries.server.declare import tool
 
@@ -147,8 +148,8 @@ def _object(given: Any) -> Mapping[str, Any] | None:
     """`given`, or the JSON text of it, as an object; nothing is an empty one, None stands for what is none."""
     if isinstance(given, str):
         try:
-            given = json.loads(given)
-        except ValueError:
+            given = parsed(given)
+        except Invalid:
             return None
     return {} if given is None else cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None
 

@@ -203,12 +203,24 @@ def _meant_members(members: Mapping[str, Any], schema: Schema) -> dict[str, Any]
 
 
 def parsed(text: str) -> Any:
-    """The array or object that `text` is as JSON; else `text`."""
+    """The array or object that `text` is as JSON; else `text`.
+
+    Raises:
+        Invalid: an object in it has a name twice; to take the last one would drop what else was meant.
+    """
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError):
         return text
     return cast("object", value) if isinstance(value, list | dict) else text
+
+
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        twice = next(name for name, times in Counter(name for name, _ in members).items() if times > 1)
+        raise Invalid(f"An object in the JSON text has {quote(twice)} twice.", "Give each an object of its own.")
+    return found
 
 
 def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:

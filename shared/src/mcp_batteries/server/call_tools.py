@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
@@ -83,7 +84,9 @@ def _named(calls: Any) -> list[Any]:
 
 
 def _read(given: Any) -> Any:
-    return parsed(given) if isinstance(given, str) else given
+    with suppress(Invalid):  # Who checks the arguments says it; nothing is called.
+        return parsed(given) if isinstance(given, str) else given
+    return given
 
 
 def _under_names(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
