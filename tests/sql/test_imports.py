@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import random
 import sqlite3
 import tracemalloc
@@ -60,6 +61,10 @@ def test_an_array_behind_objects_is_a_record() -> None:
         ([{"a": 1}, {"a": 1}], '{"a": 1} 2'),
         ([10**400, 1, 1], "2 different, 1 to 10000000000000000000000…"),
         (["x" * 40], f'all different, "{"x" * 23}…" to "{"x" * 23}…"'),
+        (["10000000000000000001", "9999999999999999999"], "all different, 9999999999999999999 to 10000000000000000001"),
+        ([math.nan, 9.0, 10.0, float("nan"), -math.inf], "4 different, -inf to nan"),
+        ([math.nan, 1.5, float("nan")], "2 different, 1.5 to nan"),
+        ([[1, 2], [1, 2], [3]], "2 different, [1, 2] to [3]"),
         ([*map(str, range(1200)), "7"], "more than 1,000 different, 0 to 1199"),
     ],
 )

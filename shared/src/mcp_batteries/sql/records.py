@@ -31,6 +31,8 @@ _KEPT = 200
 """Characters of a value that is kept as it is; of a longer one its hash."""
 _FEW, _SHORT = 8, 24
 """Values that are told one by one, and characters of one."""
+_DIGITS = 4000
+"""Of an integer that Python reads."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 Loads = Callable[[str], Any]
@@ -241,6 +243,7 @@ class _Values:
         # A thousand documents would be more than memory holds.
         is_long = isinstance(value, str) and len(value) > _KEPT
         key = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest() if is_long else value
+        key = key if key == key else "nan"  # which is nothing else's equal, not even its own
         if key in self._times:
             self._times[key] += 1
             return
@@ -254,9 +257,11 @@ class _Values:
         if self._are_numbers and (
             _NUMBER.fullmatch(text) if isinstance(value, str) else isinstance(value, int | float)
         ):
-            pair = float(text), text
-            self._least = min(pair, self._least or pair)
-            self._most = max(pair, self._most or pair)
+            number = _exactly(text)
+            # As databases order them, NaN comes last.
+            found = (False, number, text) if number == number else (True, 0, text)
+            self._least = min(found, self._least or found)
+            self._most = max(found, self._most or found)
         else:
             self._are_numbers = False
 
@@ -270,9 +275,14 @@ class _Values:
             return ", ".join(f"{self._one(str(key))} {times:,}" for key, times in shown) + empty
         number = f"{different:,}" if different <= _DIFFERENT else f"more than {_DIFFERENT:,}"
         number = "all" if different == self._values else number
-        least, most = (self._least[1], self._most[1]) if self._are_numbers else self._texts
+        least, most = (self._least[-1], self._most[-1]) if self._are_numbers else self._texts
         return f"{number} different, {self._one(least)} to {self._one(most)}{empty}"
 
     def _one(self, text: str) -> str:
         text = text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
         return json.dumps(text, ensure_ascii=False) if self._quoted and not self._are_numbers else text
+
+
+def _exactly(text: str) -> int | float:
+    """The number that `text` spells; an integer, which Python compares with others exactly, where it is one."""
+    return int(text) if len(text) < _DIGITS and text.removeprefix("-").isdecimal() else float(text)
