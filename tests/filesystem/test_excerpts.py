@@ -86,6 +86,14 @@ async def test_the_answer_says_which_lines_where_their_name_does_not(
     assert not failed and said.strip() == f"copied a.md:{spec} to g" + f", {numbers}" * bool(numbers), said
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such names")
+async def test_a_link_whose_name_reads_like_lines_is_itself(here: Ground) -> None:
+    for number, target in enumerate(("none", here.outside, "a.md")):
+        (here.root / f"a.md:{number}").symlink_to(target)
+        await call(here.root, "copy_file", targets={f"a.md:{number}": f"g{number}"})
+        assert os.readlink(here.root / f"g{number}") == str(target)
+
+
 @pytest.mark.parametrize(
     ("targets", "why"),
     [

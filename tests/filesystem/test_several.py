@@ -211,6 +211,11 @@ async def test_a_name_with_a_star_that_is_there_is_itself(here: Ground) -> None:
     (here.root / "d/*.bak").touch()
     await call(here.root, "delete_file", paths=["d/*.bak"])
     assert {"d/a.bak"} <= left(here) and "d/*.bak" not in left(here)
+    # Also a link that leads nowhere, or where nobody is let.
+    for target in ("none", here.outside):
+        (here.root / "d/*.bak").symlink_to(target)
+        await call(here.root, "delete_file", paths=["d/*.bak"])
+        assert {"d/a.bak"} <= left(here) and not (here.root / "d/*.bak").is_symlink()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")

@@ -261,8 +261,8 @@ class Engine:
         )
 
     async def exists(self, place: Readable) -> bool:
-        """Whether there is anything at a place, a link's target included."""
-        return await in_thread(lambda stop: _exists(place))
+        """Whether there is anything at a place, be it a link that leads nowhere."""
+        return await in_thread(lambda stop: _exists(place, follow=False))
 
     async def create_folder(self, place: Writable) -> Moved:
         """Create a folder and those above it."""
@@ -389,9 +389,9 @@ def _with_folders(
         return replace(changed, notes=[*(f"new folder {made[0].display}" for _ in made[:1]), *changed.notes])
 
 
-def _exists(place: Readable) -> bool:
+def _exists(place: Readable, *, follow: bool = True) -> bool:
     try:
-        status(place)
+        status(place, follow=follow)
     except Problem:
         return False
     return True
