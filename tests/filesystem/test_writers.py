@@ -104,6 +104,11 @@ def test_what_is_held_stands_at_its_name(here: Ground) -> None:
         with locks.locked([spot], stop()) as held:
             assert os.pread(held[spot].fd, 9, 0) == b"g"
             assert os.path.samestat(held[spot].found, os.fstat(held[spot].fd))
+    os.mkfifo(here.root / "i")
+    with resolve(here.writable("i")) as spot:
+        (here.root / "h").replace(here.root / "i")
+        with locks.locked([spot], stop()) as held:
+            assert os.pread(held[spot].fd, 9, 0) == b"h"
     with resolve(here.writable("f")) as spot:
         (here.root / "f").unlink()
         with locks.locked([spot], stop()) as held:

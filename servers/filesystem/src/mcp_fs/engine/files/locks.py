@@ -89,12 +89,8 @@ if sys.platform != "win32":
     def _hold_files(spots: Iterable[Spot[Any]], stop: Stop, stack: ExitStack) -> Mapping[Spot[Any], Held]:
         """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
         # What was there a moment ago only says in which order to go.
-        before = {spot: _regular(spot) if spot.found is None else spot.found for spot in spots}
-        files = {
-            (found.st_dev, found.st_ino): (spot, found)
-            for spot, found in before.items()
-            if found is not None and stat.S_ISREG(found.st_mode)
-        }
+        before = {spot: _file(spot.found) or _regular(spot) for spot in spots}
+        files = {(found.st_dev, found.st_ino): (spot, found) for spot, found in before.items() if found is not None}
         held, known = set[tuple[int, int]](), dict[Spot[Any], Held]()
         deadline = time.monotonic() + _PATIENCE
         for _, (spot, now) in sorted(files.items(), key=lambda item: item[0]):
@@ -134,7 +130,9 @@ if sys.platform != "win32":
 
     def _regular(spot: Spot[Readable]) -> os.stat_result | None:
         try:
-            found = spot.folder.stat(spot.name)
+            return _file(spot.folder.stat(spot.name))
         except OSError:
             return None
-        return found if stat.S_ISREG(found.st_mode) else None
+
+    def _file(found: os.stat_result | None) -> os.stat_result | None:
+        return found if found is not None and stat.S_ISREG(found.st_mode) else None
