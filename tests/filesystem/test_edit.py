@@ -657,12 +657,12 @@ class TestSeveral:
         assert (three.root / backup).read_text() == "1\n"
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(40))
 async def test_a_patch_brings_every_byte_that_git_means(
     here: Ground, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     chance = random.Random(seed)
-    marks = chance.choice([["\n"], ["\r\n"], ["\n", "\r\n"]])
+    marks = chance.choice([["\n"], ["\r\n"], ["\n", "\r\n"], ["\n", "\n", "\r"], ["\r\n", "\r"]])
 
     def content() -> str:
         lines = [chance.choice("abcd") + chance.choice(marks) for _ in range(chance.randrange(12))]

@@ -213,12 +213,12 @@ def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
 
 
 def _side(hunk: Iterable[Line], kinds: str) -> list[str]:
-    """The lines of one side of a hunk, with the ends that they have in the file."""
+    """The lines of one side of a hunk, with the ends that they have in the file: a carriage return is one there."""
     lines: list[str] = []
     before = ""
     for line in hunk:
         if line.line_type in kinds:
-            lines.append(line.value)
+            lines += lines_of(line.value)
         elif line.line_type == "\\" and before in kinds and lines:
             lines[-1] = lines[-1].removesuffix("\n")  # a carriage return before it is in the file
         before = line.line_type
