@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["COLLECTED", "backend", "mark", "named"]
+__all__ = ["COLLECTED", "anyio_backend", "mark", "named"]
 
 COLLECTED = pytest.StashKey[list[str]]()
 """Names of the tests that pytest found, whichever it runs."""
@@ -50,8 +50,10 @@ def _work(item: pytest.Item) -> Iterator[Callable[..., Any]]:
             yield from (definition.func for definition in definitions)
 
 
-def backend(item: pytest.Item) -> Any:
-    """What runs `item`: on Windows psycopg needs another loop than asyncio's own, and that one starts no processes."""
+@pytest.fixture
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    """What runs a test: on Windows psycopg needs another loop than asyncio's own, and that one starts no processes."""
+    item = request.node
     parameters = (
         item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
     )

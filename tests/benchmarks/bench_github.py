@@ -26,6 +26,8 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
+from driver import memory  # noqa: E402
+
 from e2e import npm  # noqa: E402
 from github_server.oracle import Oracle  # noqa: E402
 from github_server.world import SHA, changed, file, issue, sample  # noqa: E402
@@ -106,12 +108,6 @@ def world(oracle: Oracle) -> Oracle:
     oracle.answer("GET", "/repos/octo/app/contents/a.py", file("a.py", CODE, **links, **places))
     oracle.pages("/search/repositories", [{**found, "id": number} for number in range(30)], "items")
     return oracle
-
-
-def memory(pid: int) -> float:
-    """Proportional set size in MB."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def size(data: Any) -> int:

@@ -24,6 +24,8 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
+from driver import memory  # noqa: E402
+
 from e2e import npm  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
 from weather.upstream import Upstream  # noqa: E402
@@ -78,12 +80,6 @@ def everybody() -> list[Peer]:
 def _point_at(upstream: Upstream) -> dict[str, str]:
     services = ("", "AIR_QUALITY_", "ARCHIVE_", "MARINE_", "GEOCODING_", "FLOOD_", "CLIMATE_", "ENSEMBLE_", "SEASONAL_")
     return {f"OPEN_METEO_{service}API_URL": upstream.url for service in services} | {"ANALYTICS_ENABLED": "false"}
-
-
-def memory(pid: int) -> float:
-    """Proportional set size in MB."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 @asynccontextmanager

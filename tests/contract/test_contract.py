@@ -3,12 +3,11 @@
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from contract.cases import CASES
-from markers import backend
+from markers import anyio_backend as anyio_backend
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.contract import *  # noqa: F403
 from mcp_batteries.testing.docs import package_of
@@ -22,11 +21,6 @@ FOLDERS = sorted(
     if (folder / "pyproject.toml").exists()
 )
 SERVERS = [package for folder in FOLDERS if (package := package_of(folder)) is not None]
-
-
-@pytest.fixture
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return backend(request.node)
 
 
 @pytest.fixture(params=SERVERS)

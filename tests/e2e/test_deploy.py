@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from e2e.services import free_port, serving
-from e2e.test_replicas import DIAGNOSTIC, LEGACY, hears
+from e2e.test_replicas import DIAGNOSTIC, LEGACY
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from shared.http_subject import running
@@ -168,7 +168,7 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
         for announcing in wires:
             await announcing.call("announce", uri="test://template/x/data")
             for wire in wires:
-                await hears(wire, "test://template/x/data")
+                await wire.updated("test://template/x/data")
         # A replica dies: the next calls work, and who listens again hears.
         replicas[0].process.kill()
         await replicas[0].ends()
@@ -180,7 +180,7 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
             await wire.open()
             await wire.subscribe("test://template/x/data")
             await wire.call("announce", uri="test://template/x/data")
-            await hears(wire, "test://template/x/data")
+            await wire.updated("test://template/x/data")
         async with httpx2.AsyncClient(trust_env=False) as client:
             for path in ("/metrics", "/%6detrics", "/metrics?x=y"):
                 assert (await client.get(url.replace("/mcp", path))).status_code == 404

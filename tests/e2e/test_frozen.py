@@ -28,7 +28,6 @@ from shared.http_subject import running
 from shared.test_issuer import KEY, RESOURCE, good, sign
 
 LEGACY = "2025-11-25"
-UPDATED = "notifications/resources/updated"
 TABLE = "postgres://app/public/t"
 LONGEST = 30.0
 """A call that needs what stands still is answered within these seconds."""
@@ -128,7 +127,7 @@ async def test_a_database_that_stands_still_loses_no_change() -> None:
             wire.messages.clear()
         rows(service, "INSERT INTO t VALUES (0)")
         for wire in wires:
-            await wire.notification(UPDATED, lambda params: params["uri"] == TABLE)
+            await wire.updated(TABLE)
 
 
 async def test_a_commit_that_is_not_answered_is_in_doubt() -> None:

@@ -3,8 +3,8 @@
 import json
 import secrets
 import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
@@ -17,7 +17,7 @@ from e2e.services import KINDS, serving
 from mcp_batteries.replicas import bus as module
 from mcp_batteries.replicas import connect
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire, WireError
-from shared.http_subject import Subject, running
+from shared.http_subject import opened, running
 from thinning import some
 
 LEGACY = "2025-11-25"
@@ -29,13 +29,6 @@ pytestmark = [
 ]
 
 
-@asynccontextmanager
-async def opened(subject: Subject, revision: str) -> AsyncGenerator[HttpWire]:
-    async with HttpWire(subject.url, revision=revision) as wire:
-        await wire.open()
-        yield wire
-
-
 async def subscribe(wire: Wire, *uris: str) -> None:
     for uri in uris:
         await wire.subscribe(uri)
@@ -43,10 +36,6 @@ async def subscribe(wire: Wire, *uris: str) -> None:
         await wire.listen({"toolsListChanged": True})
     else:
         await wire.request("tools/list")
-
-
-async def hears(wire: Wire, uri: str) -> None:
-    await wire.notification(UPDATED, lambda params: params["uri"] == uri)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,14 +59,14 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
             assert not (await announcing.call("announce", uri=uri)).get("isError")
         for wire in (*near, *far):
             for uri in uris:
-                await hears(wire, uri)
+                await wire.updated(uri)
         await caller.call("test_trigger_tool_change")
         for wire in (*near, *far):
             await wire.notification(TOOLS)
         # What is too long for a message is still told of.
         await caller.call("announce", uri=long)
         for wire in (*near, *far):
-            await hears(wire, long)
+            await wire.updated(long)
 
         # Without the bus no call fails, and who is near hears.
         bus.kill()
@@ -87,12 +76,12 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
             wire.messages.clear()
         assert not (await caller.call("announce", uri=uris[0])).get("isError")
         for wire in near:
-            await hears(wire, uris[0])
+            await wire.updated(uris[0])
 
         # Once it is back, everybody is told to look again, and hears what comes then.
         await bus.start()
         for wire in far:
-            await hears(wire, uris[0])
+            await wire.updated(uris[0])
             await wire.notification(TOOLS)
         for subject in (here, there):
             await subject.says("the bus is there again")
@@ -100,7 +89,7 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
             wire.messages.clear()
         await caller.call("announce", uri="test://template/last/data")
         for wire in far:
-            await hears(wire, "test://template/last/data")
+            await wire.updated("test://template/last/data")
 
         # A replica that is killed takes its streams along; elsewhere they go on.
         there.process.kill()
@@ -112,7 +101,7 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
         again = await stack.enter_async_context(opened(here, LEGACY))
         await again.subscribe(uris[1])
         await caller.call("announce", uri=uris[1])
-        await hears(again, uris[1])
+        await again.updated(uris[1])
     assert "@127" not in here.said + there.said
 
 
@@ -207,7 +196,7 @@ async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
         async with opened(subject, MODERN) as wire:
             await wire.subscribe("test://template/x/data")
             assert not (await wire.call("announce", uri="test://template/x/data")).get("isError")
-            await hears(wire, "test://template/x/data")
+            await wire.updated("test://template/x/data")
         status = subject.stop()
         assert await subject.ends() == status
     assert "the bus is not there" in subject.said

@@ -27,7 +27,6 @@ from mcp_batteries.testing.wire import StdioWire
 from mcp_batteries.testing.wire.base import SECONDS
 
 _WRITES = 20_000
-_UPDATED = "notifications/resources/updated"
 HANDICAPS = ("stopped", "niced", "busy")
 
 
@@ -44,7 +43,7 @@ async def storm(wire: StdioWire, file: Path, number: int, chance: random.Random)
         os.kill(pid, signal.SIGCONT)
     with anyio.move_on_after(SECONDS):
         while True:
-            await wire.notification(_UPDATED, lambda params: params.get("uri") == file.as_uri())
+            await wire.updated(file.as_uri())
             contents = (await wire.request("resources/read", {"uri": file.as_uri()}))["contents"]
             if contents[0]["text"] == text:
                 return True

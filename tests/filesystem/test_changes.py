@@ -10,8 +10,6 @@ from e2e.serving import connected
 from filesystem.reading import on_linux
 from mcp_batteries.testing.wire import MODERN, WireError
 
-UPDATED = "notifications/resources/updated"
-
 
 @pytest.mark.diagonal
 @on_linux
@@ -35,7 +33,7 @@ async def test_another_spelling_is_told_under_the_uri_that_was_asked_for(
         uri = (tmp_path / asked).as_uri()
         await wire.subscribe(uri)
         file.write_text("newer", "utf-8")
-        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+        await wire.updated(uri)
 
 
 @on_linux
@@ -45,7 +43,7 @@ async def test_a_file_that_is_created_in_another_spelling_is_told(tmp_path: Path
         uri = (tmp_path / "caf\u00e9.txt").as_uri()
         await wire.subscribe(uri)
         (tmp_path / "cafe\u0301.txt").write_text("new", "utf-8")
-        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+        await wire.updated(uri)
 
 
 @on_linux

@@ -17,12 +17,6 @@ from filesystem.test_replace import call
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def _state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("XDG_STATE_HOME", "LOCALAPPDATA"):
-        monkeypatch.setenv(variable, str(tmp_path_factory.mktemp("state")))
-
-
 @pytest.fixture
 def here(tmp_path: Path) -> Ground:
     place = ground(tmp_path)

@@ -21,7 +21,6 @@ from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 pytestmark = pytest.mark.anyio
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names and links")
 
-UPDATED = "notifications/resources/updated"
 LINE = re.compile(r"^(created|changed|deleted) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.+)$", re.MULTILINE)
 
 
@@ -289,21 +288,18 @@ async def test_a_subscription_to_a_glob_hears_of_every_file_it_means(tmp_path: P
         uri = f"{tmp_path.as_uri()}/src/**/*.py"
         await wire.subscribe(uri)
 
-        async def heard() -> None:
-            await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
-
         put(tmp_path / "src/a.py", "2")
-        await heard()
+        await wire.updated(uri)
         put(tmp_path / "src/new/deep/b.py", "1")
-        await heard()
+        await wire.updated(uri)
         put(tmp_path / "src/new/deep/b.py", "22")
-        await heard()
+        await wire.updated(uri)
         shutil.rmtree(tmp_path / "src/new")
-        await heard()
+        await wire.updated(uri)
         shutil.rmtree(tmp_path / "src")
-        await heard()
+        await wire.updated(uri)
         put(tmp_path / "src/c.py", "1")
-        await heard()
+        await wire.updated(uri)
 
 
 @pytest.mark.diagonal

@@ -1,14 +1,8 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from markers import backend
-
-
-@pytest.fixture
-def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    return backend(request.node)
+from markers import anyio_backend as anyio_backend
 
 
 @pytest.fixture(scope="session")

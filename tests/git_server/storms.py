@@ -163,7 +163,7 @@ async def storm(folder: Path, acts: int, seed: int) -> tuple[Counter[str], list[
                 try:
                     for kind in sorted(waits):
                         with anyio.fail_after(max(0.1, _SECONDS - (time.monotonic() - began))):
-                            await wire.notification(_UPDATED, lambda p, kind=kind: p.get("uri") == f"git://app/{kind}")
+                            await wire.updated(f"git://app/{kind}")
                         got[kind] += 1
                 except (TimeoutError, AssertionError):
                     tally["lost"] += len(waits)

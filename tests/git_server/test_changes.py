@@ -17,7 +17,7 @@ KINDS = ("status", "head", "branches", "log", "diff", "stash")
 async def told(wire: Wire, *kinds: str) -> None:
     """Wait until each of `kinds` was announced; then none was twice, and nothing else was."""
     for kind in kinds:
-        await wire.notification(UPDATED, lambda params, kind=kind: params.get("uri") == f"git://app/{kind}")
+        await wire.updated(f"git://app/{kind}")
     # Whatever was begun before is over once `list_changes` has looked.
     await wire.call("list_changes", uris=["git://app/status"])
     heard = [item["params"]["uri"] for item in wire.notifications if item["method"] == UPDATED]
@@ -53,9 +53,9 @@ async def test_what_anybody_does_is_told_once(transport: str, revision: str, tmp
         await told(wire, "status", "diff")
         made.git("add", ".")
         made.git("stash", "--quiet")
-        await wire.notification(UPDATED, lambda params: params.get("uri") == "git://app/stash")
+        await wire.updated("git://app/stash")
         made.git("stash", "drop", "--quiet")
-        await wire.notification(UPDATED, lambda params: params.get("uri") == "git://app/stash")
+        await wire.updated("git://app/stash")
 
 
 @pytest.mark.anyio
@@ -85,7 +85,7 @@ async def test_a_file_of_a_branch_and_list_changes(tmp_path: Path) -> None:
             await wire.subscribe(uri)
         _, since = await changes_since(wire, None, *uris)
         made.commit("second", {"notes.txt": "one\ntwo\n"})
-        await wire.notification(UPDATED, lambda params: params.get("uri") == uris[0])
+        await wire.updated(uris[0])
         assert not [item for item in wire.notifications if item["params"].get("uri") == uris[1]]
         names, _ = await changes_since(wire, since)
         assert names == {uris[0]}

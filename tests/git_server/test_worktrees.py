@@ -100,4 +100,4 @@ async def test_a_new_worktree_is_followed(tmp_path: Path) -> None:
         await wire.call("create_worktree", name="fix")
         await wire.subscribe("git://fix/head")
         Made(tmp_path / "trees/fix").commit("A fix", {"notes.txt": "fixed\n"})
-        await wire.notification("notifications/resources/updated", lambda params: params.get("uri") == "git://fix/head")
+        await wire.updated("git://fix/head")

@@ -14,7 +14,6 @@ from github_server.serving import TOKEN
 from github_server.world import changed, file, issue, sample
 from mcp_batteries.testing.wire import MODERN, Wire
 
-UPDATED = "notifications/resources/updated"
 ISSUE, PULL, DIFF = "github://octo/app/issues/3", "github://octo/app/pulls/5", "github://octo/app/pulls/5/diff"
 RUN, FILE, RELEASE = (
     "github://octo/app/runs/9",
@@ -28,20 +27,12 @@ def arguments(oracle: Oracle, folder: Path) -> list[str]:
     return ["--api-url", oracle.url, "--poll", "0.2", "--cache", str(folder), "--toolsets", "all"]
 
 
-async def told(wire: Wire, uri: str) -> None:
-    await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
-
-
 async def told_of(wire: Wire, uri: str, words: str) -> None:
     """Wait for the notice after which `uri` reads `words`; the first look at something is a notice of its own."""
     while True:
-        await told(wire, uri)
-        if words in await read(wire, uri):
+        await wire.updated(uri)
+        if words in await wire.read(uri):
             return
-
-
-async def read(wire: Wire, uri: str) -> str:
-    return (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
 
 
 def world(oracle: Oracle) -> dict[str, Callable[[int], None]]:
@@ -102,7 +93,7 @@ async def test_a_change_reaches_its_followers(transport: str, revision: str, ora
     async with connected(transport, revision, "mcp_github", arguments(oracle, tmp_path / "cache")) as wire:
         for uri in ways:
             await wire.subscribe(uri)
-            assert "v1" in await read(wire, uri), uri
+            assert "v1" in await wire.read(uri), uri
         for change in ways.values():
             change(2)
         for uri in ways:
@@ -157,8 +148,8 @@ async def test_a_diff_changes_with_its_commits_only(oracle: Oracle, tmp_path: Pa
         pull = sample("pulls/get")
         head = {**pull["head"], "sha": "1" * 40}
         oracle.answer("GET", "/repos/octo/app/pulls/5", {**pull, "number": 5, "head": head})
-        await told(wire, DIFF)
-        assert "a.py" in await read(wire, DIFF)
+        await wire.updated(DIFF)
+        assert "a.py" in await wire.read(DIFF)
 
 
 @pytest.mark.anyio
@@ -206,7 +197,7 @@ async def test_what_changed_since(revision: str, oracle: Oracle, tmp_path: Path)
     async with connected("stdio", revision, "mcp_github", arguments(oracle, tmp_path / "cache")) as wire:
         for uri in (ISSUE, FILE):
             await wire.subscribe(uri)
-            assert "v1" in await read(wire, uri)
+            assert "v1" in await wire.read(uri)
         _, since = await changes_since(wire, None, ISSUE, FILE)
         for uri in (ISSUE, FILE):
             ways[uri](2)

@@ -34,7 +34,7 @@ def policy(*arguments: str) -> Policy:
 
 
 async def read(wire: Wire, uri: str) -> Any:
-    return json.loads((await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"])
+    return json.loads(await wire.read(uri))
 
 
 async def listed(wire: Wire) -> set[str]:

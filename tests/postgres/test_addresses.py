@@ -79,7 +79,7 @@ async def test_a_service_that_moves_is_followed(how: str, tmp_path: Path, monkey
         await wire.subscribe(uri)
         write(two)
         assert '["elsewhere"]' in text_of(await wire.call("query_rows", sql=ONE))
-        await wire.notification("notifications/resources/updated", lambda params: params.get("uri") == uri)
+        await wire.updated(uri)
         left = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'reader'"
         with anyio.fail_after(30):
             while one.rows(left) != [(0,)]:

@@ -242,12 +242,12 @@ async def test_a_notice_is_for_who_could_see_the_change(tmp_path: Path, revision
         since = {wire: (await said(wire, "list_changes", uris=[table, theirs])).split('"')[1] for wire in (alice, bob)}
         base.run("INSERT INTO shared VALUES (3, 'bob', 'new'); INSERT INTO bobs VALUES (4, 'new')")
         for uri in (table, theirs):
-            await bob.notification("notifications/resources/updated", lambda params, uri=uri: params["uri"] == uri)
+            await bob.updated(uri)
         assert "shared" in await said(bob, "list_changes", since=since[bob])
         changed = await said(alice, "list_changes", since=since[alice])
         assert "bobs" not in changed and "shared" not in changed, changed
         base.run("INSERT INTO shared VALUES (4, 'alice', 'new')")
-        await alice.notification("notifications/resources/updated", lambda params: params["uri"] == table)
+        await alice.updated(table)
         assert not [m for m in alice.notifications if m["params"].get("uri") == theirs]
 
 

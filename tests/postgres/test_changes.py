@@ -6,28 +6,17 @@ from pathlib import Path
 import anyio
 import pytest
 
-from e2e.following import changes_since
+from e2e.following import UPDATED, changes_since, told
 from e2e.serving import TRANSPORTS, connected
-from mcp_batteries.testing.wire import MODERN, Wire, WireError
+from mcp_batteries.testing.wire import MODERN, WireError
 from mcp_postgres.role_sql import notify_sql
 from postgres.serving import Base, cluster, make, served
 
-UPDATED = "notifications/resources/updated"
 LISTED = "notifications/resources/list_changed"
 TOP = "postgres://app/public"
 T, ROW, OTHER, U = f"{TOP}/t", f"{TOP}/t/1", f"{TOP}/t/2", f"{TOP}/u"
 BY_VALUE = f"{TOP}/t?column=name&value=b"
 SCHEMA, T_SCHEMA = "postgres://app/.schema", f"{TOP}/t/.schema"
-
-
-async def told(wire: Wire, *uris: str) -> None:
-    """Wait until each of `uris` was announced; then nothing else may have been."""
-    for uri in uris:
-        await wire.notification(UPDATED, lambda params, uri=uri: params.get("uri") == uri)
-    await wire.request("tools/list")
-    others = {item["params"]["uri"] for item in wire.notifications if item["method"] == UPDATED}
-    assert others <= set(uris)
-    wire.messages.clear()
 
 
 @pytest.mark.diagonal
@@ -71,7 +60,7 @@ async def test_a_row_beyond_the_hundredth_is_heard_newest_first() -> None:
             await wire.subscribe(uri)
         base.run("INSERT INTO log (note) VALUES ('one more')")
         await wire.notification(UPDATED, lambda params: "order=newest" in params["uri"])
-        shown = json.loads((await wire.request("resources/read", {"uri": newest}))["contents"][0]["text"])
+        shown = json.loads(await wire.read(newest))
         assert [row[-1] for row in shown["rows"]] == ["one more", "249"] and shown["truncated"]
         with pytest.raises(WireError, match="no key"):
             await wire.request("resources/read", {"uri": f"{TOP}/keyless?order=newest"})
@@ -159,7 +148,7 @@ async def test_activity_is_told_without_a_commit() -> None:
         await wire.subscribe("postgres://app/.activity")
         with base.connect() as busy:
             busy.execute("BEGIN")
-            await wire.notification(UPDATED, lambda params: params.get("uri") == "postgres://app/.activity")
+            await wire.updated("postgres://app/.activity")
             found = await wire.request("resources/read", {"uri": "postgres://app/.activity"})
             assert "idle in transaction" in found["contents"][0]["text"]
 
@@ -187,10 +176,10 @@ async def test_saved_queries_come_change_and_go(tmp_path: Path) -> None:
         found = await wire.call("run_by_name", name="b")
         assert "[2]" in found["content"][0]["text"]
         uri = "postgres://.queries/by_name"
-        assert "[1]" in (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
+        assert "[1]" in await wire.read(uri)
         await wire.subscribe(uri)
         base.run("UPDATE t SET id = 7 WHERE id = 3; UPDATE t SET name = 'a' WHERE id = 2")
-        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+        await wire.updated(uri)
         if wire.modern:
             await wire.listen({"toolsListChanged": True})
         (tmp_path / "second.sql").write_text("-- All.\nSELECT * FROM t", "utf-8")

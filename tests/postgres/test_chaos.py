@@ -20,7 +20,6 @@ from postgres.proxy import Proxy, proxied
 from postgres.serving import PROGRAMS, Base, cluster, make, served, text_of
 
 ONE = "SELECT count(*) FROM t"
-UPDATED = "notifications/resources/updated"
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcp-postgres'"
 
 
@@ -187,7 +186,7 @@ async def test_the_same_server_is_restarted_under_clients_that_follow_it() -> No
                 for number in range(3):
                     machine.rows(f"INSERT INTO t VALUES ({len(mode)}{number})")
                     for wire in wires:
-                        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+                        await wire.updated(uri)
                         found = await wire.request("resources/read", {"uri": uri})
                         assert f"[{len(mode)}{number}]" in found["contents"][0]["text"]
             with anyio.fail_after(30):

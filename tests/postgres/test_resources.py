@@ -13,7 +13,6 @@ from postgres.serving import make, served
 
 pytestmark = pytest.mark.anyio
 ERAS = ("2025-11-25", MODERN)
-UPDATED = "notifications/resources/updated"
 ROWS = "postgres://{database}/{schema}/{table}{?column,value,limit,order}"
 ODD = """
 CREATE SCHEMA "Sales / EU"; GRANT USAGE ON SCHEMA "Sales / EU" TO reader;
@@ -90,15 +89,12 @@ async def test_health_and_activity_are_told_when_they_change(era: str, what: str
     async with StdioWire(command, revision=era) as wire:
         await wire.open()
 
-        async def read() -> str:
-            return (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
-
         async def hears(*words: str, never: str = "nothing") -> None:
             with anyio.fail_after(60):
                 said = never
                 while never in said or any(word not in said for word in words):
-                    await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
-                    said = await read()
+                    await wire.updated(uri)
+                    said = await wire.read(uri)
 
         await wire.subscribe(uri)
         with base.connect() as busy, closing(base.connect()) as blocked:
@@ -113,4 +109,4 @@ async def test_health_and_activity_are_told_when_they_change(era: str, what: str
                 await hears(f"{waiter},", f'"{{{holder}}}"', "SELECT count(*) FROM t", "LOCK TABLE t")
         await hears(never=f"{holder}")
         if what == "activity":
-            assert json.loads(await read())["rows"] == []
+            assert json.loads(await wire.read(uri))["rows"] == []

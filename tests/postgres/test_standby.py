@@ -120,7 +120,7 @@ async def test_what_the_primary_commits_reaches_who_follows_the_standby(pair: Pa
     async with served(f"app={pair.standby.url('monitor')}", "--listen", "mcp_changes") as wire:
         await wire.subscribe(uri)
         pair.primary.rows("UPDATE t SET name = 'b' WHERE id = 1")
-        await wire.notification("notifications/resources/updated", lambda params: params.get("uri") == uri)
+        await wire.updated(uri)
         found = await wire.request("resources/read", {"uri": uri})
         assert '"b"' in found["contents"][0]["text"]
 

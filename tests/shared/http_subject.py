@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from mcp_batteries.testing.wire import HttpWire
 from mcp_batteries.testing.wire.base import SECONDS
 
 TOY = [sys.executable, str(Path(__file__).parent / "toy_http.py")]
@@ -99,3 +100,11 @@ async def running(command: Sequence[str]) -> AsyncGenerator[Subject]:
             tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+@asynccontextmanager
+async def opened(subject: Subject, revision: str) -> AsyncGenerator[HttpWire]:
+    """A client of a running server."""
+    async with HttpWire(subject.url, revision=revision) as wire:
+        await wire.open()
+        yield wire

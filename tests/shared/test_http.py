@@ -23,18 +23,11 @@ from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_batteries.transports.http.auth.tokens import new_token
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
-from shared.http_subject import FILES, TOY, Subject, asks_to_end, running
+from shared.http_subject import FILES, TOY, Subject, asks_to_end, opened, running
 from shared.toy_http import server
 
 ERAS = ("2025-11-25", MODERN)
 pytestmark = pytest.mark.anyio
-
-
-@asynccontextmanager
-async def opened(subject: Subject, revision: str) -> AsyncGenerator[HttpWire]:
-    async with HttpWire(subject.url, revision=revision) as wire:
-        await wire.open()
-        yield wire
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])

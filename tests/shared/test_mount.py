@@ -24,8 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def words(tmp_path: Path) -> list[str]:
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "notes.txt").write_text("one\n", "utf-8")
     with closing(sqlite3.connect(tmp_path / "my.db")) as database:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 
 import anyio
@@ -109,7 +109,9 @@ async def test_one_call_stands_behind_a_few_of_a_hundred(turns: int) -> None:
     assert second < 10
 
 
-async def test_a_caller_alone_is_not_held_back() -> None:
+@pytest.mark.parametrize("other", [False, True])
+async def test_calls_that_wait_for_something_let_others_of_theirs_begin(other: bool) -> None:
+    """A caller alone is not held back; beside a second one a hundred calls are all at work within moments."""
     quota, inside = Quota(), 0
     everybody = anyio.Event()
 
@@ -122,26 +124,7 @@ async def test_a_caller_alone_is_not_held_back() -> None:
             await everybody.wait()
 
     with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            for _ in range(100):
-                tasks.start_soon(call)
-
-
-async def test_calls_that_wait_for_something_let_others_of_theirs_begin() -> None:
-    """With a second caller about, a hundred calls that each wait are all at work within moments."""
-    quota, inside = Quota(), 0
-    everybody = anyio.Event()
-
-    async def call() -> None:
-        nonlocal inside
-        async with quota.turn("alice", 1):
-            inside += 1
-            if inside == 100:
-                everybody.set()
-            await everybody.wait()
-
-    with anyio.fail_after(30):
-        async with quota.turn("bob", 1), anyio.create_task_group() as tasks:
+        async with quota.turn("bob", 1) if other else nullcontext(), anyio.create_task_group() as tasks:
             for _ in range(100):
                 tasks.start_soon(call)
 

@@ -99,7 +99,7 @@ async def _told(wire: StdioWire, path: Path, number: int) -> float:
     wire.messages.clear()
     await commit(path, f"PRAGMA synchronous = off; UPDATE t0 SET x = 'told {number}' WHERE id = 1")
     committed = time.monotonic()
-    await wire.notification("notifications/resources/updated", lambda params: params["uri"] == "sqlite://a/t0")
+    await wire.updated("sqlite://a/t0")
     return time.monotonic() - committed
 
 

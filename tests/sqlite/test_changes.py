@@ -11,30 +11,19 @@ from typing import Any
 
 import pytest
 
-from e2e.following import changes_since
+from e2e.following import UPDATED, changes_since, told
 from e2e.serving import TRANSPORTS, connected
-from mcp_batteries.testing.wire import MODERN, Wire
+from mcp_batteries.testing.wire import MODERN
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connections import Connections, Interrupt
 from sqlite.busy_writers import beside
 from sqlite.serving import commit, make, served, text_of
 
-UPDATED = "notifications/resources/updated"
 LISTED = "notifications/resources/list_changed"
 T, ROW, OTHER, U = "sqlite://app/t", "sqlite://app/t/1", "sqlite://app/t/2", "sqlite://app/u"
 TOTAL = {"do": "rows", "table": "total", "limit": 1}
 BY_VALUE = "sqlite://app/t?column=name&value=b"
 SCHEMA, T_SCHEMA = "sqlite://app/.schema", "sqlite://app/t/.schema"
-
-
-async def told(wire: Wire, *uris: str) -> None:
-    """Wait until each of `uris` was announced; then nothing else may have been."""
-    for uri in uris:
-        await wire.notification(UPDATED, lambda params, uri=uri: params.get("uri") == uri)
-    await wire.request("tools/list")
-    others = {item["params"]["uri"] for item in wire.notifications if item["method"] == UPDATED}
-    assert others <= set(uris)
-    wire.messages.clear()
 
 
 @pytest.mark.diagonal
@@ -83,7 +72,7 @@ async def test_a_row_beyond_the_hundredth_is_heard_newest_first(name: str, tmp_p
             await wire.subscribe(uri)
         await commit(path, f"INSERT INTO {name} (note) VALUES ('one more')")
         await told(wire, newest)
-        shown = json.loads((await wire.request("resources/read", {"uri": newest}))["contents"][0]["text"])
+        shown = json.loads(await wire.read(newest))
         assert [row[-1] for row in shown["rows"]] == ["one more", "249"] and shown["truncated"]
 
 

@@ -51,6 +51,19 @@ class Place:
             connection.commit()
         return Database("app", str(path))
 
+    def copy(self, database: Database, ending: str) -> None:
+        """Export the table `t` into a file, and import that into `copy`."""
+        file = Path(database.address).with_suffix(ending).name
+
+        async def there_and_back() -> None:
+            everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
+            await self.engine.export(everything, NewFile(str(self.folder), file))
+            await self.engine.import_rows(
+                ImportTable(database, "copy", make=False), ServedFile(str(self.folder), file), dry_run=False
+            )
+
+        self.portal.call(there_and_back)
+
     def pages(self, database: Database, sql: str, parameters: Any = None, **bounds: int) -> Generator[RowPage]:
         async def first() -> RowPage:
             page = await self.engine.rows(ReadStatement(database, sql, parameters), **bounds)
@@ -168,16 +181,7 @@ def test_json_lines_bring_back_every_value(rows: list[list[Any]], name: str, pla
     column = identifier(name)
     schema = f"CREATE TABLE t (a, {column}); CREATE TABLE copy AS SELECT * FROM t"
     database = place.database(schema, rows=rows)
-    file = f"{Path(database.address).stem}.jsonl"
-
-    async def there_and_back() -> None:
-        everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
-        await place.engine.export(everything, NewFile(str(place.folder), file))
-        await place.engine.import_rows(
-            ImportTable(database, "copy", make=False), ServedFile(str(place.folder), file), dry_run=False
-        )
-
-    place.portal.call(there_and_back)
+    place.copy(database, ".jsonl")
     with closing(sqlite3.connect(database.address)) as connection:
         columns = f"a, {column}, typeof(a), typeof({column})"
         before, after = (
@@ -194,16 +198,7 @@ def test_csv_brings_back_every_text(rows: list[list[Any]], place: Place) -> None
     with closing(sqlite3.connect(database.address)) as connection:
         connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
         connection.commit()
-    file = f"{Path(database.address).stem}.csv"
-
-    async def there_and_back() -> None:
-        everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
-        await place.engine.export(everything, NewFile(str(place.folder), file))
-        await place.engine.import_rows(
-            ImportTable(database, "copy", make=False), ServedFile(str(place.folder), file), dry_run=False
-        )
-
-    place.portal.call(there_and_back)
+    place.copy(database, ".csv")
     with closing(sqlite3.connect(database.address)) as connection:
         copied = connection.execute("SELECT a, b FROM copy ORDER BY rowid").fetchall()
     # An empty field is NULL where the column takes it.

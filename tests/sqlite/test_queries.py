@@ -90,10 +90,10 @@ async def test_the_result_is_a_resource_that_follows_file_and_data(tmp_path: Pat
         assert uri in {item["uri"] for item in listed}
         await wire.subscribe(uri)
         run(path, "UPDATE t SET name = 'x' WHERE id = 1")
-        await wire.notification("notifications/resources/updated", lambda params: params["uri"] == uri)
-        assert '["x"]' in (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
+        await wire.updated(uri)
+        assert '["x"]' in await wire.read(uri)
         (folder / "names.sql").write_text("-- Names.\nSELECT upper(name) FROM t", "utf-8")
-        await wire.notification("notifications/resources/updated", lambda params: params["uri"] == uri)
+        await wire.updated(uri)
 
 
 @pytest.mark.anyio

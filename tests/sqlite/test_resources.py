@@ -11,10 +11,6 @@ from mcp_sqlite.engine.insights import Insights
 from sqlite.serving import make, run, served, text_of
 
 
-async def read(wire: StdioWire, uri: str) -> str:
-    return (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
-
-
 async def complete(wire: StdioWire, template: str, name: str, typed: str, **others: str) -> list[str]:
     asked = {
         "ref": {"type": "ref/resource", "uri": template},
@@ -38,12 +34,12 @@ async def test_schemas_rows_and_keys(tmp_path: Path) -> None:
         """,
     )
     async with served(path) as wire:
-        assert "CREATE TABLE t" in await read(wire, "sqlite://app/.schema")
-        t = await read(wire, "sqlite://app/t/.schema")
+        assert "CREATE TABLE t" in await wire.read("sqlite://app/.schema")
+        t = await wire.read("sqlite://app/t/.schema")
         assert "CREATE INDEX t_name" in t and "CREATE TABLE u" not in t
-        rows = json.loads(await read(wire, "sqlite://app/t"))
+        rows = json.loads(await wire.read("sqlite://app/t"))
         assert rows == {"columns": ["id", "name"], "rows": [[1, "a"], [2, "b"], [3, "c"]]}
-        two = json.loads(await read(wire, "sqlite://app/t?limit=2"))
+        two = json.loads(await wire.read("sqlite://app/t?limit=2"))
         assert two["rows"] == [[1, "a"], [2, "b"]] and two["truncated"] is True
         for uri, row in (
             ("sqlite://app/t/2", [2, "b"]),
@@ -56,14 +52,14 @@ async def test_schemas_rows_and_keys(tmp_path: Path) -> None:
             ("sqlite://app/%2Eschema", ["a table"]),
             ("sqlite://APP/t/1", [1, "a"]),
         ):
-            assert json.loads(await read(wire, uri))["rows"] == [row], uri
+            assert json.loads(await wire.read(uri))["rows"] == [row], uri
         for uri in (
             "sqlite://other/t", "sqlite://app/nothing", "sqlite://app/t/99", "sqlite://app/t/1%2C2", "sqlite://app/v/1",
             "sqlite://app/t?limit=0", "sqlite://app/t?column=name", "sqlite://app/t?column=nothing&value=1",
             "sqlite://app/t?other=1", "sqlite://.queries/none", "sqlite://app/t/%27%20OR%201=1--",
         ):  # fmt: skip
             with pytest.raises(WireError):
-                await read(wire, uri)
+                await wire.read(uri)
         listed = {item["uri"] for item in (await wire.request("resources/list"))["resources"]}
         assert {"memo://insights", "sqlite://app/.schema", "sqlite://app/odd%20%2F%20name"} <= listed
         assert not any("f_data" in uri for uri in listed)

@@ -21,13 +21,8 @@ UPDATED = "notifications/resources/updated"
 LISTED = "notifications/resources/list_changed"
 
 
-async def told(wire: Wire, uri: str) -> None:
-    await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
-
-
 async def read(wire: Wire, uri: str) -> dict:
-    answer = await wire.request("resources/read", {"uri": uri})
-    return json.loads(answer["contents"][0]["text"])
+    return json.loads(await wire.read(uri))
 
 
 async def asked(upstream: Upstream, where: str, times: int) -> None:
@@ -54,14 +49,14 @@ async def test_a_change_upstream_reaches_each_era_over_each_transport(
         await wire.subscribe(ZURICH)
         await wire.subscribe(alerts)
         upstream.shift = 5.0
-        await told(wire, ZURICH)
+        await wire.updated(ZURICH)
         assert (await read(wire, ZURICH))["now"]["values"][0] == 15
         upstream.alerts = False
-        await told(wire, alerts)
+        await wire.updated(alerts)
         assert (await read(wire, alerts))["status"] == "none"
         await wire.unsubscribe(alerts)
         upstream.shift = 6.0
-        await told(wire, ZURICH)
+        await wire.updated(ZURICH)
 
 
 async def test_memory_serves_subscriptions_too(upstream: Upstream) -> None:
@@ -69,7 +64,7 @@ async def test_memory_serves_subscriptions_too(upstream: Upstream) -> None:
         await read(wire, ZURICH)
         await wire.subscribe(ZURICH)
         upstream.shift = 5.0
-        await told(wire, ZURICH)
+        await wire.updated(ZURICH)
 
 
 async def test_two_processes_share_each_request_and_survive_one_that_is_killed(
@@ -86,13 +81,13 @@ async def test_two_processes_share_each_request_and_survive_one_that_is_killed(
         for shift in (1.0, 2.0, 3.0):
             upstream.shift = shift
             for wire in (one, two):
-                await told(wire, ZURICH)
+                await wire.updated(ZURICH)
                 assert (await read(wire, ZURICH))["now"]["values"][0] == 10 + shift
         one.process.kill()
         with anyio.fail_after(30):
             await one.process.wait()
         upstream.shift = 4.0
-        await told(two, ZURICH)
+        await two.updated(ZURICH)
         assert not [item for item in two.notifications if item["method"] == UPDATED]
 
 
@@ -189,12 +184,12 @@ async def test_the_places_file_is_followed(revision: str, upstream: Upstream, tm
 
         places.write_text(PLACES + "\n[office]\nlatitude = 33.521\nlongitude = -86.812\n")
         await wire.notification(LISTED)
-        await told(wire, "weather://places")
+        await wire.updated("weather://places")
         assert "weather://office/alerts" in await listed()
 
         # Broken: the last good list stays, and what is wrong can be read.
         places.write_text("[home\n")
-        await told(wire, "weather://places")
+        await wire.updated("weather://places")
         assert "weather://office/alerts" in await listed()
         problem = await wire.request("resources/read", {"uri": "weather://places/problem"})
         assert "not TOML" in problem["contents"][0]["text"]
@@ -202,11 +197,11 @@ async def test_the_places_file_is_followed(revision: str, upstream: Upstream, tm
 
         # An alias that moves is another place, to its subscribers too.
         places.write_text(PLACES.replace("47.37", "46.95"))
-        await told(wire, "weather://home/now")
+        await wire.updated("weather://home/now")
         assert (await read(wire, "weather://home/now"))["place"]["latitude"] == 46.95
         assert (await read(wire, "weather://places"))["problem"] is None
         upstream.shift = 7.0
-        await told(wire, "weather://home/now")
+        await wire.updated("weather://home/now")
 
 
 async def test_the_self_test_starts_reads_and_receives_an_update(upstream: Upstream, tmp_path: Path) -> None:
@@ -238,7 +233,7 @@ async def test_what_changed_since_of_what_is_subscribed_to(revision: str, upstre
         _, since = await changes_since(wire)
         assert (await changes_since(wire, since))[0] == set()
         upstream.shift = 5.0
-        await told(wire, ZURICH)
+        await wire.updated(ZURICH)
         found, since = await changes_since(wire, since)
         assert found == {ZURICH}
         assert (await changes_since(wire, since))[0] == set()

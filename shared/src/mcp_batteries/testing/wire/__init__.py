@@ -7,7 +7,7 @@ protocol revision and have one surface, so one test body runs over {stdio, HTTP}
         await wire.open()
         result = await wire.call("read_text", path="notes.txt")
         await wire.subscribe("file:///folder/notes.txt")
-        await wire.notification("notifications/resources/updated")
+        await wire.updated("file:///folder/notes.txt")
 """
 
 from mcp_batteries.testing.wire.base import MODERN, REVISIONS, Message, Wire, WireClosed, WireError

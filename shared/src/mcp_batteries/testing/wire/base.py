@@ -175,6 +175,14 @@ class Wire(ABC):
         else:
             await self.request("resources/subscribe", {"uri": uri})
 
+    async def updated(self, uri: str) -> None:
+        """Take the oldest `notifications/resources/updated` about `uri`, waiting for it."""
+        await self.notification("notifications/resources/updated", lambda params: params.get("uri") == uri)
+
+    async def read(self, uri: str) -> str:
+        """The text of the resource at `uri`."""
+        return (await self.request("resources/read", {"uri": uri}))["contents"][0]["text"]
+
     async def unsubscribe(self, uri: str) -> None:
         """Take `subscribe` back."""
         if self.modern:
