@@ -22,10 +22,10 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from filesystem.places import Told
+from filesystem.places import Told, delete
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files import belongings, copying, handles_posix, syscalls, temp_files, tree, write
+from mcp_fs.engine.files import belongings, copying, deleting, handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.patch import apply_hunks, parse
@@ -175,7 +175,7 @@ def _move_across(policy: Policy, step: Step | None) -> object:
 
 def _delete_several(policy: Policy, step: Step | None) -> object:
     places = [policy.writable(path) for path in ("d", "f", "d/h", "g")]
-    return tree.delete_all(places, recursive=True, trash=False, stop=Stop(), step=step)
+    return deleting.delete_all(places, recursive=True, trash=False, stop=Stop(), step=step)
 
 
 def _move_to_new(policy: Policy, step: Step | None) -> object:
@@ -284,13 +284,13 @@ SCENARIOS = [
         "delete folder",
         {"a/x": "x", "a/b/y": "y", "g": "g"},
         {"g": "g"},
-        lambda policy, step: tree.delete(policy.writable("a"), recursive=True, trash=False, stop=Stop(), step=step),
+        lambda policy, step: delete(policy.writable("a"), recursive=True, step=step),
     ),
     Scenario(
         "delete",
         {"f": "f", "g": "g"},
         {"g": "g"},
-        lambda policy, step: tree.delete(policy.writable("f"), recursive=False, trash=False, stop=Stop(), step=step),
+        lambda policy, step: delete(policy.writable("f"), recursive=False, step=step),
     ),
 ]
 

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.deleting import delete_all
+from mcp_fs.engine.undo.step import Step
+from mcp_fs.models import Moved
 from mcp_fs.policy import Policy, Readable, Writable
 
 
@@ -57,3 +60,9 @@ def fifo(path: Path) -> None:
 
 def stop() -> Stop:
     return Stop()
+
+
+def delete(place: Writable, *, recursive: bool, trash: bool = False, step: Step | None = None) -> Moved:
+    """`delete_all` of one."""
+    (deleted,) = delete_all([place], recursive=recursive, trash=trash, stop=stop(), step=step).entries
+    return deleted

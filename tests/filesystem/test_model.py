@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from filesystem.places import Told, stop
+from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.files import copying, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -116,7 +116,7 @@ class Changes(RuleBasedStateMachine):
                 del model[other]
 
         place = self.policy.writable(path)
-        self.both(change, lambda: tree.delete(place, recursive=recursive, trash=False, stop=stop()))
+        self.both(change, lambda: delete(place, recursive=recursive))
 
     @invariant()
     def the_disk_is_the_model(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from filesystem.places import Ground, ground, stop
+from filesystem.places import Ground, delete, ground, stop
 from mcp_batteries.errors import Conflict, Problem
 from mcp_fs.engine.files import copying, handles, syscalls, tree, write
 from mcp_fs.engine.files.handles import Folder
@@ -139,7 +139,7 @@ def test_changing_the_tree(here: Ground) -> None:
                 source, target = here.writable(f"still/{name}"), here.writable(f"d/{name}/moved")
                 tree.move(source, target, overwrite=False, stop=stop())
             case _:
-                tree.delete(here.writable(f"d/{name}"), recursive=True, trash=False, stop=stop())
+                delete(here.writable(f"d/{name}"), recursive=True)
         return "changed"
 
     seen = outcomes(4_000, change)

@@ -18,7 +18,7 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
-from mcp_fs.engine.files import temp_files, tree, write
+from mcp_fs.engine.files import deleting, temp_files, tree, write
 from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.files.several import put_all
 from mcp_fs.engine.undo.step import Step
@@ -194,10 +194,10 @@ async def test_what_is_gone_on_the_way_to_the_trash_is_told(here: Ground, monkey
         if place.name == "b.txt":
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
-    monkeypatch.setattr(tree, "_to_trash", trashed)
+    monkeypatch.setattr(deleting, "_to_trash", trashed)
     places = [here.writable("a.bak"), here.writable("b.txt")]
     with pytest.raises(Unavailable, match=r"1 of 2 were moved to the trash: `a\.bak`. The next was not: `b\.txt` does"):
-        tree.delete_all(places, recursive=False, trash=True, stop=stop())
+        deleting.delete_all(places, recursive=False, trash=True, stop=stop())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such names")
@@ -238,10 +238,10 @@ async def test_the_one_that_fails_and_those_before_it_are_named(here: Ground, mo
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         temp_files.remove_all(folder, name, stop)
 
-    monkeypatch.setattr(tree, "remove_all", remove)
+    monkeypatch.setattr(deleting, "remove_all", remove)
     places = [here.writable(path) for path in ("a.bak", "b.txt", "d")]
     with pytest.raises(Unavailable, match=r"1 of 3 were deleted: `a.bak`. The next was not: `b.txt`"):
-        tree.delete_all(places, recursive=True, trash=False, stop=stop())
+        deleting.delete_all(places, recursive=True, trash=False, stop=stop())
     assert {"b.txt", "d/a.bak"} <= left(here)
 
 

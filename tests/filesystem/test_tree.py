@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
@@ -65,7 +66,7 @@ def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> 
 
 
 def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = False) -> Moved:
-    return tree.delete(here.writable(path), recursive=recursive, trash=trash, stop=stop())
+    return places.delete(here.writable(path), recursive=recursive, trash=trash)
 
 
 class TestCreate:

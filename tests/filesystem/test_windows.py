@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from filesystem.places import Ground, ground
+from filesystem.places import Ground, delete, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import handles
-from mcp_fs.engine.files.tree import delete, move
+from mcp_fs.engine.files.tree import move
 from mcp_fs.engine.files.write import write_file
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query
@@ -267,11 +267,11 @@ def test_what_is_marked_read_only_is_removed_and_stays_so_where_it_is_held(place
     handle = ctypes.windll.kernel32.CreateFileW(str(path), 0x80000000, 1, None, 3, 0, None)
     try:
         with pytest.raises(Conflict, match="Another program has"):
-            delete(place.writable("repository/object"), recursive=False, trash=False, stop=Stop())
+            delete(place.writable("repository/object"), recursive=False)
     finally:
         ctypes.windll.kernel32.CloseHandle(handle)
     assert os.lstat(path).st_file_attributes & stat.FILE_ATTRIBUTE_READONLY
-    delete(place.writable("repository"), recursive=True, trash=False, stop=Stop())
+    delete(place.writable("repository"), recursive=True)
     assert not folder.exists()
 
 

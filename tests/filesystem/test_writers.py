@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from filesystem.places import Ground, Told, ground, stop
+from filesystem.places import Ground, Told, delete, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
 from mcp_fs.engine.files import copying, locks, transaction, tree
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -146,7 +146,7 @@ def test_a_folder_that_holds_a_served_one_stays(tmp_path: Path) -> None:
     policy = Policy(Told((str(tmp_path), str(inner))))
     for path in (f"{tmp_path.name}/a", f"{tmp_path.name}/a/b"):
         with pytest.raises(Refused, match="served folder"):
-            tree.delete(policy.writable(path), recursive=True, trash=False, stop=stop())
+            delete(policy.writable(path), recursive=True)
         with pytest.raises(Refused, match="served folder"):
             tree.move(policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, stop=stop())
     assert inner.is_dir()

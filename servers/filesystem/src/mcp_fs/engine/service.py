@@ -13,7 +13,7 @@ from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop, descriptors, in_thread
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents.content import source_of, takes_time
-from mcp_fs.engine.files import copying, temp_files, tree
+from mcp_fs.engine.files import copying, deleting, temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, appended
 from mcp_fs.engine.files.edit import replace as replace_text
@@ -288,7 +288,7 @@ class Engine:
     async def delete(self, places: Sequence[Writable], *, recursive: bool, trash: bool) -> MovedAll:
         """Delete files, folders and links, or put them into the trash."""
         return await self._change(
-            lambda stop, step: tree.delete_all(places, recursive=recursive, trash=trash, stop=stop, step=step),
+            lambda stop, step: deleting.delete_all(places, recursive=recursive, trash=trash, stop=stop, step=step),
             what="Deleting",
         )
 

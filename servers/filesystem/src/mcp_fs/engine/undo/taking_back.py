@@ -11,12 +11,13 @@ from typing import Literal
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_fs.engine.files.deleting import weight
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_file, open_folder, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import hold, remove_all
 from mcp_fs.engine.files.text import MOST_BYTES, decode, shown
-from mcp_fs.engine.files.tree import create_folder, relocate, weight
+from mcp_fs.engine.files.tree import create_folder, relocate
 from mcp_fs.engine.files.write import confirm, writing_to
 from mcp_fs.engine.undo.states import MADE, State, is_still, state_of
 from mcp_fs.engine.undo.step import CALL, Intent, Step
