@@ -15,7 +15,8 @@ import hypothesis
 import pytest
 import yaml
 
-from mcp_batteries.cli.install import Places, install, uninstall
+from mcp_batteries.cli.install import install, uninstall
+from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Host, load

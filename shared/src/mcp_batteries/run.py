@@ -84,7 +84,8 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
             print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201
         return 0
     if host := settings.install or settings.uninstall:
-        from mcp_batteries.cli.install import Places, install, uninstall
+        from mcp_batteries.cli.install import install, uninstall
+        from mcp_batteries.cli.places import Places
         from mcp_batteries.errors import Problem
 
         try:
