@@ -20,7 +20,8 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Cursor, Stop, in_thread
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.rows import Results, RowPage
-from mcp_sqlite.engine.pool import Pool, Rest, problem_of
+from mcp_sqlite.engine.pool import Pool, Rest
+from mcp_sqlite.engine.process import problem_of
 from mcp_sqlite.policy import AcrossStatement, Database, NextPage, ReadStatement
 
 __all__ = ["Pages", "told"]

@@ -6,34 +6,25 @@ behind a cancel, is killed: that bounds even the single opcodes SQLite never loo
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import json
 import logging
-import struct
-import subprocess
-import sys
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any, cast
+from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.errors import Problem, Unavailable
+from mcp_sqlite.engine.process import Died, Gone, Locked, Worker, checked
 
-__all__ = ["Pool", "Rest", "problem_of"]
+__all__ = ["Pool", "Rest"]
 
 logger = logging.getLogger(__name__)
 
-_HEAD = struct.Struct(">I")
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 _LATE_SECONDS = 0.5
 """How long behind its deadline a worker may still say that the statement was stopped."""
 _CANCEL_SECONDS = 0.03
-_START_SECONDS = 20.0
 _LEAST_SECONDS = 0.05
 """What a call gets that had its turn at the last moment."""
 _PATIENCE_SECONDS = 5.0
@@ -50,142 +41,6 @@ _CHANGES = ("back_up", "change", "export", "import")
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 
 
-class _Gone(Exception):
-    """Raised when the process at the other end of the pipes has ended."""
-
-
-class _Died(Unavailable):
-    """Raised when a worker ends before it has answered."""
-
-
-class _Locked(Unavailable):
-    """Raised when somebody else has locked the database; nothing was done."""
-
-
-_KINDS: dict[str, type[Problem]] = {
-    "conflict": Conflict,
-    "invalid": Invalid,
-    "locked": _Locked,
-    "not_found": NotFound,
-    "refused": Refused,
-    "stopped": Unavailable,
-    "too_large": TooLarge,
-    "unavailable": Unavailable,
-}
-
-
-class _Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
-    """A process, and the frames it has sent.
-
-    What comes is taken in the event loop's own callback: a stream between would cost as much as all the rest.
-    """
-
-    _transport: asyncio.SubprocessTransport
-    _requests: asyncio.WriteTransport
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._data = bytearray()
-        self._frames: deque[bytes] = deque()
-        self._at_end = False
-        self._wake: asyncio.Future[None] | None = None
-        self._exited = asyncio.Event()
-
-    @classmethod
-    async def start(cls, options: Sequence[str]) -> _Worker:
-        # -P: no module of the folder the host started us in.
-        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
-        loop = asyncio.get_running_loop()
-        transport, worker = await loop.subprocess_exec(
-            cls, *command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
-        )
-        worker._transport = transport
-        worker._requests = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-        answers = cast("asyncio.ReadTransport", transport.get_pipe_transport(1))
-        answers.set_protocol(worker)  # the one between the pipe and `pipe_data_received` takes a turn of the loop
-        try:
-            if (ready := await worker.receive(_START_SECONDS)) is not None:
-                _checked(ready)
-                return worker
-            raise _Gone
-        except _Gone:
-            await worker.kill()
-            raise _Died("SQLite's process did not start.", "Try again.") from None
-        except BaseException:
-            await worker.kill()
-            raise
-
-    @property
-    def is_alive(self) -> bool:
-        return self._transport.get_returncode() is None
-
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Let a request go; nothing where the process has ended."""
-        body = _encode(request).encode()
-        self._requests.write(_HEAD.pack(len(body)) + body)
-
-    async def receive(self, seconds: float) -> dict[str, Any] | None:
-        """The next frame; None if none comes within `seconds`.
-
-        Raises:
-            _Gone: the process has ended.
-        """
-        if not self._frames:
-            if self._at_end:
-                raise _Gone
-            self._wake = self._loop.create_future()
-            timer = self._loop.call_later(seconds, self._rouse)
-            try:
-                await self._wake
-            finally:
-                timer.cancel()
-                self._wake = None
-            if not self._frames:
-                if self._at_end:
-                    raise _Gone
-                return None
-        return json.loads(self._frames.popleft())
-
-    async def kill(self) -> None:
-        with anyio.CancelScope(shield=True):
-            if self.is_alive:
-                with suppress(ProcessLookupError):
-                    self._transport.kill()
-            for number in (0, 1):
-                if (pipe := self._transport.get_pipe_transport(number)) is not None:
-                    pipe.close()
-            await self._exited.wait()
-            self._transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        while len(self._data) >= _HEAD.size:
-            end = _HEAD.size + _HEAD.unpack_from(self._data)[0]
-            if len(self._data) < end:
-                return
-            self._frames.append(bytes(self._data[_HEAD.size : end]))
-            del self._data[:end]
-            self._rouse()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._at_end = True
-        self._rouse()
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1:
-            self.connection_lost(exc)
-
-    def process_exited(self) -> None:
-        self._exited.set()
-
-    def _rouse(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-
-
 class Pool:
     """Worker processes for as long as `running` is entered.
 
@@ -200,9 +55,9 @@ class Pool:
         self.seconds = seconds
         self._most = most
         self._blocks: list[TaskGroup] = []
-        self._idle: list[_Worker] = []
-        self._busy: set[_Worker] = set()
-        self._own: dict[str, _Worker] = {}
+        self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
+        self._own: dict[str, Worker] = {}
         self._thinning = False
         self._warming: anyio.Event | None = None
         """Set when the worker that is being started is there, or is not to be expected any more."""
@@ -253,11 +108,11 @@ class Pool:
         for pause in itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1])):
             try:
                 return await self._try(request, limit, begun + limit, fresh=fresh)
-            except _Died:
+            except Died:
                 if fresh or request["do"] in _CHANGES:
                     raise
                 fresh = True  # perhaps it was dead already
-            except _Locked as locked:
+            except Locked as locked:
                 waited = anyio.current_time() - begun
                 if waited >= patience:
                     raise Unavailable(f"{locked.what}, for at least {waited:.1f} s.", locked.fix) from None
@@ -268,7 +123,7 @@ class Pool:
         self, request: Mapping[str, Any], limit: float, until: float, *, fresh: bool = False
     ) -> tuple[dict[str, Any], Rest | None]:
         await self._turn(limit, until)
-        worker: _Worker | None = None
+        worker: Worker | None = None
         handed_on = False
         try:
             worker = await self._worker(fresh=fresh)
@@ -276,7 +131,7 @@ class Pool:
             seconds = max(_LEAST_SECONDS, until - anyio.current_time())
             frame = await self._ask(worker, request, seconds, limit)
             if frame.get("end"):
-                return _checked(frame), None
+                return checked(frame), None
             rest = Rest()
             self._blocks[-1].start_soon(self._await_rest, worker, rest, seconds)
             handed_on = True
@@ -285,10 +140,10 @@ class Pool:
             if not handed_on:
                 await self._give_back(worker)
 
-    async def _worker(self, *, fresh: bool) -> _Worker:
+    async def _worker(self, *, fresh: bool) -> Worker:
         if not fresh and not self._idle and self._warming is not None:
             await self._warming.wait()
-        return self._idle.pop() if self._idle and not fresh else await _Worker.start(self._options)
+        return self._idle.pop() if self._idle and not fresh else await Worker.start(self._options)
 
     async def _turn(self, limit: float, until: float) -> None:
         try:
@@ -309,10 +164,10 @@ class Pool:
         async with self._own_turns.setdefault(owner, anyio.Lock()):
             worker = self._own.pop(owner, None)
             if worker is None or not worker.is_alive:
-                worker = await _Worker.start(self._options)
+                worker = await Worker.start(self._options)
             try:
                 self._busy.add(worker)
-                return _checked(await self._ask(worker, request, seconds, seconds))
+                return checked(await self._ask(worker, request, seconds, seconds))
             finally:
                 self._busy.discard(worker)
                 if worker.is_alive and self._blocks:
@@ -320,7 +175,7 @@ class Pool:
                 else:
                     await worker.kill()
 
-    async def _ask(self, worker: _Worker, request: Mapping[str, Any], seconds: float, limit: float) -> dict[str, Any]:
+    async def _ask(self, worker: Worker, request: Mapping[str, Any], seconds: float, limit: float) -> dict[str, Any]:
         """The first answer of `worker`, which has `seconds` left of the `limit` there was."""
         answered = False
         changes = request["do"] in _CHANGES
@@ -337,8 +192,8 @@ class Pool:
         except anyio.get_cancelled_exc_class():
             answered = await self._interrupted(worker)
             raise
-        except _Gone:
-            raise _Died(
+        except Gone:
+            raise Died(
                 "SQLite's process ended in the middle of the statement.",
                 _UNKNOWN if changes else "Other calls still work.",
             ) from None
@@ -346,7 +201,7 @@ class Pool:
             if not answered:
                 await worker.kill()
 
-    async def _interrupted(self, worker: _Worker) -> bool:
+    async def _interrupted(self, worker: Worker) -> bool:
         """Whether `worker` has stopped what it did, and can be used again."""
         until = anyio.current_time() + _CANCEL_SECONDS
         with anyio.CancelScope(shield=True):
@@ -355,17 +210,17 @@ class Pool:
                 while (frame := await worker.receive(until - anyio.current_time())) is not None:
                     if frame.get("end"):
                         return True
-            except _Gone:
+            except Gone:
                 pass
         return False
 
-    async def _await_rest(self, worker: _Worker, rest: Rest, seconds: float) -> None:
+    async def _await_rest(self, worker: Worker, rest: Rest, seconds: float) -> None:
         finished = False
         try:
             if (frame := await worker.receive(seconds + _LATE_SECONDS)) is not None:
                 rest.stopped = frame["error"][1] if "error" in frame else frame.get("stopped")
                 finished = True
-        except _Gone:
+        except Gone:
             pass
         finally:
             if not finished:
@@ -374,7 +229,7 @@ class Pool:
             rest.done.set()
             await self._give_back(worker)
 
-    async def _give_back(self, worker: _Worker | None) -> None:
+    async def _give_back(self, worker: Worker | None) -> None:
         self._slots.release()
         if worker is None:
             return
@@ -403,7 +258,7 @@ class Pool:
             return
         started = self._warming = anyio.Event()
         try:
-            worker = await _Worker.start(self._options)
+            worker = await Worker.start(self._options)
         except Problem as problem:
             logger.warning("No worker is kept warm: %s", problem)
             return
@@ -427,15 +282,3 @@ class Rest:
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.stopped: str | None = None
-
-
-def _checked(frame: dict[str, Any]) -> dict[str, Any]:
-    if error := frame.get("error"):
-        raise problem_of(error)
-    return frame
-
-
-def problem_of(error: Sequence[str]) -> Problem:
-    """The problem that a worker told as kind, what and fix."""
-    kind, what, fix = error
-    return _KINDS[kind](what, fix)

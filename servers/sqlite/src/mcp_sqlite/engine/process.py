@@ -1,0 +1,177 @@
+"""A worker's process, and the frames that go to it and come from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+import anyio
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
+from mcp_batteries.executables import NO_WINDOW
+
+__all__ = ["Died", "Gone", "Locked", "Worker", "checked", "problem_of"]
+
+_HEAD = struct.Struct(">I")
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_START_SECONDS = 20.0
+
+
+class Gone(Exception):
+    """Raised when the process at the other end of the pipes has ended."""
+
+
+class Died(Unavailable):
+    """Raised when a worker ends before it has answered."""
+
+
+class Locked(Unavailable):
+    """Raised when somebody else has locked the database; nothing was done."""
+
+
+_KINDS: dict[str, type[Problem]] = {
+    "conflict": Conflict,
+    "invalid": Invalid,
+    "locked": Locked,
+    "not_found": NotFound,
+    "refused": Refused,
+    "stopped": Unavailable,
+    "too_large": TooLarge,
+    "unavailable": Unavailable,
+}
+
+
+class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
+    """A process, and the frames it has sent.
+
+    What comes is taken in the event loop's own callback: a stream between would cost as much as all the rest.
+    """
+
+    _transport: asyncio.SubprocessTransport
+    _requests: asyncio.WriteTransport
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._data = bytearray()
+        self._frames: deque[bytes] = deque()
+        self._at_end = False
+        self._wake: asyncio.Future[None] | None = None
+        self._exited = asyncio.Event()
+
+    @classmethod
+    async def start(cls, options: Sequence[str]) -> Worker:
+        # -P: no module of the folder the host started us in.
+        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
+        loop = asyncio.get_running_loop()
+        transport, worker = await loop.subprocess_exec(
+            cls, *command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
+        )
+        worker._transport = transport
+        worker._requests = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+        answers = cast("asyncio.ReadTransport", transport.get_pipe_transport(1))
+        answers.set_protocol(worker)  # the one between the pipe and `pipe_data_received` takes a turn of the loop
+        try:
+            if (ready := await worker.receive(_START_SECONDS)) is not None:
+                checked(ready)
+                return worker
+            raise Gone
+        except Gone:
+            await worker.kill()
+            raise Died("SQLite's process did not start.", "Try again.") from None
+        except BaseException:
+            await worker.kill()
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        return self._transport.get_returncode() is None
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Let a request go; nothing where the process has ended."""
+        body = _encode(request).encode()
+        self._requests.write(_HEAD.pack(len(body)) + body)
+
+    async def receive(self, seconds: float) -> dict[str, Any] | None:
+        """The next frame; None if none comes within `seconds`.
+
+        Raises:
+            Gone: the process has ended.
+        """
+        if not self._frames:
+            if self._at_end:
+                raise Gone
+            self._wake = self._loop.create_future()
+            timer = self._loop.call_later(seconds, self._rouse)
+            try:
+                await self._wake
+            finally:
+                timer.cancel()
+                self._wake = None
+            if not self._frames:
+                if self._at_end:
+                    raise Gone
+                return None
+        return json.loads(self._frames.popleft())
+
+    async def kill(self) -> None:
+        with anyio.CancelScope(shield=True):
+            if self.is_alive:
+                with suppress(ProcessLookupError):
+                    self._transport.kill()
+            for number in (0, 1):
+                if (pipe := self._transport.get_pipe_transport(number)) is not None:
+                    pipe.close()
+            await self._exited.wait()
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while len(self._data) >= _HEAD.size:
+            end = _HEAD.size + _HEAD.unpack_from(self._data)[0]
+            if len(self._data) < end:
+                return
+            self._frames.append(bytes(self._data[_HEAD.size : end]))
+            del self._data[:end]
+            self._rouse()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._at_end = True
+        self._rouse()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 1:
+            self.connection_lost(exc)
+
+    def process_exited(self) -> None:
+        self._exited.set()
+
+    def _rouse(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+
+def checked(frame: dict[str, Any]) -> dict[str, Any]:
+    """`frame`, unless the worker tells in it why it refuses.
+
+    Raises:
+        Problem: it does.
+    """
+    if error := frame.get("error"):
+        raise problem_of(error)
+    return frame
+
+
+def problem_of(error: Sequence[str]) -> Problem:
+    """The problem that a worker told as kind, what and fix."""
+    kind, what, fix = error
+    return _KINDS[kind](what, fix)
