@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp.server._otel import OpenTelemetryMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, authorization_context
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from mcp.shared.transport_context import TransportContext
     from mcp_types.jsonrpc import RequestId
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Scope
 
 __all__ = [
     "SESSION_TRANSPORT",
@@ -87,6 +88,16 @@ class Sessions:
         """The one of this id, if it is open."""
         return self._transports.get(key)
 
+    def of(self, scope: Scope, key: str) -> StreamableHTTPServerTransport | None:
+        """The same, if who sends the request of `scope` opened it: to others it does not exist."""
+        manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
+        if manager is None:
+            return None
+        user = scope.get("user")
+        sender = authorization_context(user) if isinstance(user, AuthenticatedUser) else None
+        owner = manager._session_owners.get(key)  # pyright: ignore[reportPrivateUsage]
+        return manager._server_instances.get(key) if sender == owner else None  # pyright: ignore[reportPrivateUsage]
+
     @property
     def ids(self) -> Collection[str]:
         """Of those that are open."""
@@ -125,18 +136,19 @@ _MOST_MESSAGES = 16
 
 
 class SessionTransport(StreamableHTTPServerTransport):
-    """One session of Streamable HTTP, whose posts can be answered without the SDK's streams.
+    """One session of Streamable HTTP, which can be used without the SDK's streams.
 
-    The SDK has no public way from a session's request to its handler.
+    The SDK has no public way from a session's request to its handler, nor to say that a session is in use.
     """
 
-    async def post(self, request: Request, receive: Receive, send: Send) -> bool:
-        """Answer a POST of this session; False leaves it to the SDK."""
-        raise NotImplementedError
+    @property
+    def in_use(self) -> int:
+        """How many requests are being answered; as long as there are any, `idle_scope` has no deadline."""
+        return self._requests_in_flight
 
-    async def _handle_post_request(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
-        if not await self.post(request, receive, send):
-            await super()._handle_post_request(scope, request, receive, send)
+    @in_use.setter
+    def in_use(self, count: int) -> None:
+        self._requests_in_flight = count
 
     @property
     def idle_seconds(self) -> float | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,6 @@ from mcp_types.jsonrpc import (
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,10 +35,11 @@ from mcp_batteries.transports.http.auth.callers import caller_of
 from mcp_batteries.transports.http.batch_replies import answer_each, messages_in
 from mcp_batteries.transports.http.connection import WHOLE
 from mcp_batteries.transports.http.exchange import HttpExchanges
+from mcp_batteries.transports.http.headers import Asked, Known
 from mcp_batteries.transports.http.in_flight import closing, unanswered
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
-from mcp_batteries.transports.http.sessions import Replayed
+from mcp_batteries.transports.http.sessions import Replayed, Session
 from mcp_batteries.transports.http.turns import Unwanted
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse
 
@@ -46,6 +47,9 @@ __all__ = ["Authorize", "BodyCheck"]
 
 _MAX_VALUES = 100_000
 """Of one message: 4 MiB can hold a million lists, which cost everybody seconds to read."""
+
+_Key = tuple[str, str, str]
+"""Caller, session and id of a request."""
 
 Authorize = Callable[[Scope, JSONRPCMessage], "Response | None"]
 """Whether the caller may send a message that is well formed: the answer that refuses it, or None."""
@@ -85,8 +89,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
             parallel=settings.max_parallel,
             streams=settings.max_streams_each,
         )
-        self._in_flight: dict[tuple[str, str, str], anyio.Event] = {}
-        """By caller, session and id; set once the call is cancelled."""
+        self._in_flight: dict[_Key, asyncio.Event] = {}
+        """Set once the call is cancelled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The SDK answers nothing at all when asked for a history of events, which is not kept: every stream begins with
@@ -96,7 +100,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             for name, value in scope["headers"]
             if name != b"last-event-id"
         ]
-        scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
+        scope, headers = {**scope, "headers": kept}, Known(kept)
         if "mcp-session-id" not in headers:
             send = _naming_no_dead_session(send)
         try:
@@ -139,7 +143,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             if isinstance(message, JSONRPCNotification):
                 if not is_heard(message):
                     raise Unwanted
-                if message.method == "notifications/cancelled":
+                if message.method == "notifications/cancelled" and session is not None:
                     self._cancelled(scope, session, message)
             if session in self._owners:
                 self._owners[session] = self._owners.pop(session)
@@ -150,14 +154,15 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
                 if not works:
                     with self._holding(scope, isinstance(message, JSONRPCRequest)):
-                        await self._pass(scope, message, receive, closing(watched))
+                        await self._pass(scope, headers, message, receive, closing(watched))
                     return
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 gone = cancelled.wait if cancelled is not None else partial(_gone, receive)
                 calls = calls_in(message.params) if isinstance(message, JSONRPCRequest) else 1
                 async with self._quota.turn(caller_of(scope), size, gone, calls=calls) as spend:
                     with unanswered(scope, request_id):
-                        await self._pass(scope, message, receive, _counted(watched, spend) if spend else watched)
+                        sending = _counted(watched, spend) if spend else watched
+                        await self._pass(scope, headers, message, receive, sending)
         except Unwanted:
             await Response(status_code=202)(scope, receive, send)
         except (Unavailable, Malformed, _Unfit) as problem:
@@ -216,54 +221,75 @@ class BodyCheck(RequestBodyLimitMiddleware):
 
         return noting
 
-    @contextmanager
-    def _once(
-        self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send
-    ) -> Generator[tuple[Send, anyio.Event | None]]:
-        """The `send` to answer with, and what is set when the request is cancelled.
+    def _once(self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send) -> _Once:
+        """A block with the `send` to answer with, and what is set when the request is cancelled.
 
         No other request of this id in `session` is let in before the answer.
         """
-        if session is None or request_id is None:
-            yield send, None
-            return
-        key, mark = (caller_of(scope), session, str(request_id)), anyio.Event()
-        if key in self._in_flight:
-            raise _Unfit(400, "A request with this `id` is still in flight.", request_id=request_id)
-        self._in_flight[key] = mark
+        key = None if session is None or request_id is None else (caller_of(scope), session, str(request_id))
+        return _Once(self._in_flight, key, request_id, send)
 
-        def release() -> None:
-            if self._in_flight.get(key) is mark:
-                del self._in_flight[key]
-
-        async def watched(part: Message) -> None:
-            # Before the client can know of it, or its next request could come too early.
-            if part["type"] == "http.response.body" and not part.get("more_body", False):
-                release()
-            await send(part)
-
-        try:
-            yield watched, mark
-        finally:
-            release()
-
-    def _cancelled(self, scope: Scope, session: str | None, message: JSONRPCNotification) -> None:
-        # The SDK does not know of calls that still wait for their turn.
+    def _cancelled(self, scope: Scope, session: str, message: JSONRPCNotification) -> None:
+        # The SDK does not know of calls that still wait for their turn, nor of those that are answered past it.
         request_id = (message.params or {}).get("requestId")
-        mark = self._in_flight.get((caller_of(scope), session or "", str(request_id)))
+        mark = self._in_flight.get((caller_of(scope), session, str(request_id)))
         if mark is not None:
             mark.set()
+        if isinstance(theirs := self._sessions.of(scope, session), Session):
+            theirs.give_up(message)
 
-    async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
+    async def _pass(
+        self, scope: Scope, headers: Headers, message: JSONRPCMessage, receive: Receive, send: Send
+    ) -> None:
         if isinstance(message, JSONRPCRequest):
-            if self._exchanges is None:
-                self._exchanges = HttpExchanges(lowlevel(self._server), self._sessions.state, streams=not self._json)
-            request = Request(scope, receive)
-            route = self._exchanges.route(request, message)
-            if route is not None:
-                await self._exchanges.answer(request, message, route, receive, send)
-                return
+            request, revision = Asked(scope, receive, headers), headers.get("mcp-protocol-version")
+            if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
+                session = self._sessions.of(scope, headers.get("mcp-session-id", ""))
+                if isinstance(session, Session) and await session.answer(request, message, receive, send):
+                    return
+            else:
+                if self._exchanges is None:
+                    low, state = lowlevel(self._server), self._sessions.state
+                    self._exchanges = HttpExchanges(low, state, streams=not self._json)
+                route = self._exchanges.route(request, message)
+                if route is not None:
+                    await self._exchanges.answer(request, message, route, receive, send)
+                    return
         await self.app(scope, Replayed(message, receive), send)
+
+
+class _Once:
+    """As `BodyCheck._once`. A generator for each request costs twice as much."""
+
+    __slots__ = ("_id", "_in_flight", "_key", "_mark", "_send")
+
+    def __init__(
+        self,
+        in_flight: dict[_Key, asyncio.Event],
+        key: _Key | None,
+        request_id: RequestId | None,
+        send: Send,
+    ) -> None:
+        self._in_flight, self._key, self._id, self._send = in_flight, key, request_id, send
+        self._mark = asyncio.Event()
+
+    def __enter__(self) -> tuple[Send, asyncio.Event | None]:
+        if self._key is None:
+            return self._send, None
+        if self._key in self._in_flight:
+            raise _Unfit(400, "A request with this `id` is still in flight.", request_id=self._id)
+        self._in_flight[self._key] = self._mark
+        return self._watched, self._mark
+
+    def __exit__(self, *_: object) -> None:
+        if self._key is not None and self._in_flight.get(self._key) is self._mark:
+            del self._in_flight[self._key]
+
+    async def _watched(self, part: Message) -> None:
+        # Before the client can know of it, or its next request could come too early.
+        if part["type"] == "http.response.body" and not part.get("more_body", False):
+            self.__exit__()
+        await self._send(part)
 
 
 class _Unfit(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import anyio
@@ -41,8 +42,13 @@ _HEADERS = [
 
 def accepts(request: Request, *, streams: bool) -> bool:
     """Whether the client takes what may answer it: JSON, and events where there are `streams`."""
-    has_json, has_events = check_accept_headers(request)
+    has_json, has_events = _accepted(request.headers.get("accept", ""))
     return has_json and (has_events or not streams)
+
+
+@lru_cache(16)
+def _accepted(text: str) -> tuple[bool, bool]:
+    return check_accept_headers(Request({"type": "http", "headers": [(b"accept", text.encode("latin-1"))]}))
 
 
 class Call:

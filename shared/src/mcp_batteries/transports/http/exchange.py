@@ -20,7 +20,6 @@ from mcp.shared.inbound import (
 )
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.jsonrpc import ErrorData, JSONRPCRequest
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
@@ -50,12 +49,13 @@ class HttpExchanges:
         """By tool: its schema, and whether headers repeat arguments of it."""
 
     def route(self, request: Request, message: JSONRPCRequest) -> InboundModernRoute | None:
-        """By which `message` is answered here; None if that is the SDK's."""
+        """By which `message`, of no revision with a handshake, is answered here; None if that is the SDK's."""
         headers = request.headers
-        version = headers.get("mcp-protocol-version")
-        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS or message.method == "subscriptions/listen":
-            return None
-        if not accepts(request, streams=self._streams) or find_duplicated_routing_header(headers.items()) is not None:
+        if (
+            message.method == "subscriptions/listen"
+            or not accepts(request, streams=self._streams)
+            or find_duplicated_routing_header(headers.items()) is not None
+        ):
             return None
         route = classify_inbound_request({"method": message.method, "params": message.params}, headers=headers)
         if not isinstance(route, InboundModernRoute) or not self._headers_repeat(message, headers):

@@ -90,12 +90,17 @@ class HostCheck:
             return
         # White space around a value is not part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
         # capitals, the SDK's second look at it does not know.
-        headers = [(name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]]
+        hosts, origins, headers = list[str](), list[str](), list[tuple[bytes, bytes]]()
+        for name, value in scope["headers"]:
+            value = value.strip()
+            if name == b"host":
+                value = value.lower()
+                hosts.append(value.decode("latin-1"))
+            elif name == b"origin":
+                origins.append(value.decode("latin-1"))
+            headers.append((name, value))
         scope["headers"] = headers
-        rejection = self._rejection(
-            [value.decode("latin-1") for name, value in headers if name == b"host"],
-            [value.decode("latin-1") for name, value in headers if name == b"origin"],
-        )
+        rejection = self._rejection(hosts, origins)
         if rejection is None:
             await self._app(scope, receive, send)
             return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Collection, Sequence
 
 import anyio
 from mcp_types.jsonrpc import ErrorData, RequestId
@@ -25,19 +25,21 @@ _CUT = Unavailable(
 _CUT_CODE = -32000
 
 
-@contextmanager
-def unanswered(scope: Scope, request_id: RequestId | None) -> Generator[None]:
+class unanswered:
     """A block that answers the request of this id; if the server ends it, the client is told what became of it."""
-    waiting: dict[RequestId | None, None] = scope.setdefault("state", {}).setdefault(_UNANSWERED, {})
-    waiting[request_id] = None
-    try:
-        yield
-    except anyio.get_cancelled_exc_class():
-        raise
-    except BaseException:
-        waiting.pop(request_id, None)
-        raise
-    waiting.pop(request_id, None)
+
+    __slots__ = ("_id", "_waiting")
+
+    def __init__(self, scope: Scope, request_id: RequestId | None) -> None:
+        self._id = request_id
+        self._waiting: dict[RequestId | None, None] = scope.setdefault("state", {}).setdefault(_UNANSWERED, {})
+
+    def __enter__(self) -> None:
+        self._waiting[self._id] = None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or not issubclass(kind, asyncio.CancelledError):
+            self._waiting.pop(self._id, None)
 
 
 def closing(send: Send) -> Send:
@@ -62,14 +64,14 @@ class Answer:
 
     def __init__(self, send: Send) -> None:
         self._send, self._started, self._finished = send, False, False
-        self._streams = False
+        self._headers: Sequence[tuple[bytes, bytes]] = ()
         self.status = 0
         """Of the answer, once it has begun."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._started, self.status = True, message["status"]
-            self._streams = dict(message["headers"]).get(b"content-type", b"").startswith(b"text/event-stream")
+            self._headers = message["headers"]
         self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
@@ -85,14 +87,15 @@ class Answer:
             return
         with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
             errors = [dump_answer(each, ErrorData(code=_CUT_CODE, message=str(_CUT), data=_CUT.fields)) for each in cut]
+            streams = dict(self._headers).get(b"content-type", b"").startswith(b"text/event-stream")
             if not self._started:
-                self.status, self._streams = 200 if cut else status, len(errors) > 1
-                kind = b"text/event-stream" if self._streams else b"application/json"
+                self.status, streams = 200 if cut else status, len(errors) > 1
+                kind = b"text/event-stream" if streams else b"application/json"
                 headers = [(b"content-type", kind)] if cut else [(b"retry-after", b"1")]
                 await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
-                if cut and not self._streams:
+                if cut and not streams:
                     await self._send({"type": "http.response.body", "body": errors.pop(), "more_body": True})
-            for error in errors if self._streams else ():
+            for error in errors if streams else ():
                 event = b"event: message\r\ndata: " + error.strip() + b"\r\n\r\n"
                 await self._send({"type": "http.response.body", "body": event, "more_body": True})
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})

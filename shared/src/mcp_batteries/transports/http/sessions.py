@@ -6,6 +6,7 @@ The session itself, its handshake, notifications, answers of the client and the 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -38,10 +39,12 @@ from mcp_batteries.transports.exchanges import error_data
 from mcp_batteries.transports.http.calls import Call, accepts
 from mcp_batteries.transports.jsonrpc import dump
 
-__all__ = ["Replayed", "straight_sessions"]
+__all__ = ["Replayed", "Session", "straight_sessions"]
 
 _PATIENCE_SECONDS = 1.0
 """Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost."""
+_LOOK_SECONDS = 1.0
+"""After which a session that nobody uses any more is given the time at which it ends."""
 _CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
 _ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
 
@@ -60,7 +63,7 @@ class Replayed:
         return {"type": "http.request", "body": dump(self.message), "more_body": False}
 
 
-class _Session(SessionTransport):
+class Session(SessionTransport):
     """One session; until its handshake is seen, all of it is the SDK's."""
 
     runner: ServerRunner[Any] | None = None
@@ -69,27 +72,51 @@ class _Session(SessionTransport):
         super().__init__(*args, **kwargs)
         self._calls: set[_Call] = set()
         self.patience = Delay(_PATIENCE_SECONDS)
+        self._idle = Delay(min(_LOOK_SECONDS, (self.idle_seconds or math.inf) / 2))
+        self._is_looked_after, self._left_at = False, 0.0
 
-    async def post(self, request: Request, receive: Receive, send: Send) -> bool:
-        if self.runner is None or not isinstance(receive, Replayed):
-            return False
-        message = receive.message
-        if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            given_up = cancelled_request_id_from_params(message.params)
-            for call in self._calls:
-                if str(call.request_id) == str(given_up):
-                    call.stop(_CANCELLED)
+    def __enter__(self) -> None:
+        """A block in which it is in use, and does not end of itself."""
+        self.in_use += 1
+        if self.idle_scope is not None and self.idle_scope.deadline != math.inf:
+            self.idle_scope.deadline = math.inf
+
+    def __exit__(self, *_: object) -> None:
+        self.in_use -= 1
+        self._left_at = asyncio.get_running_loop().time()
+        # A timer for each request would cost as much as to read it.
+        if not (self.in_use or self._is_looked_after):
+            self._is_looked_after = True
+            self._idle.begin(self._look)
+
+    def _look(self) -> None:
+        self._is_looked_after = False
+        if not self.in_use and self.idle_scope is not None and self.idle_seconds is not None:
+            self.idle_scope.deadline = self._left_at + self.idle_seconds
+
+    async def answer(self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send) -> bool:
+        """Answer `message`; False leaves it to the SDK."""
         streams = not self.is_json_response_enabled
         if (
-            not isinstance(message, JSONRPCRequest)
+            self.runner is None
+            or self.is_terminated
+            or (self.idle_scope is not None and self.idle_scope.cancel_called)
             or message.method == "initialize"
             or not self.runner.connection.initialize_accepted
             or not accepts(request, streams=streams)
         ):
             return False
-        call = _Call(self, self.runner.connection, request, message, receive, send, streams=streams)
-        await self._answer(call, message)
+        with self:
+            call = _Call(self, self.runner.connection, request, message, receive, send, streams=streams)
+            await self._answer(call, message)
         return True
+
+    def give_up(self, message: JSONRPCNotification) -> None:
+        """Stop what `message`, which the SDK hears too, says is wanted no longer."""
+        given_up = cancelled_request_id_from_params(message.params)
+        for call in self._calls:
+            if str(call.request_id) == str(given_up):
+                call.stop(_CANCELLED)
 
     async def terminate(self) -> None:
         # First, or one of them could subscribe on a connection that is gone.
@@ -120,7 +147,7 @@ class _Call(Call):
 
     def __init__(
         self,
-        session: _Session,
+        session: Session,
         connection: Connection,
         request: Request,
         message: JSONRPCRequest,
@@ -205,13 +232,13 @@ def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
         if ctx.method == "initialize":
             connection = connection_of(ctx.session)
             session = sessions.get(connection.session_id or "")
-            if isinstance(session, _Session):
+            if isinstance(session, Session):
                 session.runner = ServerRunner(low, connection, ctx.lifespan_context)
         return await call_next(ctx)
 
     server.middleware.append(met)
     known = getattr(streamable_http_manager, SESSION_TRANSPORT)
-    setattr(streamable_http_manager, SESSION_TRANSPORT, _Session)
+    setattr(streamable_http_manager, SESSION_TRANSPORT, Session)
     try:
         yield
     finally:

@@ -1,0 +1,42 @@
+"""The headers of a request, found by name: each is asked for many times, and a list would be searched each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import Receive, Scope
+
+__all__ = ["Asked", "Known"]
+
+
+class Known(Headers):
+    """Headers with names in small letters; of several with one name the first counts, as in Starlette."""
+
+    def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
+        super().__init__(raw=list(raw))
+        self._first = dict(reversed(raw))
+
+    def __getitem__(self, key: str) -> str:
+        return self._first[key.lower().encode("latin-1")].decode("latin-1")
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key.lower().encode("latin-1") in self._first
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        found = self._first.get(key.lower().encode("latin-1"))
+        return default if found is None else found.decode("latin-1")
+
+
+class Asked(Request):
+    """A request whose headers are known already."""
+
+    def __init__(self, scope: Scope, receive: Receive, headers: Headers) -> None:
+        super().__init__(scope, receive)
+        self._known = headers
+
+    @property
+    def headers(self) -> Headers:
+        return self._known
