@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from mcp_sqlite.worker import change, errors, files, locks, plan, rows, schema, search, statements, watch
+from mcp_sqlite.worker import catalog, change, errors, files, locks, plan, rows, schema, search, statements, watch
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections
 
@@ -14,9 +14,9 @@ __all__ = ["run"]
 
 _OPERATIONS: dict[str, Callable[[Connections, dict[str, Any]], dict[str, Any]]] = {
     "back_up": files.back_up,
-    "catalog": schema.catalog,
+    "catalog": catalog.catalog,
     "change": change.change,
-    "describe": schema.describe,
+    "describe": catalog.describe,
     "explain": plan.explain,
     "export": files.export_rows,
     "find": search.find,
