@@ -160,7 +160,7 @@ def _append(policy: Policy, step: Step | None) -> object:
 
 
 def _replace(policy: Policy, step: Step | None) -> object:
-    wanted, substitution = Filter(), Substitution("old", NEW)
+    wanted, substitution = Filter(), Substitution({"old": NEW})
     return replace_in_files(policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop(), step=step)
 
 

@@ -8,11 +8,13 @@ import re
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from mcp import Client
 from mcp_types import TextContent
 
+from mcp_fs.engine.replace import Substitution
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -296,3 +298,61 @@ async def test_lines_before_and_after_can_be_read_from_what_is_shown(tmp_path: P
         assert [re.sub(r"\[-.*?-\]|\{\+(.*?)\+\}", r"\1", line) for line in marked] == [one for _, one in lines], number
         plain = done.partition("\n")[2].removeprefix("f").lstrip(":\n").splitlines()
         assert plain == ([other for _, other in lines] if by == "text" and new else marked), number
+
+
+def one_pass(pairs: dict[str, str], by: str, text: str) -> tuple[str, list[int]]:
+    """What `replace_text` says it does, place by place: the first to begin, of those the longest."""
+    done, counts, at = "", [0] * len(pairs), 0
+    sources = [old if by == "regex" else re.escape(old) for old in pairs]
+    compiled = [re.compile(rf"(?<!\w){source}(?!\w)" if by == "word" else source) for source in sources]
+    while at < len(text):
+        fitting = [(-len(found[0]), n) for n, one in enumerate(compiled) if (found := one.match(text, at)) and found[0]]
+        if fitting:
+            length, number = min(fitting)
+            done, at = done + [*pairs.values()][number], at - length
+            counts[number] += 1
+        else:
+            done, at = done + text[at], at + 1
+    return done, counts
+
+
+@pytest.mark.parametrize("by", ["text", "word", "regex"])
+def test_several_texts_are_replaced_in_one_pass(by: Literal["text", "word", "regex"]) -> None:
+    chance = random.Random(by)
+    for number in range(400):
+        olds = ["".join(chance.choices("abé -", weights=(4, 4, 1, 1, 1), k=chance.randint(1, 4))) for _ in range(4)]
+        if by == "regex":
+            olds = [old + chance.choice(("", "+", "[ab]", "(?:b|é)")) for old in olds]
+        pairs = {old: f"<{chance.choice(('', 'ab', 'a b'))}{chance.random():.2}>" for old in olds}
+        text = "".join(chance.choices("abé -\n\udcff", weights=(6, 6, 2, 2, 1, 1, 1), k=60))
+        found = Substitution(pairs, by).compiled()(text)
+        assert (found[0], [*found[1]]) == one_pass(pairs, by, text), (number, pairs, text)
+
+
+async def test_names_are_swapped_and_moved_on_in_one_call(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"[x](b.md) [y](c.md)\r\n")
+    (tmp_path / "b.md").write_bytes(b"[z](a.md)\r\n")
+    pairs = {"a.md": "b.md", "b.md": "c.md", "c.md": "a.md", "d.md": "e.md"}
+    failed, said = await call(tmp_path, "replace_text", replacements=pairs, glob="*.md")
+    assert not failed, said
+    assert said.splitlines() == [
+        "[replaced 3 places in 2 files; not found: `d.md`]", "a.md:1:[x](c.md) [y](a.md)", "b.md:1:[z](b.md)",
+    ]  # fmt: skip
+    assert (tmp_path / "a.md").read_bytes() == b"[x](c.md) [y](a.md)\r\n"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "because"),
+    [
+        ({}, "names 0 texts"),
+        ({str(number): "x" for number in range(101)}, "Name 1 to 100"),
+        ({"a": "b", "c": "c"}, "`c`"),
+    ],
+)
+async def test_texts_that_can_not_be_replaced_change_nothing(
+    tmp_path: Path, pairs: dict[str, str], because: str
+) -> None:
+    (tmp_path / "f").write_text("a c 1")
+    failed, said = await call(tmp_path, "replace_text", replacements=pairs, glob="*")
+    assert failed and because in said, said
+    assert (tmp_path / "f").read_text() == "a c 1"

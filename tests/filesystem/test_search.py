@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import stat
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import byte_search, line_search, text_substitute
+from mcp_fs.engine.search.regex import byte_search, line_search
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Matches
@@ -160,7 +162,7 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
     said = "not downloaded yet, so not searched; `read_text` fetches it: folder/cloud.txt"
     answer = search([policy.readable(".")], Query("needle"), None, Stop(), None).text()
     assert answer.startswith("[1 match in 1 file") and said in answer
-    change = Substitution("needle", "pin", "text", False)
+    change = Substitution({"needle": "pin"})
     seen = replace_in_files(policy.writable("."), "*", Filter(), change, dry_run=True, stop=Stop())
     assert said in "; ".join(seen.notes) and [path for path, _ in seen.files] == ["here.txt"]
     assert "cloud.txt" not in opened
@@ -187,6 +189,55 @@ def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -
     )
     with pytest.raises(Invalid, match="together"):
         search([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
+
+
+def test_named_groups_are_taken_out_of_what_matched(tmp_path: Path, program: str | None) -> None:
+    log = "16:43 ERROR order=7 try=1\n16:44 ERROR order=7\r\n16:44 ERROR order=8 try=2 order=7 try=3\nelse\n"
+    fill(tmp_path, {"a.log": log, "b.log": "été 09:01 ERROR order=7"})
+    start = served(tmp_path).readable(".")
+
+    def said(pattern: str) -> list[str]:
+        return search([start], Query(pattern, only_matching=True), None, Stop(), program).text().splitlines()[1:]
+
+    assert said(r"order=(?P<order>\d)") == ["4\t7", "1\t8"]
+    assert said(r"^(?P<at>[\d:]+) .*?order=(?P<order>\d)") == ["1\t16:43\t7", "1\t16:44\t7", "1\t16:44\t8"]
+    assert said(r"order=(?P<order>\d)(?: try=(?P<try>\d))?") == ["2\t7", "1\t7\t1", "1\t7\t3", "1\t8\t2"]
+    assert said(r"\b(?P<word>\w+) 09") == ["1\tété"]
+    assert said(r"order=(\d)") == ["4\torder=7", "1\torder=8"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?P<x>[ab]+)",
+        r"\b(?P<x>[ab])(?P<y>b?)",
+        r"\b(?P<x>\w+)\b",
+        r"-(?P<x>\w+)(?P<y>\w)\b",
+        r"(?P<x>a)?(?P<y>-*)",
+        r"^(?P<x>.)|(?P<y>b)$",
+    ],
+)
+def test_named_groups_are_those_that_python_finds(tmp_path: Path, pattern: str) -> None:
+    chance = random.Random(pattern)
+    lines = ["".join(chance.choices("abé- ", k=chance.randrange(9))) for _ in range(300)]
+    (tmp_path / "f").write_text("\n".join([*lines, ""]), "utf-8")
+    query = Query(pattern, only_matching=True, limit=1000)
+    said = search([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
+    found = Counter[str]()
+    for line in lines:
+        at = 0
+        while at <= len(line) and (match := re.compile(pattern).search(line, at)):
+            found["\t".join(group for group in match.groups() if group is not None)] += 1
+            at = max(match.end(), match.start() + 1)
+    assert Counter({text: int(number) for number, _, text in (line.partition("\t") for line in said)}) == found
+
+
+def test_lines_are_counted_without_a_pattern(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "1\n\n3", "b": "1\r\n2\r\n", "c": "", "d/e": "\n"})
+    answer = search([served(tmp_path).readable(".")], Query("", count_only=True), None, Stop(), program)
+    assert answer.text() == "[6 matching lines in 3 files]\na:3\nb:2\nd/e:1"
+    with pytest.raises(Invalid, match="empty"):
+        search([served(tmp_path).readable(".")], Query("", files_only=True), None, Stop(), program)
 
 
 def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | None) -> None:
@@ -483,7 +534,8 @@ def test_words_digits_and_blanks_are_those_of_all_scripts(pattern: str, found: l
     assert seen == found == re.findall(pattern, line)
     hint = byte_pattern(pattern, literal=False, ignore_case=False)
     assert byte_search(hint, ignore_case=False)(data) or not found
-    assert text_substitute(pattern, r"<\0>", ignore_case=False)(line) == re.subn(pattern, r"<\g<0>>", line)
+    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compiled()(line)
+    assert (new, number) == re.subn(pattern, r"<\g<0>>", line)
 
 
 def test_some_expressions_have_no_twin_over_bytes() -> None:

@@ -103,7 +103,7 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
         [(ground.at(patch.path), patch) for patch in parse(PATCH)], dry_run=False
     ),
     "replace": lambda ground: ground.engine.replace(
-        ground.at("."), "**", Filter(), Substitution("one", "uno"), dry_run=False
+        ground.at("."), "**", Filter(), Substitution({"one": "uno"}), dry_run=False
     ),
     "create folders": lambda ground: ground.engine.create_folder(ground.at("d/x/y/z")),
     "copy": lambda ground: ground.engine.copy([(ground.at("f"), ground.at("n"))], overwrite=False),
@@ -192,7 +192,7 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
 
 
 async def test_what_changed_since_is_refused_with_the_way_on(ground: Ground) -> None:
-    await ground.engine.replace(ground.at("."), "*", Filter(), Substitution("one", "uno"), dry_run=False)
+    await ground.engine.replace(ground.at("."), "*", Filter(), Substitution({"one": "uno"}), dry_run=False)
     (ground.root / "g").write_text("somebody's")
     before = ground.state()
     with pytest.raises(Conflict, match=r"`g` changed since .* nothing was taken back\. Move what is there"):

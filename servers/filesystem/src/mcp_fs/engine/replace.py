@@ -1,21 +1,21 @@
-"""One text replaced in many files: tried in all of them first, then written in all or none."""
+"""Texts replaced in many files: tried in all of them first, then written in all or none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Literal
 
-from mcp_batteries.errors import Invalid, Problem, TooLarge
+from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import lines_of
 from mcp_fs.engine.files.handles import open_file
 from mcp_fs.engine.files.text import MOST_BYTES, Growing, decode, shown
 from mcp_fs.engine.files.transaction import MOST_TOGETHER, Change, change_files, too_large, too_much
-from mcp_fs.engine.search.regex import text_substitute
+from mcp_fs.engine.search.regex import NextMatch, TextMatches, text_matches
 from mcp_fs.engine.search.selection import choosers
 from mcp_fs.engine.undo.step import Step
 from mcp_fs.engine.walk import AWAY, Filter, Skipped, walk
@@ -31,55 +31,85 @@ _DIFF_BYTES = 2000
 _LINE = 160
 _WORD = re.compile(r"\w", re.ASCII)
 _MOST_PLACES = 50
+_MOST_MISSED = 10
+_MOST_TEXTS = 100
 _MOST_LINES = 6
 """Of what goes and of what comes, where the number of lines changes."""
 
 
+Substitute = Callable[[str], tuple[str, Sequence[int]]]
+"""A text to the new one and how often each of the old ones was replaced."""
+
+
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """What becomes what.
+    """What becomes what, in one pass over a text: what came in is not looked at again.
+
+    Where several fit, the one that begins first is taken, of those the longest.
 
     Attributes:
-        by: the text itself; the same as a whole word; or an RE2 expression, whose groups are `\\1` in `new`.
+        replacements: new texts by old ones.
+        by: an old one is the text itself; the same as a whole word; or an RE2 expression, whose groups are `\\1` in
+            the new one.
     """
 
-    old: str
-    new: str
+    replacements: Mapping[str, str]
     by: Literal["text", "word", "regex"] = "text"
     ignore_case: bool = False
 
-    def compiled(self) -> Callable[[str], tuple[str, int]]:
-        """A text to the new one and the number of replacements; OverflowError where it would get too long.
+    def compiled(self) -> Substitute:
+        """How it is done; OverflowError where a text would get too long.
 
         Raises:
-            Invalid: the expression can't be read.
+            Invalid: an expression can't be read.
         """
-        substitute = self._in_any_text()
-        return substitute if "\r" in self.old else partial(_with_line_feeds, substitute)
+        matching = [self._matches(old, new) for old, new in self.replacements.items()]
+        substitute = partial(_substituted, matching)
+        return substitute if "\r" in "".join(self.replacements) else partial(_with_line_feeds, substitute)
 
-    def _in_any_text(self) -> Callable[[str], tuple[str, int]]:
+    def _matches(self, old: str, new: str) -> TextMatches:
         if self.by == "regex":
-            return text_substitute(self.old, self.new, ignore_case=self.ignore_case)
+            return text_matches(old, new, ignore_case=self.ignore_case)
         # Escaped, the expression is a plain text with two looks at its neighbours: no repetition, nothing to blow up.
-        source = re.escape(self.old)
+        source = re.escape(old)
         if self.by == "word":
             source = rf"(?<!\w){source}(?!\w)"
         compiled = re.compile(source, re.IGNORECASE if self.ignore_case else 0)
 
-        def substitute(text: str) -> tuple[str, int]:
-            growing = Growing(text)
-            return compiled.subn(lambda found: growing.replaces(len(found[0]), self.new), text)
+        def matches(text: str) -> NextMatch:
+            return lambda offset: (found := compiled.search(text, offset)) and (*found.span(), new)
 
-        return substitute
+        return matches
 
 
-def _with_line_feeds(substitute: Callable[[str], tuple[str, int]], text: str) -> tuple[str, int]:
+def _substituted(matching: Sequence[TextMatches], text: str) -> tuple[str, Sequence[int]]:
+    growing, done, counts, at = Growing(text), list[str](), [0] * len(matching), 0
+    finds = [matches(text) for matches in matching]
+    found = {index: first for index, find in enumerate(finds) if (first := find(0)) is not None}
+    while found:
+        chosen = min(found, key=lambda index: (found[index][0], -found[index][1]))
+        begin, end, new = found[chosen]
+        done += [text[at:begin], growing.replaces(end - begin, new)]
+        counts[chosen] += 1
+        at = end
+        # The next match of the same may not be empty where this one was; others may share characters with it.
+        again = {chosen: end + (begin == end)} | {index: at for index, one in found.items() if one[0] < at}
+        for index, offset in again.items():
+            following = finds[index](offset) if offset <= len(text) else None
+            if following is None:
+                del found[index]
+            else:
+                found[index] = following
+    return "".join([*done, text[at:]]), counts
+
+
+def _with_line_feeds(substitute: Substitute, text: str) -> tuple[str, Sequence[int]]:
     """Substitute in a text whose lines end in CRLF as if they ended in LF, as callers write and search for it."""
     lines = text.count("\r\n")
     if not lines or {text.count("\r"), text.count("\n")} != {lines}:
         return substitute(text)
-    new, number = substitute(text.replace("\r\n", "\n"))
-    return re.sub("\r?\n", "\r\n", new), number
+    new, counts = substitute(text.replace("\r\n", "\n"))
+    return re.sub("\r?\n", "\r\n", new), counts
 
 
 Differing = tuple[int, Sequence[str], Sequence[str]]
@@ -89,7 +119,7 @@ Differing = tuple[int, Sequence[str], Sequence[str]]
 @dataclass(slots=True)
 class _Tried:
     place: Writable
-    number: int
+    counts: Sequence[int]
     size: int
     """Characters of the new text."""
     lines: Sequence[Differing] = field(default_factory=list[Differing])
@@ -112,10 +142,16 @@ def replace_in_files(
         TooLarge: more than 200 files would change, or they would get too large.
         Problem: one of them can't be changed; nothing was written.
     """
-    if not substitution.old:
+    replacements = substitution.replacements
+    if not 0 < len(replacements) <= _MOST_TEXTS:
+        raise Invalid(
+            f"`replacements` names {len(replacements):,} texts.", f"Name 1 to {_MOST_TEXTS} with their new ones."
+        )
+    if not all(replacements):
         raise Invalid("The text to replace is empty.", "Name some text or expression.")
-    if substitution.old == substitution.new and substitution.by != "regex":
-        raise Invalid("The text is replaced by the same text.")
+    same = [old for old, new in replacements.items() if old == new and substitution.by != "regex"]
+    if same:
+        raise Invalid(f"The text {quote(same[0])} is replaced by the same text.")
     substitute = substitution.compiled()
     skipped = Skipped()
     tried: list[_Tried] = []
@@ -134,9 +170,12 @@ def replace_in_files(
     notes += [*skipped.notes(), *skipped.left_out(named=not tried)]
     if not tried and binaries:
         notes.append(f"binary, not changed: {', '.join(binaries[:5])}{', ...' * (len(binaries) > 5)}")
-    files = [(one.place.display, one.number) for one in tried]
+    missed = [quote(old) for index, old in enumerate(replacements) if not any(one.counts[index] for one in tried)]
+    if tried and missed:
+        notes.append(f"not found: {', '.join(missed[:_MOST_MISSED])}{', ...' * (len(missed) > _MOST_MISSED)}")
+    files = [(one.place.display, sum(one.counts)) for one in tried]
     # What went is the text that the caller named, unless it was an expression; a dry run is there to compare.
-    varies = dry_run or substitution.by == "regex" or substitution.ignore_case or not substitution.new
+    varies = dry_run or substitution.by == "regex" or substitution.ignore_case or not all(replacements.values())
     return Replaced(files, _page(tried, marked=varies), dry_run, notes)
 
 
@@ -157,9 +196,7 @@ def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: S
             yield start.at(folder.place.root, (*folder.place.parts, name))
 
 
-def _try(
-    place: Writable, substitute: Callable[[str], tuple[str, int]], skipped: Skipped, binaries: list[str], stop: Stop
-) -> _Tried | None:
+def _try(place: Writable, substitute: Substitute, skipped: Skipped, binaries: list[str], stop: Stop) -> _Tried | None:
     """What would become of one file; None when nothing would."""
     stop.check()
     try:
@@ -175,12 +212,12 @@ def _try(
         binaries.append(place.display)
         return None
     try:
-        new, number = substitute(decoded.text)
+        new, counts = substitute(decoded.text)
     except OverflowError:
         raise too_large(place) from None
     if new == decoded.text:
         return None
-    return _Tried(place, number, len(new), _changed(shown(decoded.text), shown(new)))
+    return _Tried(place, counts, len(new), _changed(shown(decoded.text), shown(new)))
 
 
 def _read(place: Writable) -> bytes | None:

@@ -63,6 +63,16 @@ def _paired(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             return arguments
 
 
+def _replaced(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One text with its replacement, as other servers take them."""
+    taken = renames(pattern="old_text", query="old_text", replacement="new_text")(arguments)
+    match taken:
+        case {"old_text": str(old), "new_text": str(new), **others} if "replacements" not in others:
+            return {**others, "replacements": {old: new}}
+        case _:
+            return arguments
+
+
 _LONG = 3600.0
 """A large tree takes its time: the caller hears that it goes on, and can cancel."""
 
@@ -134,29 +144,28 @@ class WriteTools:
         "Replace text",
         effect="destroy",
         seconds=_LONG,
-        adapt=renames(pattern="old_text", query="old_text", replacement="new_text"),
+        adapt=_replaced,
     )
     async def replace_text(
         self,
-        old_text: Annotated[str, Field(description="To find.")],
-        new_text: Annotated[str, Field(description="Replacement.")],
+        replacements: Annotated[dict[str, str], Field(description="New text by old text")],
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`")],
         path: str = ".",
         by: Annotated[
             Literal["text", "word", "regex"],
-            Field(description="Regex (RE2) groups: `\\1`, `\\g<1>` in new_text."),
+            Field(description="Regex (RE2) groups: `\\1`, `\\g<1>`."),
         ] = "text",
         ignore_case: bool = False,
         include_hidden: bool = False,
         include_ignored: bool = False,
         dry_run: DryRun = False,
     ) -> Replaced:
-        """Replace a text wherever it occurs in many files, all or none; shows the lines.
+        """Replace texts wherever they occur in many files, in one pass, all or none; shows the lines.
 
         For one file use `edit_file`.
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
-        substitution = Substitution(old_text, new_text, by, ignore_case)
+        substitution = Substitution(replacements, by, ignore_case)
         return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run)
 
     @tool("Copy file", effect="destroy", seconds=_LONG, adapt=_paired)

@@ -16,7 +16,7 @@ from mcp_fs.engine.search.candidates import Candidates, Position
 from mcp_fs.engine.search.grep import Hits, clipped, grep, tally
 from mcp_fs.engine.search.opened import Documents, File, why_not
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
+from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search, named_groups
 from mcp_fs.engine.walk import Skipped, page_bytes
 from mcp_fs.models import Match, Matches, Tallies, counted
 from mcp_fs.policy import Readable
@@ -93,6 +93,8 @@ class _Search:
         self.query, self.stop = query, stop
         query.check()
         self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        of_groups = query.only_matching and not query.literal
+        self.taken = named_groups(query.pattern, ignore_case=query.ignore_case) if of_groups else None
         self.skipped = Skipped.soon()
         self.candidates = Candidates(starts, query, stop, self.skipped, program)
         self.may_match = byte_search(self.candidates.bytes, ignore_case=query.ignore_case)
@@ -239,7 +241,8 @@ class _Search:
             return len(self.hits(file, 0, 0, 1).lines)
 
         def work(fd: int) -> tuple[int, Hits]:
-            return tally(fd, self.find, self.stop, self.may_match, binary=self.query.binary, texts=texts)
+            binary = self.query.binary
+            return tally(fd, self.find, self.stop, self.may_match, binary=binary, texts=texts, taken=self.taken)
 
         found = self.opened_as(file, work)
         return 0 if found is None else found[0]

@@ -6,7 +6,7 @@ import codecs
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.limits import Stop
@@ -149,8 +149,13 @@ def tally(
     *,
     binary: bool = False,
     texts: Counter[bytes] | None = None,
+    taken: Callable[[bytes], Iterable[bytes]] | None = None,
 ) -> tuple[int, Hits]:
-    """How many lines match, and what could not be searched; `texts` learns what matched, each match counted."""
+    """How many lines match, and what could not be searched; `texts` learns what matched, each match counted.
+
+    Args:
+        taken: what counts of a matching line in place of what matched.
+    """
     hits, lines = Hits(), 0
     for block in _blocks(fd, hits, stop, may_match, binary):
         stop.check()
@@ -162,6 +167,9 @@ def tally(
             lines += 1
             close = block.find(b"\n", end)
             at = len(block) if close < 0 else close + 1
+            if texts is not None and taken is not None:
+                texts.update(taken(block[block.rfind(b"\n", 0, begin) + 1 : at].removesuffix(b"\n")))
+                continue
             while texts is not None:
                 texts[block[begin:end]] += 1
                 again = find(block, max(end, begin + 1))

@@ -28,7 +28,7 @@ class Query:
         last: whether these are a file's last ones.
         limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
         count_only: how many lines match in each file, in place of the lines.
-        only_matching: what matched, each text once, in place of the lines.
+        only_matching: what matched, or the named groups of the pattern, each text once, in place of the lines.
         binary: whether binary files are searched too.
     """
 
@@ -51,9 +51,9 @@ class Query:
         """Return if it could match within one line of text.
 
         Raises:
-            Invalid: it is empty, or asks for a line break, or for NUL, which no text holds.
+            Invalid: it is empty where lines are not counted, or asks for a line break, or for NUL, which no text holds.
         """
-        if not self.pattern:
+        if not self.pattern and not self.count_only:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
         outside = self.pattern if self.literal else _CLASS.sub("", self.pattern)
         if "\0" in outside:

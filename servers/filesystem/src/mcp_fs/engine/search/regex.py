@@ -10,13 +10,29 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_fs.engine.files.text import Growing, shown
+from mcp_fs.engine.files.text import shown
 from mcp_fs.engine.search.words import classes, with_edges
 
-__all__ = ["LineSearch", "PathSet", "byte_search", "line_search", "path_hint", "path_set", "text_substitute"]
+__all__ = [
+    "LineSearch",
+    "NextMatch",
+    "PathSet",
+    "TextMatches",
+    "byte_search",
+    "line_search",
+    "named_groups",
+    "path_hint",
+    "path_set",
+    "text_matches",
+]
 
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 """(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
+
+NextMatch = Callable[[int], tuple[int, int, str] | None]
+"""Offset -> where the first match from there on begins and ends, and what takes its place; offsets never go back."""
+
+TextMatches = Callable[[str], NextMatch]
 
 PathSet = Callable[[bytes], list[int] | None]
 """path -> indices of the expressions that match all of it, in no order; nothing or None when there are none."""
@@ -35,11 +51,7 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
     import re2 as library
 
     re2: Any = library
-    options = re2.Options()
-    options.never_nl = True
-    options.log_errors = False
-    options.max_mem = _MEMORY
-    options.case_sensitive = not ignore_case
+    options = _line_options(re2, ignore_case=ignore_case)
     source = re.escape(pattern) if literal else f"(?m:{pattern})"
 
     def compiled(source: str) -> Any:
@@ -80,15 +92,46 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
     return find_in_any_script
 
 
-def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[str], tuple[str, int]]:
-    """A text to what it is with each match replaced, and the number of matches; `^` and `$` are the ends of a line.
+def named_groups(pattern: str, *, ignore_case: bool) -> Callable[[bytes], Iterator[bytes]] | None:
+    """A line to what the named groups hold of each match, parted by tabs; None for an expression without any.
+
+    Args:
+        pattern: one that `line_search` takes.
+    """
+    import re2 as library
+
+    re2: Any = library
+    wide, whole = with_edges(pattern)
+    try:
+        compiled = re2.compile(
+            f"(?m:{wide})".encode("utf-8", "surrogateescape"), _line_options(re2, ignore_case=ignore_case)
+        )
+    except re2.error:  # too large with classes of all scripts
+        return None
+    groups = sorted(compiled.groupindex.values())
+
+    def taken(line: bytes) -> Iterator[bytes]:
+        offset = 0
+        while (match := compiled.search(line, offset)) is not None:
+            yield b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
+            begin, end = match.span(whole)
+            offset = max(end, begin + 1)
+            while begin == end and offset < len(line) and 0x80 <= line[offset] < 0xC0:  # within a character
+                offset += 1
+            if offset > len(line):
+                return
+
+    return taken if groups else None
+
+
+def text_matches(pattern: str, new: str, *, ignore_case: bool) -> TextMatches:
+    """The matches of `pattern`, with what takes their place; `^` and `$` are the ends of a line.
 
     Args:
         new: with `\\1` or `\\g<1>` for the first group; `\\\\` is one backslash.
 
     Raises:
         Invalid: not RE2 syntax, or `new` names a group that is not there.
-        OverflowError: from the outcome, of a text that would get too long.
     """
     import re2 as library
 
@@ -99,8 +142,8 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
     options.case_sensitive = not ignore_case
     wide, edged = with_edges(pattern)
     try:
-        compiled = re2.compile(f"(?m:{classes(pattern)})", options)
-        between = re2.compile(f"(?m:{wide})".encode(), options).search if edged else None
+        compiled = re2.compile(f"(?m:{classes(pattern)})".encode(), options)
+        search = re2.compile(f"(?m:{wide})".encode(), options).search if edged else compiled.search
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
         for ours in (f"(?m:{wide})", f"(?m:{classes(pattern)})"):
@@ -113,7 +156,7 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
     pieces = re.split(r"\\(?:g<(\w+)>|(\d|\\))", new)
     marks = [named or short for named, short in zip(pieces[1::3], pieces[2::3], strict=True)]
     try:
-        groups = [mark if mark == "\\" else int(compiled.groupindex.get(mark, mark)) for mark in marks]
+        groups = [mark if mark == "\\" else int(compiled.groupindex.get(mark.encode(), mark)) for mark in marks]
     except ValueError:
         groups = [compiled.groups + 1]
     if any(group > compiled.groups for group in groups if isinstance(group, int)):
@@ -124,29 +167,25 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
         filled = (group.decode() if isinstance(group, bytes) else str(group) for group in found)
         return "".join(text + part for text, part in zip(pieces[::3], [*filled, ""], strict=True))
 
-    def matches(text: str) -> Iterator[tuple[Any, int, int]]:
-        if between is None:
-            yield from ((match, *match.span()) for match in compiled.finditer(text))
-            return
-        # The character behind a match may be the one before the next: each search goes on where the match ends.
-        data, at, last = text.encode(), 0, 0
-        while (match := between(data, last)) is not None:
-            start, end = match.span(1)
-            begin = at + len(data[last:start].decode())
-            at, last = begin + len(data[start:end].decode()), end
-            yield match, begin, at
-
-    def substitute(text: str) -> tuple[str, int]:
-        done: list[str] = []
-        at = number = 0
-        growing = Growing(text)
+    def matches(text: str) -> NextMatch:
         # Damaged bytes are lone surrogates, which the library does not take: it sees U+FFFD, of the same length.
-        for match, begin, end in matches(shown(text)):
-            done += [text[at:begin], growing.replaces(end - begin, filled(match))]
-            at, number = end, number + 1
-        return "".join([*done, text[at:]]), number
+        text = shown(text)
+        data, known = text.encode(), (0, 0)  # a place, in characters and in bytes
 
-    return substitute
+        def following(offset: int) -> tuple[int, int, str] | None:
+            nonlocal known
+            last = known[1] + len(text[known[0] : offset].encode())
+            match = search(data, last)
+            if match is None:
+                return None
+            start, end = match.span(edged)
+            begin = offset + len(data[last:start].decode())
+            known = begin, start
+            return begin, begin + len(data[start:end].decode()), filled(match)
+
+        return following
+
+    return matches
 
 
 def byte_search(pattern: str | None, *, ignore_case: bool) -> Callable[[bytes], bool]:
@@ -187,6 +226,15 @@ def path_hint(patterns: Iterable[bytes]) -> Callable[[bytes], bool]:
     re2: Any = library
     search = re2.compile(b"(?m:^(?:" + b"|".join(patterns) + b")$)", _path_options(re2)).search
     return lambda lines: search(lines) is not None
+
+
+def _line_options(re2: Any, *, ignore_case: bool) -> Any:
+    options = re2.Options()
+    options.never_nl = True
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    options.case_sensitive = not ignore_case
+    return options
 
 
 def _path_options(re2: Any) -> Any:

@@ -21,6 +21,9 @@ _SURE = r"(?:\w|\\[wd]|\[(?:\w|-|\\[wd])+\]|\((?:\?:)?\w+(?:\|\w+)*\))"
 _MAYBE = rf"(?:{_SURE}(?:[*?]|\{{0(?:,\d*)?\}})\??)*"
 _BEGINS = re.compile(rf"{_MAYBE}{_SURE}(?![*?]|\{{[0,])")
 _ENDS = re.compile(rf"(?<!\\){_SURE}(?:(?:\+|\{{[1-9]\d*(?:,\d*)?\}})\??)?{_MAYBE}\Z")
+_NAMED_FIRST = re.compile(r"\A\(\?P?<\w+>([^()|]*)\)(?![*?{])")
+_NAMED_LAST = re.compile(r"\(\?P?<\w+>([^()|]*)\)\Z")
+"""A named group without choices, which changes nothing of what it begins or ends with."""
 _BY_CODE = re.compile(r"\\[xpPQ0-7]")
 
 
@@ -41,9 +44,9 @@ def with_edges(pattern: str) -> tuple[str, int]:
         depth += (token == "(") - (token == ")")
         if token == "|" and not depth:
             return classes(pattern), 0
-    if body.startswith(r"\b") and _BEGINS.match(body, 2):
+    if body.startswith(r"\b") and _BEGINS.match(_NAMED_FIRST.sub(r"\1", body[2:])):
         body, before = body[2:], f"(?:^|[^{_WORD}])"
-    if body.endswith(r"\b") and not body.endswith(r"\\b") and _ENDS.search(body[:-2]):
+    if body.endswith(r"\b") and not body.endswith(r"\\b") and _ENDS.search(_NAMED_LAST.sub(r"\1", body[:-2])):
         body, behind = body[:-2], f"(?:$|[^{_WORD}])"
     whole = f"{flags}{classes(body)}"
     return (f"{before}({whole}){behind}", 1) if before or behind else (whole, 0)
