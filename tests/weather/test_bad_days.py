@@ -1,6 +1,7 @@
 """What goes wrong out there: each has its own outcome, and the next call works."""
 
 import threading
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -8,8 +9,12 @@ from typing import Any
 import anyio
 import pytest
 from mcp import MCPError
+from pydantic import BaseModel
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable
+from mcp_weather.engine.service import Engine
+from mcp_weather.models import Forecast, Table
+from mcp_weather.policy import Place
 from weather.garbled import KINDS, Trial
 from weather.serving import World, client, text
 from weather.upstream import BIRMINGHAM, Upstream
@@ -379,3 +384,76 @@ async def test_an_old_forecast_of_which_nothing_is_left_is_no_dry_one(upstream: 
         for step in ("hourly", "daily"):
             with pytest.raises(Unavailable, match="There is no forecast: Open-Meteo answered 500"):
                 await world.engine.forecast(zurich, step, ("basic",), 7, ("best_match",), "metric")
+
+
+_STALE: dict[str, Callable[[Engine, Place], Awaitable[BaseModel]]] = {
+    "hourly": lambda engine, place: engine.forecast(place, "hourly", ("basic",), 24, ("best_match",), "metric"),
+    "daily": lambda engine, place: engine.forecast(place, "daily", ("basic",), 7, ("best_match",), "metric"),
+    "quarters": lambda engine, place: engine.quarters(place, 6, "metric"),
+    "official by hour": lambda engine, place: engine.official(place, "hourly", 24, "metric"),
+    "official by day": lambda engine, place: engine.official(place, "daily", 7, "metric"),
+    "weather": lambda engine, place: engine.weather(place, "metric", 3),
+    "air": lambda engine, place: engine.air(place, "metric", 24, pollen=False),
+    "sea": lambda engine, place: engine.marine(place, "metric", 24, river=False),
+    "river": lambda engine, place: engine.marine(place, "metric", 24, river=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("days", [0, 1, 5, 40])
+@pytest.mark.parametrize("what", _STALE)
+async def test_no_old_answer_shows_a_table_of_the_past_or_of_nothing(upstream: Upstream, what: str, days: int) -> None:
+    async with World(upstream) as world:
+        place = await world.place("Birmingham")
+        ask = _STALE[what]
+        await ask(world.engine, place)
+        upstream.fail("/", 500, times=999)
+        world.now += days * 86_400
+        try:
+            found = await ask(world.engine, place)
+        except Unavailable as problem:
+            assert (days and "There is no forecast" in str(problem)) or "answered 500" in str(problem)
+            return
+        here = (await world.engine.local_time(place)).today.isoformat()
+        tables = [*tables_in(found)]
+        assert tables or getattr(found, "notes", ())
+        for table in tables:
+            assert table.time and table.time[0][:10] >= here
+
+
+def tables_in(found: BaseModel) -> Iterator[Table]:
+    """All tables of a result."""
+    parts = found.tables.values() if isinstance(found, Forecast) else dict(found).values()
+    yield from (part for part in parts if isinstance(part, Table))
+
+
+async def test_the_spread_of_an_old_ensemble_is_missing_and_not_empty(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+
+        async def spread() -> Forecast:
+            found = await world.engine.forecast(zurich, "hourly", ("basic",), 3, ("best_match",), "metric")
+            return await world.engine.with_spread(found, zurich, 3, "metric")
+
+        assert "ensemble" in (await spread()).tables
+        upstream.fail("/v1/ensemble", 500, times=99)
+        world.now += 3 * 86_400
+        late = await spread()
+        assert "ensemble" not in late.tables and "The ensemble is missing: There is no forecast" in late.text()
+
+
+async def test_a_day_behind_the_end_of_what_stands_in_is_refused_with_that_end(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        upstream.fail("/v1/forecast?", 500, times=99)
+        near = await found.call_tool("get_forecast", {"place": "Birmingham", "day": "tomorrow"})
+        assert not near.is_error and "National Weather Service" in text(near)
+        far = await found.call_tool("get_forecast", {"place": "Birmingham", "day": "in 13 days"})
+        assert far.is_error and "that of US National Weather Service ends at" in text(far)
+
+
+async def test_what_stands_in_for_a_forecast_is_drawn_too(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        upstream.fail("/v1/forecast?", 500, times=99)
+        drawn = await found.call_tool("plot_forecast", {"place": "Birmingham", "hours": 24})
+        assert not drawn.is_error and drawn.structured_content is not None, text(drawn)
+        assert drawn.structured_content["series"] == ["temperature_2m", "precipitation_probability", "wind_speed_10m"]
+        assert "Source: US National Weather Service" in text(drawn)

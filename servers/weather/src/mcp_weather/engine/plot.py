@@ -12,9 +12,12 @@ from xml.etree import ElementTree as Xml
 
 from mcp_weather.models import Table, Value
 
-__all__ = ["SERIES", "png", "svg"]
+__all__ = ["SERIES", "png", "svg", "told"]
 
 SERIES = ("temperature_2m", "precipitation", "precipitation_probability", "wind_speed_10m", "wind_gusts_10m")
+
+_OTHERWISE = {"temperature_2m": "temperature", "wind_speed_10m": "wind_speed"}
+"""What the National Weather Service's forecast, which stands in for Open-Meteo's, calls them."""
 
 _WARM, _WET, _WIND, _QUIET, _FAINT = "#c2410c", "#1d4ed8", "#15803d", "#6b7280", "#e5e7eb"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 1000, 700, 84, 934, 656
@@ -29,10 +32,18 @@ def png(table: Table, title: str) -> bytes:
     return svg_to_bytes(svg_string=svg(table, title), font_files=[str(_FONT)], font_family="DejaVu Sans")
 
 
+def told(table: Table) -> dict[str, tuple[str, Sequence[Value]]]:
+    """Unit and values of each of `SERIES` that `table` has."""
+    there = {name: (unit, values) for name, unit, values in zip(table.names, table.units, table.values, strict=True)}
+    named = {name: name if name in there else _OTHERWISE.get(name, name) for name in SERIES}
+    return {name: there[theirs] for name, theirs in named.items() if theirs in there}
+
+
 def svg(table: Table, title: str) -> str:
     picture = _Picture([datetime.fromisoformat(time) for time in table.time])
-    columns = {name: _floats(values) for name, values in zip(table.names, table.values, strict=True)}
-    units = dict(zip(table.names, table.units, strict=True))
+    known = told(table)
+    columns = {name: _floats(known[name][1] if name in known else [None] * len(table.time)) for name in SERIES}
+    units = {name: known[name][0] if name in known else "unknown" for name in SERIES}
     picture.text(16, 30, title, size=19, anchor="start")
     note = f"{table.origin.source}, {table.origin.licence}"
     stale = f" - STALE, {table.origin.age_s} s old" if table.origin.stale else ""

@@ -25,6 +25,7 @@ __all__ = [
     "rounded",
     "stamp",
     "table",
+    "to_come",
     "today",
     "weather",
     "zone_of",
@@ -158,6 +159,18 @@ def table(
         values=[values for _, values in columns],
         origin=from_,
     )
+
+
+def to_come(shown: Table, found: Snapshot, source: str = "Open-Meteo") -> Table:
+    """`shown`, of which what is past was left out.
+
+    Raises:
+        Unavailable: nothing is left of an old answer, which is no forecast without rain.
+    """
+    if shown.time:
+        return shown
+    why = found.error or f"{source} sent a forecast of times that are past."
+    raise Unavailable(f"There is no forecast: {why}", "Try again in a moment.")
 
 
 def has_values(document: dict[str, Any], step: str) -> bool:

@@ -22,7 +22,7 @@ from mcp_weather.engine.cap import objects
 from mcp_weather.engine.ensemble import spread
 from mcp_weather.engine.past import history
 from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.series import has_values, origin, reading, table, today, zone_of
+from mcp_weather.engine.series import has_values, origin, reading, table, to_come, today, zone_of
 from mcp_weather.engine.summary import summary
 from mcp_weather.engine.together import attempt, together
 from mcp_weather.engine.weather_service import WeatherService
@@ -192,14 +192,21 @@ class Engine:
         hours = math.ceil(end / 3600 - self.cache.clock() // 3600)
         found = await self.forecast(place, "hourly", groups, hours, ("best_match",), units)
         tables = {name: _of_day(shown, day.date.isoformat()) for name, shown in found.tables.items()}
-        return found.model_copy(update={"tables": tables, "summary": summary(next(iter(tables.values())))})
+        name, shown = next(iter(tables.items()))
+        if not shown.time:
+            last = found.tables[name].time[-1]
+            raise Unavailable(
+                f"There is no forecast by hour of {day.date}: that of {shown.origin.source} ends at {last}.",
+                "Ask for an earlier day, or try again later.",
+            )
+        return found.model_copy(update={"tables": tables, "summary": summary(shown)})
 
     async def quarters(self, place: Place, hours: int, units: Units) -> Forecast:
         """Rain and wind by quarters of an hour."""
         found = await self.cache.get(ask.quarters_key(place, 96))
         document = found.json()
         whole = table(document, "minutely_15", units, origin(found), now=self.cache.clock())
-        shown = _first(whole, 4 * hours)
+        shown = _first(to_come(whole, found), 4 * hours)
         return Forecast(
             place=place.info(str(zone_of(document)), elevation=document.get("elevation")),
             step="15-minute",
@@ -212,7 +219,8 @@ class Engine:
         """A forecast by hour, and how sure it is."""
         try:
             answer = await self.cache.get(ask.ensemble_key(place, 2 if hours <= 24 else 8))
-            shown = _first(spread(answer.json(), units, origin(answer), now=self.cache.clock()), hours)
+            members = spread(answer.json(), units, origin(answer), now=self.cache.clock())
+            shown = _first(to_come(members, answer), hours)
         except Problem as problem:
             return found.model_copy(update={"notes": [*found.notes, f"[The ensemble is missing: {problem}]"]})
         said = f"[Eight in ten of the members of the ensemble {ask.ENSEMBLE} are between p10 and p90.]"
@@ -271,7 +279,7 @@ class Engine:
         now = reading(document, units, from_)
         if now is None:
             raise Unavailable("Open-Meteo sent an answer without present values.", "Try again in a moment.")
-        hourly = _first(table(document, "hourly", units, from_, now=self.cache.clock()), hours)
+        hourly = _first(to_come(table(document, "hourly", units, from_, now=self.cache.clock()), found), hours)
         index = now.values[now.names.index("european_aqi")] if "european_aqi" in now.names else None
         category = next(name for most, name in _EAQI if index <= most) if isinstance(index, int | float) else None
         return AirQuality(place=place.info(str(zone_of(document))), now=now, hourly=hourly, category=category)
@@ -295,19 +303,29 @@ class Engine:
             if at_sea:
                 break
         document, from_ = found.json(), origin(found)
-        shown = None
-        if river:
-            flood = await attempt(lambda: self.cache.get(ask.flood_key(place, 30)))
-            if isinstance(flood, Problem):
-                notes.append(f"[The river's discharge is missing: {flood}]")
+
+        async def waves() -> Table:
+            whole = table(document, "hourly", units, from_, now=self.cache.clock())
+            return _first(to_come(whole, found), hours)
+
+        async def discharge() -> Table:
+            return self._days(await self.cache.get(ask.flood_key(place, 30)), units)
+
+        tables = {"The sea by hour": waves} if at_sea else {}
+        tables |= {"The river's discharge": discharge} if river else {}
+        shown: dict[str, Table] = {}
+        for what, work in tables.items():
+            part = await attempt(work)
+            if isinstance(part, Problem):
+                notes.append(f"[{what} is missing: {part}]")
             else:
-                shown = table(flood.json(), "daily", units, origin(flood))
+                shown[what] = part
         now = reading(document, units, from_)
         return Marine(
             place=place.info(str(zone)),
             now=now if at_sea and now and any(value is not None for value in now.values) else None,
-            table=_first(table(document, "hourly", units, from_, now=self.cache.clock()), hours) if at_sea else None,
-            river=shown,
+            table=shown.get("The sea by hour"),
+            river=shown.get("The river's discharge"),
             notes=notes,
             explanation="Waves and currents."
             if at_sea
@@ -342,27 +360,20 @@ class Engine:
         found = await self.cache.get(ask.hourly_key(place, groups, asked, model))
         document = found.json()
         shown = table(document, "hourly", units, origin(found), now=self.cache.clock())
-        return _first(_to_come(shown, found), hours), zone_of(document)
+        return _first(to_come(shown, found), hours), zone_of(document)
 
     async def _daily(
         self, place: Place, groups: Sequence[Group], days: int, model: Model, units: Units
     ) -> tuple[Table, tzinfo]:
         asked = 7 if days <= 7 else 16
         found = await self.cache.get(ask.daily_key(place, groups, asked, model))
-        document = found.json()
-        zone = zone_of(document)
-        shown = table(document, "daily", units, origin(found))
-        # A document from before midnight begins with what is yesterday by now.
-        past = sum(day < today(self.cache.clock(), zone).isoformat() for day in shown.time)
-        return _first(_to_come(_first(shown, len(shown.time), past), found), days), zone
+        return _first(self._days(found, units), days), zone_of(found.json())
 
-
-def _to_come(shown: Table, found: Snapshot) -> Table:
-    """`shown`, without what is past; that nothing is left of an old answer is no forecast without rain."""
-    if shown.time:
-        return shown
-    why = found.error or "Open-Meteo sent a forecast of times that are past."
-    raise Unavailable(f"There is no forecast: {why}", "Try again in a moment.")
+    def _days(self, found: Snapshot, units: Units) -> Table:
+        """The days to come of a document; one from before midnight begins with what is yesterday by now."""
+        shown = table(found.json(), "daily", units, origin(found))
+        here = today(self.cache.clock(), zone_of(found.json())).isoformat()
+        return to_come(_first(shown, len(shown.time), sum(day < here for day in shown.time)), found)
 
 
 def _of_day(shown: Table, day: str) -> Table:

@@ -11,7 +11,7 @@ from mcp_batteries.remote import Cache
 from mcp_weather.engine import nws
 from mcp_weather.engine import queries as ask
 from mcp_weather.engine.alerts import Look
-from mcp_weather.engine.series import moment_at, origin, zone_of
+from mcp_weather.engine.series import moment_at, origin, to_come, zone_of
 from mcp_weather.models import Forecast, Reading
 from mcp_weather.policy import Place, Units
 
@@ -39,6 +39,7 @@ class WeatherService:
         found = await self.cache.get(grid)
         most = span if step == "hourly" else 2 * span
         shown = nws.forecast(found.json(), units, origin(found, nws.NWS), zone, most, now=self._now())
+        shown = to_come(shown, found, "The National Weather Service")
         return Forecast(
             place=place.info(str(zone)), step="hourly" if step == "hourly" else "daily", tables={"nws": shown}
         )

@@ -110,9 +110,9 @@ class ForecastTools:
         found = await self.engine.forecast(
             where, "hourly", _PLOTTED, hours, ("best_match",), self.policy.units(units, self.units)
         )
-        table = found.tables["best_match"]
+        table = next(iter(found.tables.values()))
         drawn = await in_thread(lambda stop: plot.png(table, where.name), what="Plotting")
-        picture = Picture(place=found.place, hours=len(table.time), series=list(plot.SERIES), origin=table.origin)
+        picture = Picture(place=found.place, hours=len(table.time), series=list(plot.told(table)), origin=table.origin)
         return CallToolResult(
             content=[
                 TextContent(type="text", text=picture.text() + "\n"),
