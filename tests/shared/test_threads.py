@@ -294,7 +294,7 @@ def test_an_event_loop_that_has_ended_is_forgotten() -> None:
 
     loop = asyncio.run(main())
     for thread in threading.enumerate():
-        if thread.name == "short work":
+        if thread.name == "work":
             thread.join(SECONDS)
     thread = None
     gc.collect()

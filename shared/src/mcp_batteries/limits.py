@@ -23,9 +23,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 # No public name says that no loop runs on a thread, or which one it can call.
 from anyio._core._eventloop import (
@@ -76,7 +74,7 @@ class Stop:
 
 
 class Threads:
-    """At most `most` pieces of short work at once, on one event loop; others wait in the order in which they came.
+    """At most `most` pieces of work at once, on one event loop; others wait in the order in which they came.
 
     Work that nobody waits for any more keeps its thread, but nobody's place. The way there and back takes half of what
     `anyio.to_thread` takes, whose limiter and checkpoints are turns of the loop and whose queues are written in Python.
@@ -190,7 +188,7 @@ def _leave_loop() -> None:
 
 class _Thread(threading.Thread):
     def __init__(self, threads: Threads) -> None:
-        super().__init__(name="short work")
+        super().__init__(name="work")
         self.jobs = SimpleQueue[_Job | None]()
         self._threads, self._loop, self._token = threads, asyncio.get_running_loop(), anyio.lowlevel.current_token()
 
@@ -230,7 +228,7 @@ class _Thread(threading.Thread):
 
 _AT_ONCE = max(4, min(16, (os.cpu_count() or 1) * 2))
 
-_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, anyio.CapacityLimiter]] = WeakKeyDictionary()
+_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, Threads]] = WeakKeyDictionary()
 """Of each event loop, for short work and for long."""
 
 
@@ -254,11 +252,9 @@ async def in_thread(
     stop, loop = Stop(seconds), asyncio.get_running_loop()
     workers = _workers.get(loop)
     if workers is None:
-        workers = _workers[loop] = Threads(_AT_ONCE), anyio.CapacityLimiter(_AT_ONCE)
+        workers = _workers[loop] = Threads(_AT_ONCE), Threads(_AT_ONCE)
     try:
-        if not long:
-            return await workers[0].run(work, stop)
-        return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=workers[1])
+        return await workers[long].run(work, stop)
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",
