@@ -292,7 +292,7 @@ def visited(
     folders: list[str] = []
     links: set[str] = set()
     others: set[str] = set()
-    entries = list(folder.scan())
+    entries = folder.entries()
     files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     for entry in entries if len(files) < len(entries) else ():
         if entry.is_dir(follow_symlinks=False):

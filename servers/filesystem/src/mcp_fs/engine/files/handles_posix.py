@@ -78,6 +78,11 @@ class Folder(Generic[P_co]):
         with os.scandir(self.fd) as entries:
             yield from entries
 
+    def entries(self) -> list[os.DirEntry[str]]:
+        """`scan`, all at once."""
+        with os.scandir(self.fd) as entries:
+            return list(entries)
+
     def names(self) -> list[str]:
         """All names in the folder, unsorted."""
         with self.folder(".") as folder:

@@ -127,6 +127,11 @@ class Folder(Generic[P_co]):
         with os.scandir(for_system(self.path)) as entries:
             yield from entries
 
+    def entries(self) -> list[os.DirEntry[str]]:
+        """`scan`, all at once."""
+        with os.scandir(for_system(self.path)) as entries:
+            return list(entries)
+
     def names(self) -> list[str]:
         return os.listdir(for_system(self.path))
 

@@ -58,6 +58,7 @@ def find(
     scope = [[start.uri for start in starts], glob, sort, str(wanted)]
     after = None if cursor is None else _key(Cursor.decode("find", cursor, scope))
     meant, end = choosers(starts, glob), ends_of_names(glob)
+    end_of_line = f"{end}\n"
     skipped, total = Skipped.soon(), 0
     kept = 0
 
@@ -71,7 +72,9 @@ def find(
                 prefix = "/".join((*visit.parts, ""))
                 names = visit.folders if glob.endswith("/") else visit.files
                 without(visit, apart)
-                # Nearly all names are told by how they end, without their paths.
+                # Nearly all names are told by how they end, without their paths, and most folders hold none of them.
+                if end and end_of_line not in (lines := "\n".join((*names, ""))) and lines.isascii():
+                    continue
                 likely = [name for name in names if name.endswith(end) or not name.isascii()] if end else names
                 for name in [name for name in likely if chooses(prefix + name)]:
                     total += 1
