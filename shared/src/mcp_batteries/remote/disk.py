@@ -37,6 +37,8 @@ _BUSY_SECONDS = 0.5
 _FOLDERS = ("data", "meta", "locks", "state", "tmp")
 _STATE_SECONDS = 10.0
 _DAY = 86_400.0
+_MAX_AGE = 30 * _DAY
+"""What was not looked at for longer goes."""
 
 
 class DiskStore:
@@ -45,7 +47,6 @@ class DiskStore:
     Args:
         identity: two stores with another identity in one folder share nothing.
         max_bytes: what `tidy` leaves.
-        max_days: what was not looked at for longer goes.
 
     Raises:
         Refused: others may look into the folder, or it belongs to somebody else.
@@ -54,11 +55,9 @@ class DiskStore:
 
     blocks = True
 
-    def __init__(
-        self, where: str, identity: Sequence[str], *, max_bytes: int = 64 * 1024 * 1024, max_days: int = 30
-    ) -> None:
+    def __init__(self, where: str, identity: Sequence[str], *, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._where = os.path.abspath(os.path.expanduser(where))
-        self._max_bytes, self._max_age = max_bytes, max_days * _DAY
+        self._max_bytes = max_bytes
         try:
             _make_private(self._where)
             for name in _FOLDERS:
@@ -139,7 +138,7 @@ class DiskStore:
                     used[item.name] = max(used.get(item.name, 0.0), found.st_mtime)
         left = sum(sizes.values())
         for name in sorted(used, key=used.__getitem__):
-            if left <= self._max_bytes and now - used[name] <= self._max_age:
+            if left <= self._max_bytes and now - used[name] <= _MAX_AGE:
                 break
             left -= sizes[name]
             del used[name]
@@ -149,7 +148,7 @@ class DiskStore:
         for item in os.scandir(os.path.join(self._where, "locks")):
             # Who opened it a moment ago and locks what is unlinked fetches once too often, no more.
             with contextlib.suppress(OSError):
-                if item.name not in used and now - item.stat().st_mtime > self._max_age:
+                if item.name not in used and now - item.stat().st_mtime > _MAX_AGE:
                     os.unlink(item.path)
 
     def place(self, key: str) -> Hashable:

@@ -71,9 +71,7 @@ def _named(stem: str, tables: Mapping[str, str]) -> str | None:
     return None
 
 
-def joins(
-    keys: Iterable[Key], table: str, *, steps: int = _STEPS, spelled: Callable[[str], str] | None = None
-) -> list[str]:
+def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
     """For tables that `table` is joined with only through others: the shortest way there, as SQL.
 
     A way that goes on behind one of these tables says so, instead of repeating it. Where several keys join the same two
@@ -97,7 +95,7 @@ def joins(
     ways_to: dict[str, list[str]] = {table: []}
     behind: dict[str, str] = {}
     front = [table]
-    for _ in range(steps):
+    for _ in range(_STEPS):
         following: list[str] = []
         for here in front:
             for there, ways in sorted(beside.get(here, {}).items()):

@@ -100,7 +100,7 @@ def diff(
     ]  # fmt: skip
     begin, _ = position("diff", cursor, scope)
     try:
-        words = _words(git, repository, compared, stop)
+        words = _words(git, repository, compared)
         with _own_index(git, repository, compared) as beside:
             page = _Page(git, repository, compared, stop, beside)
             try:
@@ -326,7 +326,7 @@ class _Reader:
         return item
 
 
-def _words(git: Git, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
+def _words(git: Git, repository: Repository, compared: Compared) -> list[str]:
     """The command that compares, to which the form of its answer is added."""
     match compared.revision:
         case Range(start=start, dots="..", end=end):

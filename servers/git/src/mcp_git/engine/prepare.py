@@ -12,6 +12,7 @@ from mcp_batteries.limits import Stop
 from mcp_git.engine.change import Change, refuse_steps
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.refs import commits_of
+from mcp_git.engine.runs import oid
 from mcp_git.engine.status import look, under_way
 from mcp_git.engine.ways_back import call, refuse_in_the_way, untracked_of
 from mcp_git.layout import small_file
@@ -172,8 +173,7 @@ class Prepare:
         return [call("run_switch", rev=before.oid[:_HASH] if before.head == "(detached)" else before.head)]
 
     def _oid(self, ref: str) -> str:
-        words = ["rev-parse", "--verify", "--quiet", ref]
-        return self.git.run(self.repository, words, self.stop, fine=(0, 1)).text.strip()[:_HASH]
+        return oid(self.git, self.repository, ref, self.stop)[:_HASH]
 
     def _number(self) -> int:
         try:

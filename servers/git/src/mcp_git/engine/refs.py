@@ -11,7 +11,7 @@ from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
 from mcp_git.engine.log import reflog
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, lines_of, position
+from mcp_git.engine.runs import clip, commits, explained, lines_of, oid, position
 from mcp_git.layout import small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line
@@ -53,7 +53,7 @@ def list_refs(
         case "worktrees":
             rows = _worktrees(git, repository, stop)[skip:]
         case "stashes":
-            there = git.run(repository, ["rev-parse", "--verify", "--quiet", "refs/stash"], stop, fine=(0, 1)).out
+            there = oid(git, repository, "refs/stash", stop)
             rows = reflog(git, repository, policy.ref("stash"), limit + 1, skip, stop) if there else []
         case "reflog":
             rows = reflog(git, repository, name, limit + 1, skip, stop)

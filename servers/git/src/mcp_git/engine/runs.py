@@ -20,6 +20,7 @@ __all__ = [
     "has_commits",
     "items",
     "lines_of",
+    "oid",
     "position",
     "refuse_foreign",
 ]
@@ -93,7 +94,12 @@ def commits(git: Git, repository: Repository, revision: Revision | Range, stop: 
 
 def has_commits(git: Git, repository: Repository, stop: Stop) -> bool:
     """Whether HEAD is a commit."""
-    return bool(git.run(repository, ["rev-parse", "--verify", "--quiet", "HEAD"], stop, fine=(0, 1)).out)
+    return bool(oid(git, repository, "HEAD", stop))
+
+
+def oid(git: Git, repository: Repository, name: str, stop: Stop) -> str:
+    """The hash of what a name stands for now; empty where it stands for nothing."""
+    return git.run(repository, ["rev-parse", "--verify", "--quiet", name], stop, fine=(0, 1)).text.strip()
 
 
 def explained(failure: Failed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop) -> Problem:

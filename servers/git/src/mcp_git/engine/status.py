@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mcp_batteries.limits import Stop
 from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Git
-from mcp_git.engine.runs import items
+from mcp_git.engine.runs import items, oid
 from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
@@ -193,8 +193,7 @@ def under_way(git: Git, repository: Repository, layout: Layout, stop: Stop) -> l
 
     def is_commit(name: str) -> bool:
         # A reftable holds what is otherwise a file.
-        words = ["rev-parse", "--verify", "--quiet", name]
-        return there(name) or (layout.has_reftable and bool(git.run(repository, words, stop, fine=(0, 1)).out))
+        return there(name) or (layout.has_reftable and bool(oid(git, repository, name, stop)))
 
     found: list[str] = []
     for folder, number, last in (("rebase-merge", "msgnum", "end"), ("rebase-apply", "next", "last")):

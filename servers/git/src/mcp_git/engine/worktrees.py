@@ -15,7 +15,7 @@ from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote,
 from mcp_batteries.limits import Stop
 from mcp_git.engine.change import refuse_filters
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import explained, has_commits
+from mcp_git.engine.runs import explained, has_commits, oid
 from mcp_git.engine.status import look, under_way
 from mcp_git.engine.ways_back import call
 from mcp_git.layout import Layout, small_file
@@ -46,7 +46,7 @@ class Worktrees:
         if layout.has_reftable:
             raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
-        there = bool(self._git.run(repository, ["rev-parse", "--verify", "--quiet", ref], stop, fine=(0, 1)).out)
+        there = bool(oid(self._git, repository, ref, stop))
         if there and start is not None:
             raise Invalid(f"There is a branch {quote(branch.text)} already.", "Leave `rev` out, or name another.")
         if not there and start is None and not has_commits(self._git, repository, stop):

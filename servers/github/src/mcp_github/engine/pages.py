@@ -170,8 +170,7 @@ async def listing(
     api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
     fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
     inside: Callable[[Any], Any] | None = None, keep: Callable[[Sequence[Row]], Sequence[Row]] | None = None,
-    accept: str = "application/vnd.github+json", note: str | None = None, max_bytes: int = DEFAULT_PAGE_BYTES,
-    hint: str = "",
+    accept: str = "application/vnd.github+json", hint: str = "",
 ) -> Listing:  # fmt: skip
     """One page of what `path` lists.
 
@@ -188,6 +187,7 @@ async def listing(
     rows: list[list[Any]] = []
     size = removed = hidden = listed = 0
     total: int | None = None
+    note: str | None = None
     pages: int | None = None
     following: dict[str, Any] | None = None
     for left in reversed(range(_PAGES if keep else 1)):
@@ -206,7 +206,7 @@ async def listing(
                 continue
             row = shape.row(item, columns)
             size += row_bytes(row)
-            if rows and (size > max_bytes or len(rows) == most):
+            if rows and (size > DEFAULT_PAGE_BYTES or len(rows) == most):
                 following = {**position, "skip": number}
                 break
             rows.append(row)

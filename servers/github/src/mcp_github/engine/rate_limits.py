@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
@@ -25,11 +25,10 @@ class RateLimits:
 
     Args:
         seconds: between the end of one write and the start of the next.
-        clock: the time of day in seconds; GitHub says when a limit ends by the calendar.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float] | None = None) -> None:
-        self._seconds, self._clock = seconds, clock or time.time
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._until: dict[str, float] = {}
         self._turn = anyio.Lock()
         self._last = float("-inf")
@@ -41,7 +40,7 @@ class RateLimits:
     def check(self, resource: str) -> None:
         """Raise `Unavailable` while a limit on `resource` is in force."""
         for name in (EVERYTHING, resource):
-            left = self._until.get(name, 0.0) - self._clock()
+            left = self._until.get(name, 0.0) - time.time()
             if left > 0:
                 raise limited(name, left)
 

@@ -106,7 +106,7 @@ class Remote:
             # The tags of answers to an App change with its token, every hour.
             headers["If-Modified-Since"] = validators.last_modified
         try:
-            if what == "all" and headers and key not in self._hinted and await self._listed_unchanged(path, validators):
+            if what == "all" and headers and key not in self._hinted and await self._listed_unchanged(path):
                 return NotModified(self._again(None, validators.unchanged))
             request = Request("GET", path, "what is followed", True, params=params, accept=accept, headers=headers)
             reply = await self._api.client.send(request)
@@ -130,7 +130,7 @@ class Remote:
                 wait = min(wait, max(_RUNNING_SECONDS, min(self._seconds, _RUNNING_SECONDS)))
         return wait
 
-    async def _listed_unchanged(self, path: str, validators: Validators) -> bool:
+    async def _listed_unchanged(self, path: str) -> bool:
         """Whether the list of what changed last in the repository says that this issue or pull request did not."""
         place, _, number = path.rpartition("/")
         repo, _, kind = place.rpartition("/")

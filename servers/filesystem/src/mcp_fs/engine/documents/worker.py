@@ -190,7 +190,7 @@ def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
         return
     file, name, kind = unpacked(file, name)
     if request["want"] == "all":
-        _send_all(pipes, file, name, kind, parts)
+        _send_all(pipes, file, kind, parts)
         return
     if parts:
         archive = _archive(file, kind)
@@ -203,10 +203,10 @@ def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
     if request["want"] == "bytes":
         _send_bytes(pipes, file)
     else:
-        _send(pipes, file, name, kind)
+        _send(pipes, file, kind)
 
 
-def _send(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None) -> None:
+def _send(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
     """A file as text where it is a document or an archive, else as it is."""
     texts: Iterable[str]
     match kind:
@@ -323,11 +323,11 @@ def _line(entry: Entry) -> str:
     return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out, or is no text\n"
 
 
-def _send_all(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None, parts: list[str]) -> None:
+def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:
     """Every file of an archive, in a folder of it: documents as text, archives not at all."""
     if not parts and kind not in ("zip", "tar", "mail", "notebook"):
         pipes.send(b"M")
-        _send(pipes, file, name, kind)
+        _send(pipes, file, kind)
         return
     archive = _archive(file, kind)
     inner = max((number for number, part in enumerate(parts, 1) if part.endswith("!")), default=0)
@@ -352,7 +352,7 @@ def _send_all(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None, parts
             whole = held(content)
             kind = kind_of(name, head_of(whole))
             if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
-                _send(pipes, whole, name, kind)
+                _send(pipes, whole, kind)
         except (Unreadable, libraries.NotInstalled):
             pipes.content(b"B", b"\0")  # not searched, as a binary file is not
     if folder and not is_there:

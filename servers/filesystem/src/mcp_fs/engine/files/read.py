@@ -29,6 +29,8 @@ _MOST_HASHED = 8 * 1024 * 1024  # takes about as many milliseconds, once for eac
 _QUICK = 64 * 1024  # hashed in less time than it takes to be sure of a hash that is known
 _TICK_NS, _LONG_TICK_NS = 20_000_000, 2_000_000_000
 _NULS = re.compile("\0+")
+_MOST_FILES, _MOST_MARKS = 64, 1024
+"""Files whose lines are known, and places known in one of them."""
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
 
@@ -77,10 +79,9 @@ class LineIndex:
     now is not remembered: it may change again within the same tick of its clock. Thread-safe.
     """
 
-    def __init__(self, files: int = 64, marks: int = 1024) -> None:
+    def __init__(self) -> None:
         self._files: OrderedDict[tuple[int, ...], list[tuple[int, int]]] = OrderedDict()
         self._hashes: OrderedDict[tuple[int, ...], str] = OrderedDict()
-        self._most_files, self._most_marks = files, marks
         self._lock = threading.Lock()
 
     def before(self, status: os.stat_result, line: int) -> tuple[int, int] | None:
@@ -113,7 +114,7 @@ class LineIndex:
                 return known
             with self._lock:
                 self._hashes[version] = known
-                while len(self._hashes) > self._most_files:
+                while len(self._hashes) > _MOST_FILES:
                     self._hashes.popitem(last=False)
         return known
 
@@ -124,9 +125,9 @@ class LineIndex:
             index = bisect_right(marks, (line, offset))
             if not index or marks[index - 1] != (line, offset):
                 marks.insert(index, (line, offset))
-            if len(marks) > self._most_marks:
+            if len(marks) > _MOST_MARKS:
                 del marks[::2]
-            while len(self._files) > self._most_files:
+            while len(self._files) > _MOST_FILES:
                 self._files.popitem(last=False)
 
 
