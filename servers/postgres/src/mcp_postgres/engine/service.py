@@ -14,7 +14,7 @@ import anyio.to_thread
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change, Import
-from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.compared import Comparison
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
@@ -22,6 +22,7 @@ from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.advice import Found, Looked, advised, looked_at, report
 from mcp_postgres.engine.change import change, reaches_far
 from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.comparison import compare
 from mcp_postgres.engine.connections import ITSELF, Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
 from mcp_postgres.engine.files import export_rows, import_rows
@@ -60,7 +61,6 @@ from mcp_postgres.policy import (
     Writes,
     WriteStatement,
     of_ours,
-    several_of_ours,
     table_uri,
 )
 
@@ -70,8 +70,6 @@ T = TypeVar("T")
 
 _BYTES = 100_000
 _CELL = 10_000
-_COMPARED_BYTES = 500_000
-_NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
 _RETURNED = 50
 """Rows of a change that are shown at once."""
 _ACTIVITY = """
@@ -237,7 +235,7 @@ class Engine:
 
     async def describe(self, table: Table, *, sample: int) -> TableInfo:
         """One table, with `sample` of its rows."""
-        found = await self._described(table)
+        found = await self.described(table)
         page = None
         if sample and found["kind"] != "sequence":
             sql = f"SELECT * FROM {identifier(found['schema'])}.{identifier(found['name'])} LIMIT {sample}"
@@ -249,30 +247,14 @@ class Engine:
 
     async def compare(self, one: Table, other: Table) -> Comparison:
         """In which rows two tables differ."""
+        return await compare(self, one, other)
 
-        async def run(statements: Sequence[str]) -> RowPage | Results:
-            asked = several_of_ours(one.database, statements)
-            return await self.rows(asked, limit=ROWS, max_bytes=_COMPARED_BYTES, max_cell=MAX_CELL)
+    async def described(self, table: Table) -> dict[str, Any]:
+        """What the catalogue says of a table.
 
-        return await compared(await self._side(one), await self._side(other), _COMPARES, run)
-
-    async def _side(self, table: Table) -> Side:
-        found = await self._described(table)
-        if found["kind"] == "sequence":
-            raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
-        columns = {column["name"]: column["type"] for column in found["columns"]}
-
-        async def masked_of(session: Session) -> list[str]:
-            # Of a view the catalogue does not say it: its columns are masked by what it selects from.
-            if not session.world.part.part:
-                return []
-            shown = await admit(session, of_ours(table.database, f"SELECT * FROM {found['spelled']}"))
-            return [column.name for column in shown if column.masked]
-
-        masked = await self.within(table.database, masked_of)
-        return Side(found["spelled"], found["spelled"], columns, found["key"] or (), masked)
-
-    async def _described(self, table: Table) -> dict[str, Any]:
+        Raises:
+            NotFound: there is none.
+        """
         found = self.within(table.database, lambda session: catalog.describe(session, table))
         return await self._helped(table.database, "", found)
 
@@ -399,7 +381,7 @@ class Engine:
     async def _rows(self, request: RowsOf[Table] | RowOf[Table]) -> RowPage:
         """The first rows in the order of the key, those with a value in a column, or the one with a key."""
         table = request.table
-        found = await self._described(table)
+        found = await self.described(table)
         if found["kind"] == "sequence":
             raise NotFound(f"{quote(table.name)} is a sequence, it has no rows.")
         columns = {str(column["name"]): str(column["type"]) for column in found["columns"]}
@@ -465,14 +447,3 @@ async def _listed(
             names = ", ".join(quote(item["name"]) for item in there[:20])
             raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")
     return held, objects
-
-
-def _comparable(column: str, kind: str, other: str) -> str:
-    """Numbers are compared as numbers; of other types not all have an `=`, or one that tells all values apart, and
-    texts of two collations none that both would use."""
-    if _NUMBERS.fullmatch(kind) and _NUMBERS.fullmatch(other):
-        return column
-    return f'{column}::pg_catalog.text COLLATE pg_catalog."C"'
-
-
-_COMPARES = Words(_comparable, "IS DISTINCT FROM")

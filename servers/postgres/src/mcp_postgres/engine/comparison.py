@@ -1,0 +1,64 @@
+"""Two tables or views side by side: what of each is compared, and how PostgreSQL tells two values apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.rows import Results, RowPage
+from mcp_postgres.engine.admission import admit
+from mcp_postgres.policy import Table, of_ours, several_of_ours
+
+if TYPE_CHECKING:
+    from mcp_postgres.engine.service import Engine
+    from mcp_postgres.engine.session import Session
+
+__all__ = ["compare"]
+
+_BYTES = 500_000
+_NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
+
+
+async def compare(engine: Engine, one: Table, other: Table) -> Comparison:
+    """In which rows two tables differ.
+
+    Raises:
+        Problem: one is not there or has no rows, they have no column in common, or a query fails.
+    """
+
+    async def run(statements: Sequence[str]) -> RowPage | Results:
+        asked = several_of_ours(one.database, statements)
+        return await engine.rows(asked, limit=ROWS, max_bytes=_BYTES, max_cell=MAX_CELL)
+
+    return await compared(await _side(engine, one), await _side(engine, other), _WORDS, run)
+
+
+async def _side(engine: Engine, table: Table) -> Side:
+    found = await engine.described(table)
+    if found["kind"] == "sequence":
+        raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
+    columns = {column["name"]: column["type"] for column in found["columns"]}
+
+    async def masked_of(session: Session) -> list[str]:
+        # Of a view the catalogue does not say it: its columns are masked by what it selects from.
+        if not session.world.part.part:
+            return []
+        shown = await admit(session, of_ours(table.database, f"SELECT * FROM {found['spelled']}"))
+        return [column.name for column in shown if column.masked]
+
+    masked = await engine.within(table.database, masked_of)
+    return Side(found["spelled"], found["spelled"], columns, found["key"] or (), masked)
+
+
+def _comparable(column: str, kind: str, other: str) -> str:
+    """Numbers are compared as numbers; of other types not all have an `=`, or one that tells all values apart, and
+    texts of two collations none that both would use."""
+    if _NUMBERS.fullmatch(kind) and _NUMBERS.fullmatch(other):
+        return column
+    return f'{column}::pg_catalog.text COLLATE pg_catalog."C"'
+
+
+_WORDS = Words(_comparable, "IS DISTINCT FROM")
