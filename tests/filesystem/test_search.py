@@ -258,10 +258,61 @@ def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -
     assert answer.text().splitlines()[1:] == ["log:2:two needle"]
 
 
-@pytest.mark.parametrize("pattern", [r"a\nb", r"a(\r\n|b)", r"\[\n\]", r"[a]\n", r"a\x0ab", r"\\\n", "a\nb"])
-def test_a_pattern_over_several_lines_is_refused(tmp_path: Path, grep: Grep, pattern: str) -> None:
-    with pytest.raises(Invalid, match=r"line break.*`context`"):
-        grep(pattern)
+LOG = """\
+09:00 INFO start
+09:01 ERROR failed order=7
+Traceback (most recent call last):
+  File "a.py", line 1
+TimeOut: 800 ms
+09:02 ERROR failed order=8
+Traceback (most recent call last):
+CardDeclined: 51
+09:03 ERROR failed order=7
+TimeOut: 800 ms
+"""
+TRACE = r"failed order=(?P<order>\d+)\n(?:(?:Trace| ).*\n)*TimeOut"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_match_may_go_over_several_lines(tmp_path: Path, program: str | None, end: str) -> None:
+    fill(tmp_path, {"a.log": LOG.replace("\n", end), "b.log": "TimeOut\n"})
+    start = served(tmp_path).readable(".")
+
+    def said(pattern: str, **more: Any) -> list[str]:
+        return search([start], Query(pattern, **more), None, Stop(), program).text().splitlines()
+
+    assert said(TRACE) == [
+        "[2 matches in 1 file]", "a.log", "2:09:01 ERROR failed order=7", "3-Traceback (most recent call last):",
+        '4-  File "a.py", line 1', "5-TimeOut: 800 ms", "--", "9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms",
+    ]  # fmt: skip
+    assert said(TRACE, last=True, max_per_file=1)[2:] == ["9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
+    assert said(TRACE, only_matching=True)[1:] == ["2\t7"]
+    assert said(TRACE, count_only=True)[1:] == ["a.log:2"]
+    assert said(r"51\r\n.*", only_matching=True)[1:] == ["1\t51\\n09:03 ERROR failed order=7"]
+    assert said("51\r\n09:03", literal=True, files_only=True)[1:] == ["a.log"]
+    assert said(r"(?s)start.*Card", context=1)[2:4] == ["1:09:00 INFO start", "2-09:01 ERROR failed order=7"]
+    page = search([start], Query(TRACE, limit=1), None, Stop(), program)
+    assert page.cursor is not None
+    rest = search([start], Query(TRACE, limit=1), page.cursor, Stop(), program)
+    assert rest.text().splitlines()[1:] == ["a.log", "9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"a\nb", r"a+(\r\n|b)", r"\[\n\]", r"[a]\n", r"a\x0ab", r"-*\n\n?a", "a\nb", r"(?s)a.b", r"\bb\n(?P<x>\w)"],
+)
+def test_matches_over_several_lines_are_those_that_python_finds(tmp_path: Path, grep: Grep, pattern: str) -> None:
+    chance = random.Random(pattern)
+    text = "".join(chance.choices("ab-[]é\n", weights=(5, 5, 2, 1, 1, 1, 5), k=3000)) + "\n"
+    fill(tmp_path, {"a": text})
+    compiled, found, at = re.compile(pattern.replace(r"\r", ""), re.MULTILINE), list[int](), 0
+    while match := compiled.search(text, at):
+        found.append(text.count("\n", 0, match.start()) + 1)
+        end = match.end() - match[0].endswith("\n")
+        at = text.index("\n", end) + 1
+    assert [int(line.split(":")[1]) for line in grep(pattern, limit=5000, max_per_file=5000) if ":" in line] == found
+    tallied = search([served(tmp_path).readable("a")], Query(pattern, count_only=True), None, Stop())
+    assert tallied.text().endswith(f"a:{len(compiled.findall(text))}")
 
 
 def test_a_line_break_may_be_left_out_by_a_class(tmp_path: Path, grep: Grep) -> None:
@@ -397,7 +448,7 @@ def test_no_name_reads_as_a_line_below_another_path(tmp_path: Path, grep: Grep) 
     assert sorted(grep("hit")) == sorted([*(f"{name}:{n}:hit" for name in shown for n in (1, 3)), "./3:single:1:hit"])
 
 
-@pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "a\nb"])
+@pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "(\n"])
 def test_what_is_no_expression_is_refused(tmp_path: Path, grep: Grep, pattern: str) -> None:
     with pytest.raises(Invalid):
         grep(pattern)

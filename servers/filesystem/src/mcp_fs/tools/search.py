@@ -53,7 +53,7 @@ class SearchTools:
     @tool("Search text", effect="read", adapt=renames(query="pattern", regex="pattern", include="glob"))
     async def search_text(
         self,
-        pattern: Annotated[str, Field(description="RE2: no look-around, no back-references.")],
+        pattern: Annotated[str, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],
         path: str = ".",
         literal: bool = False,
         ignore_case: bool = False,
@@ -62,7 +62,7 @@ class SearchTools:
         file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
         files_only: bool = False,
         count_only: Annotated[bool, Field(description="How many lines match.")] = False,
-        only_matching: Annotated[bool, Field(description="What matched, or named groups, each text once.")] = False,
+        only_matching: Annotated[bool, Field(description="What matched, or named groups, each once.")] = False,
         include_hidden: bool = False,
         include_ignored: bool = False,
         include_binary: bool = False,
@@ -73,7 +73,7 @@ class SearchTools:
     ) -> Matches | Tallies:
         """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-        Matches come as `path:line:text`; several of one file or folder are grouped under its name. For names of files
+        Matches come as `path:line:text`; several of one file or folder under its name. For names of files
         use `find_files`.
         """
         places = self.policy.search_roots(path)

@@ -60,7 +60,8 @@ class Candidates:
         self, starts: Sequence[Readable], query: Query, stop: Stop, skipped: Skipped, program: str | None
     ) -> None:
         self._starts, self._query, self._stop, self._skipped, self._program = starts, query, stop, skipped, program
-        self.bytes = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        over_lines, ignore_case = query.several, query.ignore_case
+        self.bytes = None if over_lines else byte_pattern(query.pattern, literal=query.literal, ignore_case=ignore_case)
         self._wide = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
         self._of_type = globs_of(query.file_type) if query.file_type else []
         self._by_glob = self._chosen_by_glob()

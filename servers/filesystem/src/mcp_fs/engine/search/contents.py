@@ -92,9 +92,13 @@ class _Search:
     def __init__(self, starts: Sequence[Readable], query: Query, stop: Stop, program: str | None) -> None:
         self.query, self.stop = query, stop
         query.check()
-        self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        several, ignore_case = query.several, query.ignore_case
+        self.find: LineSearch = line_search(
+            query.plain, literal=query.literal, ignore_case=ignore_case, several=several
+        )
         of_groups = query.only_matching and not query.literal
-        self.taken = named_groups(query.pattern, ignore_case=query.ignore_case) if of_groups else None
+        self.taken = named_groups(query.plain, ignore_case=ignore_case, several=several) if of_groups else None
+        self.several = several
         self.skipped = Skipped.soon()
         self.candidates = Candidates(starts, query, stop, self.skipped, program)
         self.may_match = byte_search(self.candidates.bytes, ignore_case=query.ignore_case)
@@ -187,7 +191,7 @@ class _Search:
                 total.lines, total.files = total.lines + lines, total.files + 1
         if texts is not None:
             ordered = sorted(texts.items(), key=lambda item: (-item[1], item[0]))
-            counts = [(clipped(0, text, 0).text, number) for text, number in ordered]
+            counts = [(clipped(0, text.replace(b"\n", b"\\n"), 0).text, number) for text, number in ordered]
         page: list[tuple[str, int]] = []
         size = page_bytes(query.limit)
         for text, number in counts[begin : begin + query.limit]:
@@ -241,8 +245,10 @@ class _Search:
             return len(self.hits(file, 0, 0, 1).lines)
 
         def work(fd: int) -> tuple[int, Hits]:
-            binary = self.query.binary
-            return tally(fd, self.find, self.stop, self.may_match, binary=binary, texts=texts, taken=self.taken)
+            binary, taken, several = self.query.binary, self.taken, self.several
+            return tally(
+                fd, self.find, self.stop, self.may_match, binary=binary, texts=texts, taken=taken, several=several
+            )
 
         found = self.opened_as(file, work)
         return 0 if found is None else found[0]
@@ -260,8 +266,18 @@ class _Search:
         context = 0 if query.files_only else query.context
 
         def work(fd: int) -> tuple[int, Hits]:
+            binary, several = query.binary, self.several
             return 0, grep(
-                fd, self.find, context, most, after_line, stop, self.may_match, binary=query.binary, last=last
+                fd,
+                self.find,
+                context,
+                most,
+                after_line,
+                stop,
+                self.may_match,
+                binary=binary,
+                last=last,
+                several=several,
             )
 
         found = self.opened_as(file, work)
@@ -282,7 +298,7 @@ class _Search:
             self.skipped.add(why, file.path)
             return None
         if found.too_long:
-            self.skipped.add("line too long to search", file.path)
+            self.skipped.add("too large to search over lines" if self.several else "line too long to search", file.path)
         if found.binary:
             if file.parts:
                 self.binaries.append(file.path)

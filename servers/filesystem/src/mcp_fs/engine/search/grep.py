@@ -6,7 +6,7 @@ import codecs
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.limits import Stop
@@ -20,6 +20,9 @@ _BLOCK = 4 * 1024 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
 _SHOWN_BYTES = 300
 _BEFORE_HIT = 80
+_LINE_FEED = ord("\n")
+_MOST_BELOW = 50
+"""Lines that are shown of a match behind its first."""
 
 
 @dataclass(slots=True)
@@ -29,7 +32,7 @@ class Hits:
     Attributes:
         lines: matching lines and their context, in order.
         more: whether more lines match than were wanted.
-        too_long: whether a line longer than 64 MiB was not searched.
+        too_long: whether a line longer than 64 MiB was not searched, or as large a file over several lines.
         binary: whether it is no text and was not searched.
     """
 
@@ -76,6 +79,7 @@ def grep(
     *,
     binary: bool = False,
     last: bool = False,
+    several: bool = False,
 ) -> Hits:
     """The first `most` lines that match, from behind `after_line` on; none in a binary file.
 
@@ -85,6 +89,7 @@ def grep(
     Args:
         binary: whether a binary file is searched too, as lines of bytes.
         last: whether it is the last `most` lines.
+        several: whether a match may go over several lines, of which those behind the first are context.
         may_match: asked with bytes of a file that is not UTF-8 before its encoding is looked for.
 
     Raises:
@@ -94,7 +99,7 @@ def grep(
     first, count, owed = 1, 0, 0  # number of the block's first line, matches so far, lines still due after the last
     before: list[tuple[int, bytes]] = []  # the last lines of the block before
     earlier = b""
-    for block in _blocks(fd, hits, stop, may_match, binary):
+    for block in _blocks(fd, hits, stop, may_match, binary, whole=several):
         stop.check()
         first += earlier.count(b"\n")
         at, line, shown_to, earlier = 0, first, 0, block
@@ -107,8 +112,8 @@ def grep(
             if found is None or begin == len(block):
                 break
             line += block.count(b"\n", at, begin)
-            end = block.find(b"\n", found[1])
-            end = len(block) if end < 0 else end
+            end = _end(block, found)
+            text, *rest = block[begin:end].split(b"\n") if several else [block[begin:end]]
             if line > after_line:
                 if count == most and not last:
                     hits.more = True
@@ -121,9 +126,10 @@ def grep(
                     near += [(line - back, text) for back, text in _backward(block, begin, shown_to, context)]
                     known = max(hits.lines[-1].line if hits.lines else 0, after_line)
                     hits.lines += [clipped(number, text, None) for number, text in near[-context:] if number > known]
-                hits.lines.append(clipped(line, block[begin:end], found[0] - begin))
+                hits.lines.append(clipped(line, text, found[0] - begin))
+                hits.lines += [clipped(number, part, None) for number, part in enumerate(rest[:_MOST_BELOW], line + 1)]
                 count, owed = count + 1, context
-            line, at = line + 1, end + 1
+            line, at = line + 1 + len(rest), end + 1
             shown_to = at
         if context:
             lines = first + block.count(b"\n")
@@ -149,15 +155,17 @@ def tally(
     *,
     binary: bool = False,
     texts: Counter[bytes] | None = None,
-    taken: Callable[[bytes], Iterable[bytes]] | None = None,
+    taken: Callable[[bytes, int], Iterator[bytes]] | None = None,
+    several: bool = False,
 ) -> tuple[int, Hits]:
     """How many lines match, and what could not be searched; `texts` learns what matched, each match counted.
 
     Args:
-        taken: what counts of a matching line in place of what matched.
+        taken: what counts of matching lines in place of what matched.
+        several: whether a match may go over several lines; it counts as one.
     """
     hits, lines = Hits(), 0
-    for block in _blocks(fd, hits, stop, may_match, binary):
+    for block in _blocks(fd, hits, stop, may_match, binary, whole=several):
         stop.check()
         at = 0
         while at < len(block) and (found := find(block, at)) is not None:
@@ -165,10 +173,14 @@ def tally(
             if begin >= len(block):
                 break
             lines += 1
-            close = block.find(b"\n", end)
-            at = len(block) if close < 0 else close + 1
+            if several:
+                if texts is not None:
+                    texts[next(taken(block, at), b"") if taken else block[begin:end]] += 1
+                at = max(end, begin + 1)
+                continue
+            at = min(_end(block, found) + 1, len(block))
             if texts is not None and taken is not None:
-                texts.update(taken(block[block.rfind(b"\n", 0, begin) + 1 : at].removesuffix(b"\n")))
+                texts.update(taken(block[block.rfind(b"\n", 0, begin) + 1 : at].removesuffix(b"\n"), 0))
                 continue
             while texts is not None:
                 texts[block[begin:end]] += 1
@@ -179,8 +191,17 @@ def tally(
     return lines, hits
 
 
-def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool], binary: bool) -> Iterator[bytes]:
-    """The file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds."""
+def _end(block: bytes, found: tuple[int, int]) -> int:
+    """Where the last line of a match ends."""
+    begin, end = found
+    close = block.find(b"\n", end - (begin < end and block[end - 1] == _LINE_FEED))
+    return len(block) if close < 0 else close
+
+
+def _blocks(
+    fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool], binary: bool, *, whole: bool
+) -> Iterator[bytes]:
+    """The file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds, or as one block."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return
@@ -203,7 +224,7 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool],
     if drop:
         data = data.replace(b"\0", b"")
     while not at_end:
-        end = data.rfind(b"\n") + 1
+        end = 0 if whole else data.rfind(b"\n") + 1
         if end:
             yield _plain(data[:end])
         elif len(data) > _LONGEST_LINE:

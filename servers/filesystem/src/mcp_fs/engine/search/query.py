@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import reduce
 
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.walk import Filter
@@ -12,7 +13,7 @@ __all__ = ["Query"]
 
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
-_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)")
+_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)|\(\?[imU]*s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,29 @@ class Query:
     binary: bool = False
     wanted: Filter = field(default_factory=Filter)
 
+    @property
+    def several(self) -> bool:
+        """Whether a match may go over several lines."""
+        outside = self._outside
+        return "\n" in outside or (not self.literal and _LINE_BREAK.search(outside) is not None)
+
+    @property
+    def plain(self) -> str:
+        """The pattern for texts whose lines end in line feeds alone."""
+        breaks = ("\r\n", "\n"), (r"\r\n", r"\n")
+        return reduce(lambda text, pair: text.replace(*pair), breaks[: 1 if self.literal else 2], self.pattern)
+
     def check(self) -> None:
-        """Return if it could match within one line of text.
+        """Return if it could match in some text.
 
         Raises:
-            Invalid: it is empty where lines are not counted, or asks for a line break, or for NUL, which no text holds.
+            Invalid: it is empty where lines are not counted, or asks for NUL, which no text holds.
         """
         if not self.pattern and not self.count_only:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
-        outside = self.pattern if self.literal else _CLASS.sub("", self.pattern)
-        if "\0" in outside:
+        if "\0" in self._outside:
             raise Invalid("The pattern holds a NUL, which no text file does.", "Leave it out.")
-        if "\n" in outside or (not self.literal and _LINE_BREAK.search(outside)):
-            raise Invalid(
-                "The pattern asks for a line break, and a match lies within one line.",
-                "Search for one of the lines; `context` shows those around it.",
-            )
+
+    @property
+    def _outside(self) -> str:
+        return self.pattern if self.literal else _CLASS.sub("", self.pattern)

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
-"""(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
+"""(text, offset) -> where the first match from the offset on begins and ends; it lies in one line unless asked for."""
 
 NextMatch = Callable[[int], tuple[int, int, str] | None]
 """Offset -> where the first match from there on begins and ends, and what takes its place; offsets never go back."""
@@ -40,8 +40,11 @@ PathSet = Callable[[bytes], list[int] | None]
 _MEMORY = 64 << 20
 
 
-def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch:
+def line_search(pattern: str, *, literal: bool, ignore_case: bool, several: bool = False) -> LineSearch:
     """The search for `pattern` in UTF-8 text, line by line: `^` and `$` are the ends of a line.
+
+    Args:
+        several: whether a match may go over several lines.
 
     Raises:
         Invalid: not RE2 syntax (no look-around, no back-references), or too large.
@@ -51,7 +54,7 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
     import re2 as library
 
     re2: Any = library
-    options = _line_options(re2, ignore_case=ignore_case)
+    options = _line_options(re2, ignore_case=ignore_case, several=several)
     source = re.escape(pattern) if literal else f"(?m:{pattern})"
 
     def compiled(source: str) -> Any:
@@ -92,8 +95,10 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
     return find_in_any_script
 
 
-def named_groups(pattern: str, *, ignore_case: bool) -> Callable[[bytes], Iterator[bytes]] | None:
-    """A line to what the named groups hold of each match, parted by tabs; None for an expression without any.
+def named_groups(
+    pattern: str, *, ignore_case: bool, several: bool = False
+) -> Callable[[bytes, int], Iterator[bytes]] | None:
+    """(text, offset) -> what the named groups of each match hold, parted by tabs; None without such groups.
 
     Args:
         pattern: one that `line_search` takes.
@@ -104,21 +109,21 @@ def named_groups(pattern: str, *, ignore_case: bool) -> Callable[[bytes], Iterat
     wide, whole = with_edges(pattern)
     try:
         compiled = re2.compile(
-            f"(?m:{wide})".encode("utf-8", "surrogateescape"), _line_options(re2, ignore_case=ignore_case)
+            f"(?m:{wide})".encode("utf-8", "surrogateescape"),
+            _line_options(re2, ignore_case=ignore_case, several=several),
         )
     except re2.error:  # too large with classes of all scripts
         return None
     groups = sorted(compiled.groupindex.values())
 
-    def taken(line: bytes) -> Iterator[bytes]:
-        offset = 0
-        while (match := compiled.search(line, offset)) is not None:
+    def taken(text: bytes, offset: int) -> Iterator[bytes]:
+        while (match := compiled.search(text, offset)) is not None:
             yield b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
             begin, end = match.span(whole)
             offset = max(end, begin + 1)
-            while begin == end and offset < len(line) and 0x80 <= line[offset] < 0xC0:  # within a character
+            while begin == end and offset < len(text) and 0x80 <= text[offset] < 0xC0:  # within a character
                 offset += 1
-            if offset > len(line):
+            if offset > len(text):
                 return
 
     return taken if groups else None
@@ -228,9 +233,9 @@ def path_hint(patterns: Iterable[bytes]) -> Callable[[bytes], bool]:
     return lambda lines: search(lines) is not None
 
 
-def _line_options(re2: Any, *, ignore_case: bool) -> Any:
+def _line_options(re2: Any, *, ignore_case: bool, several: bool) -> Any:
     options = re2.Options()
-    options.never_nl = True
+    options.never_nl = not several
     options.log_errors = False
     options.max_mem = _MEMORY
     options.case_sensitive = not ignore_case
