@@ -194,7 +194,7 @@ class Changes:
         with before(self._git, repository, layout, bool(change.loses), stop) as was:
             self._refuse_markers(repository, _conflicts(was.state), change.resolves, stop)
             was_at = self._oid(repository, change.moves, stop)
-            picked = _picked(layout)
+            picked = self._picked(repository, layout, stop)
             os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
             if change.refreshed:
                 words = ["update-index", "-q", "--refresh"]
@@ -207,12 +207,13 @@ class Changes:
                 # That it stopped at a conflict is an answer, not a failure.
                 now = look(self._git, repository, stop, layout=layout)
                 begun = now.oid == was.state.oid and now.doing[:1] != was.state.doing[:1]
-                if begun and _is_empty(layout, now):
+                at = self._picked(repository, layout, stop)
+                if begun and _is_empty(at, now):
                     self._git.run(repository, [change.words[0], "--quit"], Stop(_TO_LOOK), changes=True)
                     where = quote(change.into.text if change.into else "HEAD")
                     fix = "Nothing was changed, and nothing is left to do."
                     raise Conflict(f"{where} has what this commit changes already.", fix) from None
-                stopped = now.doing != was.state.doing or _picked(layout) != picked
+                stopped = now.doing != was.state.doing or at != picked
                 if not stopped and not _conflicts(now, was.state):
                     if now.oid == was.state.oid:
                         unstage()
@@ -236,11 +237,11 @@ class Changes:
         layout: Layout,
         change: Change,
         was: Before,
-        picked: Sequence[str | None],
+        picked: Sequence[str],
         stop: Stop,
     ) -> Answer:
         after = look(self._git, repository, stop, layout=layout)
-        doing = after.doing
+        doing, at = after.doing, self._picked(repository, layout, stop)
         facts = [after.branch, *doing]
         lines: list[str] = []
         same = (after.oid, doing, after.entries) == (was.state.oid, was.state.doing, was.state.entries)
@@ -265,7 +266,7 @@ class Changes:
         if change.words[0] != "commit" and change.words[-1] not in _GOES_ON:
             now = {what.split(" ")[0] for what in doing}
             lost = [what for what in was.state.doing if what.split(" ")[0] not in now]
-            moved = any(one and one != other for one, other in zip(picked, _picked(layout), strict=True))
+            moved = any(one and one != other for one, other in zip(picked, at, strict=True))
             lost += ["at which commit it stands"] * (moved and not lost)
             lines += [f"not brought back by an undo: {what}" for what in lost]
         if unmarked := _intended(was.state) - _intended(after):
@@ -274,7 +275,7 @@ class Changes:
         if change.words[:2] == ["stash", "push"] and (gone := sorted(_added_and_gone(was.state))):
             lines.append(f"the undo brings back these files, which were staged and then deleted: {', '.join(gone)}")
         if doing:
-            empty = _is_empty(layout, after)
+            empty = _is_empty(at, after)
             facts += ["nothing of the commit at hand is left"] * empty
             facts.append(f"go on with `run_step`: {'skip' if empty else 'continue'} or abort")
             lines += [f"then {way} leads back" for way in change.home]
@@ -335,6 +336,13 @@ class Changes:
     def _oid(self, repository: Repository, ref: str, stop: Stop) -> str:
         words = ["rev-parse", "--verify", "--quiet", ref]
         return self._git.run(repository, words, stop, fine=(0, 1)).text.strip() if ref else ""
+
+    def _picked(self, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+        """The commit at which a cherry-pick or revert stands, if it does; between two of several it stands at none."""
+        names = ("CHERRY_PICK_HEAD", "REVERT_HEAD")
+        if layout.has_reftable:
+            return [self._oid(repository, name, stop) for name in names]
+        return [small_file(os.path.join(layout.git_dir, name)) or "" for name in names]
 
     def _refuse_markers(
         self, repository: Repository, conflicts: Sequence[bytes], paths: Sequence[str], stop: Stop
@@ -418,14 +426,9 @@ def _intended(state: State) -> set[bytes]:
     return {path for letters, path, _ in state.entries if letters == " A"}
 
 
-def _picked(layout: Layout) -> list[str | None]:
-    """The commit at which a cherry-pick or revert stands, if it does; between two of several it stands at none."""
-    return [small_file(os.path.join(layout.git_dir, name)) for name in ("CHERRY_PICK_HEAD", "REVERT_HEAD")]
-
-
-def _is_empty(layout: Layout, state: State) -> bool:
+def _is_empty(picked: Sequence[str], state: State) -> bool:
     """Whether a cherry-pick or revert stands at a commit of which nothing is staged, so that it can't continue."""
-    stands = state.doing[:1] in (["cherry-pick under way"], ["revert under way"]) and any(_picked(layout))
+    stands = state.doing[:1] in (["cherry-pick under way"], ["revert under way"]) and any(picked)
     return stands and all(letters[0] in " ?" for letters, _, _ in state.entries)
 
 
