@@ -421,6 +421,28 @@ async def test_who_owns_a_repository_does_not_matter(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.anyio
+async def test_nobody_leaves_what_is_under_way(tmp_path: Path) -> None:
+    """Also where git looks for it in the common directory, which is ours."""
+    made = made_app(tmp_path)
+    made.commit("mine", {"notes.txt": "mine\n"})
+    made.git("switch", "--quiet", "topic")
+    made.commit("theirs", {"notes.txt": "theirs\n"})
+    begun = {"run_rebase": "rebase", "run_merge": "merge", "run_cherry_pick": "cherry-pick"}
+    async with serving("--write", made.path) as asking:
+        for tool, what in begun.items():
+            assert "in conflict" in await asking(tool, rev="main")
+            made.write("notes.txt", "both\n")
+            assert not (await asking("edit_index", paths=["."])).startswith("failed")
+            for switch, arguments in (
+                ("run_switch", {"rev": "main"}),
+                ("create_branch", {"name": "new", "switch": True}),
+            ):
+                said = await asking(switch, **arguments)
+                assert said.startswith(f"failed: There is a {what} under way") and "`run_step`" in said
+            assert not (await asking("run_step", action="abort")).startswith("failed")
+
+
+@pytest.mark.anyio
 async def test_a_reftable_is_read_and_changed_where_git_knows_it(tmp_path: Path) -> None:
     said = subprocess.run([GIT, "version"], capture_output=True, text=True, check=True).stdout
     if tuple(map(int, re.findall(r"\d+", said)[:2])) < (2, 45):

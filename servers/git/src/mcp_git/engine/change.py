@@ -179,9 +179,7 @@ class Changes:
             raise NotFound(f"There is no branch {quote(branch)} here.", fix)
         if was.oid[:1] == "(":
             raise Conflict("`HEAD` has no commit yet, so no way leads back to it.", "Use `run_switch` first.")
-        if was.doing:
-            fix = "End that first." if was.doing[0].startswith("bisect") else "End that first, with `run_step`."
-            raise Conflict(f"There is a {was.doing[0]} here.", fix)
+        _refuse_under_way(was.doing)
         if any(letters not in ("??", " M", " T") for letters, _, _ in was.entries):
             fix = "Commit it, or put it aside with `run_stash`, first."
             raise Conflict(f"What is staged or deleted does not come along to {quote(branch)}.", fix)
@@ -192,6 +190,9 @@ class Changes:
         if change.source is not None:
             refuse_overwriting(self._git, repository, layout, change.source, change.loses, stop)
         with before(self._git, repository, layout, bool(change.loses), stop) as was:
+            if change.words[0] == "switch":
+                # Newer gits refuse it too, but look for what is under way in the common directory.
+                _refuse_under_way([what for what in was.state.doing if not what.startswith("bisect")])
             self._refuse_markers(repository, _conflicts(was.state), change.resolves, stop)
             was_at = self._oid(repository, change.moves, stop)
             picked = self._picked(repository, layout, stop)
@@ -412,6 +413,12 @@ class Changes:
         if change.words[-1] == "--continue":
             fix = "Nothing was changed. `run_step` with action=skip leaves it out."
         return Conflict(f"git found nothing to {change.words[0]}.", fix)
+
+
+def _refuse_under_way(doing: Sequence[str]) -> None:
+    if doing:
+        fix = "End that first." if doing[0].startswith("bisect") else "End that first, with `run_step`."
+        raise Conflict(f"There is a {doing[0]} here.", fix)
 
 
 def _conflicts(state: State, before: State | None = None) -> list[bytes]:
