@@ -421,6 +421,34 @@ async def test_who_owns_a_repository_does_not_matter(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("content", ["new\n", "mine\n"])
+async def test_an_untracked_file_is_in_the_way_of_a_sparse_checkout_too(tmp_path: Path, content: str) -> None:
+    """Git takes it for the one that is to come, which the way back takes away."""
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("brings", {"out/new.txt": "new\n"})
+    made.git("switch", "--quiet", "main")
+    made.git("sparse-checkout", "set", "--cone", "in")
+    made.write("out/new.txt", content)
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in (
+            ("run_switch", {"rev": "topic"}),
+            ("run_switch", {"rev": "topic~0"}),
+            ("create_branch", {"name": "more", "rev": "topic", "switch": True}),
+            ("run_merge", {"rev": "topic"}),
+            ("run_merge", {"rev": "main", "into": "topic"}),
+            ("run_rebase", {"rev": "topic"}),
+            ("run_reset", {"rev": "topic", "mode": "keep"}),
+        ):
+            before = made.git("status", "--porcelain=v2", "--branch")
+            said = await asking(tool, **arguments)
+            assert said.startswith("failed: `out/new.txt` is untracked"), (tool, arguments, said)
+            assert made.git("status", "--porcelain=v2", "--branch") == before
+        assert not (await asking("run_reset", rev="topic", mode="mixed")).startswith("failed")
+    assert (made.path / "out/new.txt").read_text() == content
+
+
+@pytest.mark.anyio
 async def test_nobody_leaves_what_is_under_way(tmp_path: Path) -> None:
     """Also where git looks for it in the common directory, which is ours."""
     made = made_app(tmp_path)

@@ -13,6 +13,7 @@ from mcp_batteries.errors import Refused, quote
 
 __all__ = [
     "HARDENED",
+    "TRUE",
     "Entry",
     "allowed",
     "entries",
@@ -48,6 +49,8 @@ _OWN_AFAR = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|emai
 _HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
 """What only matters to programs that fetch, prune or make worktrees."""
 
+TRUE = ("true", "yes", "on", "1")
+"""How configuration says yes, in small letters."""
 HARDENED: Mapping[str, str] = {
     "core.hookspath": "/dev/null",
     "core.fsmonitor": "false",

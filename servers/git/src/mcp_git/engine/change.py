@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop
+from mcp_git.config import TRUE
 from mcp_git.engine.diff import both_sides
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, lines_of
@@ -147,7 +148,7 @@ class Changes:
         words = ["switch", "--quiet", "--no-guess", "--no-overwrite-ignore"]
         tip, entries = self._oid(repository, f"refs/heads/{branch}", stop), was.entries
         try:
-            self._made(repository, layout, Change([*words, branch], undo=(), loses=["."]), stop)
+            self._made(repository, layout, Change([*words, branch], named=change.into, undo=(), loses=["."]), stop)
             entries = look(self._git, repository, stop, layout=layout).entries
             # By its name, which a merge's message tells, unless that is another commit there.
             name = change.words[-1] if detached or change.words[-1] not in ("HEAD", "@") else was.head
@@ -189,6 +190,8 @@ class Changes:
             refuse_filters(self._git, repository, layout, stop)
         if change.source is not None:
             refuse_overwriting(self._git, repository, layout, change.source, change.loses, stop)
+        elif change.named is not None and _brings(change.words) and self._is_sparse(repository):
+            refuse_overwriting(self._git, repository, layout, change.named, ["."], stop, alike=True)
         with before(self._git, repository, layout, bool(change.loses), stop) as was:
             if change.words[0] == "switch":
                 # Newer gits refuse it too, but look for what is under way in the common directory.
@@ -338,6 +341,9 @@ class Changes:
         words = ["rev-parse", "--verify", "--quiet", ref]
         return self._git.run(repository, words, stop, fine=(0, 1)).text.strip() if ref else ""
 
+    def _is_sparse(self, repository: Repository) -> bool:
+        return dict(self._git.configuration(repository)).get("core.sparsecheckout", "").lower() in TRUE
+
     def _picked(self, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
         """The commit at which a cherry-pick or revert stands, if it does; between two of several it stands at none."""
         names = ("CHERRY_PICK_HEAD", "REVERT_HEAD")
@@ -413,6 +419,11 @@ class Changes:
         if change.words[-1] == "--continue":
             fix = "Nothing was changed. `run_step` with action=skip leaves it out."
         return Conflict(f"git found nothing to {change.words[0]}.", fix)
+
+
+def _brings(words: Sequence[str]) -> bool:
+    """Whether files of a commit come that is named; in a sparse checkout git takes untracked ones there for these."""
+    return words[0] in ("switch", "merge", "rebase") or (words[0] == "reset" and "--keep" in words)
 
 
 def _refuse_under_way(doing: Sequence[str]) -> None:

@@ -28,7 +28,6 @@ _INDEX_SECONDS = 60
 _MOST_CONFIGURATION = 1024 * 1024
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
 
-_TRUE = ("true", "yes", "on", "1")
 _KNOWS_REFTABLE = (2, 45)
 
 _Signature = tuple[int, int, int, int]
@@ -133,7 +132,7 @@ class Shadows:
             return
         self._link(shadow, layout)
         entries = self._listed(paths[0])
-        if dict(entries).get("extensions.worktreeconfig", "").lower() in _TRUE:
+        if dict(entries).get("extensions.worktreeconfig", "").lower() in config.TRUE:
             entries += [entry for entry in self._listed(paths[1]) if not entry[0].startswith("extensions.")]
         if ("extensions.refstorage", "reftable") in entries and self._installed.version < _KNOWS_REFTABLE:
             raise Refused(
@@ -195,11 +194,11 @@ class Shadows:
 
 def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
     """Whether git itself would take the folder for the work tree."""
-    if layout.git_dir != layout.common_dir and entries.get("extensions.worktreeconfig", "").lower() not in _TRUE:
+    if layout.git_dir != layout.common_dir and entries.get("extensions.worktreeconfig", "").lower() not in config.TRUE:
         return True
     named = entries.get("core.worktree")
     is_elsewhere = named is not None and os.path.realpath(os.path.join(layout.git_dir, named)) != layout.work_tree
-    return not is_elsewhere and entries.get("core.bare", "").lower() not in _TRUE
+    return not is_elsewhere and entries.get("core.bare", "").lower() not in config.TRUE
 
 
 def _signature(path: str) -> _Signature | None:

@@ -184,9 +184,19 @@ def kept_index(layout: Layout) -> Callable[[], None]:
 
 
 def refuse_overwriting(
-    git: Git, repository: Repository, layout: Layout, source: Revision, paths: Sequence[str], stop: Stop
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    source: Revision,
+    paths: Sequence[str],
+    stop: Stop,
+    *,
+    alike: bool = False,
 ) -> None:
     """Return if no file that git does not know lies where one of `source` is to be written.
+
+    Args:
+        alike: whether one of the same content counts, which a way back would take away.
 
     Raises:
         Conflict: one does, and nothing would bring it back.
@@ -205,7 +215,7 @@ def refuse_overwriting(
         if (
             mode != ":160000"
             and (there := _in_the_way(top, name))
-            and not _is_same(git, repository, top, there, oid, stop)
+            and (alike or not _is_same(git, repository, top, there, oid, stop))
         ):
             in_the_way.add(there)
     if not in_the_way:
