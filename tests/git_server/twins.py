@@ -96,7 +96,7 @@ class Twins:
         chance = self.chance
         tracked = self._paths("ls-files", "-z")
         other = self._paths("ls-files", "-z", "--others", "--exclude-standard")
-        branches = self._texts("for-each-ref", "--format=%(refname:short)", "refs/heads")
+        branches = self._texts("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads")
         tags = self._texts("tag")
         rev = chance.choice(["HEAD", "HEAD~1", "HEAD~2", "nothing", "theirs", "long", "@{1}", *branches[:4], *tags[:2]])
         paths = chance.choice([["."], *[[path] for path in chance.sample([*tracked, *other, "nothing.txt"], 1)]])
