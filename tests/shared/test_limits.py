@@ -82,6 +82,32 @@ def test_clipping_is_said_first() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("long", [False, True])
+async def test_work_that_nobody_waits_for_lets_calls_go_on_and_is_done_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, long: bool
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("mcp_batteries.limits.time.sleep", pauses.append)
+    begun, release = threading.Event(), threading.Event()
+
+    def call(stop: Stop) -> None:
+        begun.set()
+        release.wait(30)
+
+    def last(stop: Stop) -> int:
+        stop.check()
+        return len(pauses)
+
+    assert await in_thread(last, last=True) == 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(in_thread, call, long=long))
+        await anyio.to_thread.run_sync(begun.wait, 30)
+        assert await in_thread(last, last=True) == 1
+        release.set()
+    assert await in_thread(last, last=True) == 1
+
+
+@pytest.mark.anyio
 async def test_long_work_leaves_threads_to_quick_calls() -> None:
     release = threading.Event()
     async with anyio.create_task_group() as tasks:

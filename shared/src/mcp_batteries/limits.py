@@ -37,6 +37,7 @@ __all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "Threads", "clip",
 
 T = TypeVar("T")
 _IDLE_SECONDS = 10
+_MOMENT_SECONDS = 0.005
 _LOOK_SECONDS = 0.5
 """How often an idle thread looks whether its event loop has ended."""
 DEFAULT_PAGE_BYTES = 10_000
@@ -85,6 +86,11 @@ class Threads:
         self._most, self._working, self._ending = most, 0, False
         self._idle, self._waiting = deque[_Thread](), deque[_Job]()
         self._end: AsyncGenerator[None] | None = None
+
+    @property
+    def are_working(self) -> bool:
+        """From any thread."""
+        return self._working > 0
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """What `work` returns or raises, in a copy of the caller's context; who is cancelled waits no longer."""
@@ -228,8 +234,26 @@ class _Thread(threading.Thread):
 
 _AT_ONCE = max(4, min(16, (os.cpu_count() or 1) * 2))
 
-_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, Threads]] = WeakKeyDictionary()
-"""Of each event loop, for short work and for long."""
+_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, Threads, Threads]] = WeakKeyDictionary()
+"""Of each event loop, for short work, for long, and for what nobody waits for."""
+
+
+class _LastStop(Stop):
+    """The stop sign of work that nobody waits for: where it looks, it lets the work of calls go on for a moment.
+
+    Two threads that read folders take the interpreter's lock from each other with every name.
+    """
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, seconds: float | None, *calls: Threads) -> None:
+        super().__init__(seconds)
+        self._calls = calls
+
+    def check(self) -> None:
+        super().check()
+        if any(threads.are_working for threads in self._calls):
+            time.sleep(_MOMENT_SECONDS)
 
 
 async def in_thread(
@@ -238,23 +262,26 @@ async def in_thread(
     seconds: float | None = None,
     what: str = "The call",
     long: bool = False,
+    last: bool = False,
 ) -> T:
     """Run `work(stop)` on a worker thread and return its result.
 
     Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
     `stop.check()`. Past `seconds` the work is stopped the same way. What the work tells by `progress.tell` reaches
     whoever called the tool. `long` marks work that can take seconds: it has threads of its own, so that quick calls
-    find one however much of it there is.
+    find one however much of it there is. `last` marks work that nobody waits for, and that goes slowly while calls
+    are at work.
 
     Raises:
         Unavailable: The deadline passed; `what` names the work in the message.
     """
-    stop, loop = Stop(seconds), asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     workers = _workers.get(loop)
     if workers is None:
-        workers = _workers[loop] = Threads(_AT_ONCE), Threads(_AT_ONCE)
+        workers = _workers[loop] = Threads(_AT_ONCE), Threads(_AT_ONCE), Threads(_AT_ONCE)
+    stop = _LastStop(seconds, *workers[:2]) if last else Stop(seconds)
     try:
-        return await workers[long].run(work, stop)
+        return await workers[2 if last else long].run(work, stop)
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",

@@ -92,7 +92,7 @@ async def cleaning(policy: Policy) -> AsyncGenerator[None]:
 
 async def _clean(policy: Policy) -> None:
     try:
-        removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning", long=True)
+        removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning", last=True)
     except Problem as problem:
         _log.warning("leftovers were not looked for everywhere: %s", problem)
     else:
