@@ -2,7 +2,7 @@
 
 import pytest
 
-from postgres.serving import inside, make, text_of
+from postgres.serving import Base, inside, make, text_of
 from sql.misspelt import misspelt
 
 pytestmark = pytest.mark.anyio
@@ -159,3 +159,61 @@ async def test_what_postgresql_refuses_is_answered_with_the_next_move() -> None:
             for sql, move in several.items():
                 said = text_of(await wire.call(tool, sql=sql))
                 assert move in said, f"{sql}: {said}"
+
+
+TYPES = """
+CREATE DOMAIN email AS text CHECK (VALUE LIKE '%@%');
+CREATE DOMAIN sure AS integer NOT NULL;
+CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE TABLE people (id integer PRIMARY KEY, mail email, mood mood, age integer CHECK (age > 0));
+CREATE TABLE days (day date) PARTITION BY RANGE (day);
+CREATE TABLE days_2026 PARTITION OF days FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+"""
+LOOKS: dict[str, tuple[str, dict[str, str], str]] = {
+    "INSERT INTO people (id, mail) VALUES (1, 'x')": ("`list_objects` with `kind` types", {"kind": "types"}, "%@%"),
+    "INSERT INTO people (id, mood) VALUES (1, 'x')": ("`list_objects` with `kind` types", {"kind": "types"}, "'happy'"),
+    "SELECT NULL::sure": ("`list_objects` with `kind` types", {"kind": "types"}, "NOT NULL"),
+    "INSERT INTO people VALUES (1, 'a@b', 'sad', 0)": ("`get_table` shows the check", {"table": "people"}, "age > 0"),
+    "INSERT INTO days VALUES ('2030-01-01')": ("`get_table` shows the partitions", {"table": "days"}, "'2027-01-01'"),
+    "INSERT INTO days_2026 VALUES ('2030-01-01')": ("`get_table`", {"table": "days_2026"}, "'2027-01-01'"),
+}
+"""What PostgreSQL refuses: the tool that is named, what it is called with, and what it then shows."""
+
+
+async def test_the_tool_that_an_error_names_shows_what_it_promises() -> None:
+    base = make(TYPES)
+    async with inside("--write", base.url("owner")) as wire:
+        for sql, (named, arguments, shown) in LOOKS.items():
+            said = text_of(await wire.call("write_rows", sql=sql))
+            assert named in said, f"{sql}: {said}"
+            tool = "get_table" if "table" in arguments else "list_objects"
+            assert shown in text_of(await wire.call(tool, **arguments)), sql
+
+
+async def test_rights_to_columns_are_shown_and_told_where_the_table_is_denied() -> None:
+    base = make(
+        'CREATE TABLE people (id integer PRIMARY KEY, "full name" text, secret text);'
+        "CREATE TABLE hidden (id integer); INSERT INTO people VALUES (1, 'Bo', 's')"
+    )
+    base.run('REVOKE ALL ON people, hidden FROM reader; GRANT SELECT (id, "full name") ON people TO reader', "owner")
+    told = 'Of its columns the role may read id, "full name".'
+    async with inside(base.url("reader")) as wire:
+        assert 'reader: select of id, "full name"' in text_of(await wire.call("get_table", table="people"))
+        assert told in text_of(await wire.call("get_table", table="people", sample=1))
+        for sql in ("SELECT * FROM people", "SELECT secret FROM public.people", "SELECT * FROM people; SELECT 1"):
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert "permission denied" in said and told in said, said
+        assert "The operator can grant it." in text_of(await wire.call("query_rows", sql="SELECT * FROM hidden"))
+        assert "Bo" in text_of(await wire.call("query_rows", sql='SELECT id, "full name" FROM people'))
+
+
+async def test_text_that_is_no_utf_8_is_read_as_the_error_says() -> None:
+    base = Base("bytes_of_old")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'".encode())
+    base.run("CREATE TABLE t (name text); INSERT INTO t VALUES (E'Z\\374rich'); GRANT SELECT ON t TO PUBLIC")
+    async with inside(base.url("reader")) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT name FROM t"))
+        assert "SQL_ASCII" in said
+        way = said.partition("is read by ")[2].rstrip(".\n")
+        assert "Zürich" in text_of(await wire.call("query_rows", sql=f"SELECT {way} FROM t"))

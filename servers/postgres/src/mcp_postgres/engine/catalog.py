@@ -90,7 +90,11 @@ SELECT json_build_object(
       WHERE schemaname = n.nspname AND tablename = c.relname),
   'grants', (SELECT coalesce(json_agg(g), '[]') FROM (SELECT format('%s: %s', CASE WHEN a.grantee = 0 THEN 'public'
       ELSE pg_get_userbyid(a.grantee) END, string_agg(lower(a.privilege_type), ', ' ORDER BY a.privilege_type)) AS g
-      FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner GROUP BY a.grantee ORDER BY 1) x),
+      FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner GROUP BY a.grantee UNION ALL
+      SELECT format('%s: %s of %s', CASE WHEN g.grantee = 0 THEN 'public' ELSE pg_get_userbyid(g.grantee) END,
+          lower(g.privilege_type), string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)) FROM pg_attribute a,
+          aclexplode(a.attacl) g WHERE a.attrelid = c.oid AND NOT a.attisdropped AND g.grantee <> c.relowner
+          GROUP BY g.grantee, g.privilege_type ORDER BY 1) x),
   'partition_of', CASE WHEN c.relispartition THEN (SELECT inhparent::regclass::text || ' ' ||
       pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits WHERE inhrelid = c.oid) END,
   'partition_by', CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,

@@ -36,6 +36,11 @@ _REMEDIES = (
 """What libpq or the server says of a fault that time does not heal, and what the operator can do."""
 _ARRAY = re.compile(r': "\{(?:"|NULL|\})')
 """A value, as PostgreSQL repeats it, that was an array, and stood where it could be none."""
+_ENUM = re.compile(r"^invalid input value for enum ")
+_NOT_UTF8 = (
+    "Bytes that are no UTF-8 may lie in a database whose encoding is SQL_ASCII. As another encoding, such as LATIN1, a "
+    "column is read by convert_from(convert(convert_to(name, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')."
+)
 _PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
 _MOVES = {
     "22003": "Send a smaller value, or choose a larger type.",
@@ -176,6 +181,18 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Invalid(
                 f"PostgreSQL says {said}{where}.", "Name its type, as in $1::text. Use every number from $1 on."
             )
+        case "22P02" if _ENUM.search(primary):
+            return Invalid(f"PostgreSQL says {said}{where}.", "`list_objects` with `kind` types shows its values.")
+        case "23514" | "23502" if diag.datatype_name:
+            return Invalid(f"PostgreSQL says {said}{where}.", "`list_objects` with `kind` types shows what it takes.")
+        case "23514" if primary.startswith("no partition"):
+            return Invalid(f"PostgreSQL says {said}{where}.", f"{more} `get_table` shows the partitions.".strip())
+        case "0A000" if "cross-database" in primary:
+            return Invalid(f"PostgreSQL says {said}{where}.", "Leave the database's name out; `database` says which.")
+        case "22021" if "0x00" not in primary:
+            return Invalid(f"PostgreSQL says {said}{where}.", _NOT_UTF8)
+        case "22P05":
+            return Invalid(f"PostgreSQL says {said}{where}.", "The database's encoding lacks it: write it otherwise.")
         case "22P02" if _ARRAY.search(primary):
             return Invalid(f"PostgreSQL says {said}{where}.", "One of the values of an array is `= ANY ($1)`.")
         case "42702":
@@ -183,7 +200,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
         case "42601" if "multiple commands" in primary:
             return Refused(f"One statement at a time: {said}.", "Send each by a call of its own.")
         case "53100" | "53200" | "53400" | "54000" | "54001" | "54011" | "54023":
-            return TooLarge(f"PostgreSQL ran out of something: {said}.", more or "Ask for less.")
+            ran = "PostgreSQL can't do that" if state == "54000" else "PostgreSQL ran out of something"
+            return TooLarge(f"{ran}: {said}.", more or "Ask for less.")
         case _ if (
             state in _GONE
             or state.startswith(("08", "53"))

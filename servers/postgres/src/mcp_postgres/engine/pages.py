@@ -129,7 +129,8 @@ class Pages:
                 try:
                     result = await _read(session, statement, limit, share, max_cell)
                 except Refused as why:
-                    raise Refused(f"{number + 1} of {len(reads.parts)}: {why.what}", why.fix) from why
+                    told = await helped(why, statement.sql, functools.partial(_anew, session))
+                    raise Refused(f"{number + 1} of {len(reads.parts)}: {told.what}", told.fix) from why
                 except (Problem, psycopg.Error) as why:
                     if session.raw.broken:
                         raise
@@ -255,11 +256,6 @@ async def _read(
         await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
         await their_names(session)
         await _take(session, sql, statement, lines, result, limit, kept, max_bytes, skip)
-    except UnicodeDecodeError:
-        raise Invalid(
-            "A value is no UTF-8: `SQL_ASCII`, the database's encoding, allows that.",
-            "Read it by convert_to().",
-        ) from None
     result.cut = lines.cut
     return result
 

@@ -173,7 +173,7 @@ class Engine:
         """What `work` gives; its problem says what was meant by a name or word that PostgreSQL does not know."""
         try:
             return await work
-        except (Invalid, NotFound) as unclear:
+        except (Invalid, NotFound, Refused) as unclear:
             within = functools.partial(self.within, database)
             raise await helped(unclear, sql, within, is_schema=is_schema) from unclear
 
@@ -240,7 +240,8 @@ class Engine:
         if sample and found["kind"] != "sequence":
             sql = f"SELECT * FROM {identifier(found['schema'])}.{identifier(found['name'])} LIMIT {sample}"
             try:
-                page = await self._page(of_ours(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200)
+                rows = self._page(of_ours(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200)
+                page = await self._helped(table.database, sql, rows)
             except Problem as why:
                 page = str(why)
         return TableInfo(table_uri(table.database, found["schema"], found["name"]), found, page)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from mcp_batteries.errors import NotFound, Problem, quote
+from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql import misspelt
 from mcp_postgres.engine.catalog import OWN, as_json
 from mcp_postgres.engine.connections import Session
@@ -142,6 +142,14 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name
     AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
 """
 
+_READABLE = f"""
+SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY n.nspname, a.attnum), '[]')::text FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1 AND {OWN}
+    AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND NOT has_table_privilege(c.oid, 'SELECT')
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+"""
+_DENIED = re.compile(r"permission denied for (?:table|view|materialized view|foreign table) (.+)` \(SQLSTATE 42501\)")
+
 _KNOWN = {
     "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE, "index": _INDEXES, "sequence": _SEQUENCES,
 }  # fmt: skip
@@ -180,12 +188,22 @@ async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = 
     """The problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
     if isinstance(found, Missing):
         return NotFound(found.what, await within(partial(_meant, missing=found, sql=sql)) or found.fix)
+    if isinstance(found, Refused):
+        denied = _DENIED.search(found.what)
+        columns = await within(partial(_readable, name=denied[1])) if denied else ""
+        return Refused(found.what, columns) if columns else found
     word = word_for(sql, is_schema=is_schema) if "SQLSTATE 42" in found.what else ""
     word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
     if not word and "SQLSTATE 42601" in found.what:
         word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
     # What a tool takes says more than that this is no command: it may be one that no tool takes.
     return type(found)(found.what, word) if word and not (word == misspelt.NO_COMMAND and found.fix) else found
+
+
+async def _readable(session: Session, name: str) -> str:
+    """Which columns of the table of a name the role may read, where it may not read all; empty if it may read none."""
+    columns = await as_json(session, _READABLE, name)
+    return f"Of its columns the role may read {', '.join(columns[:_LISTED])}." if columns else ""
 
 
 async def _where_it_stopped(session: Session, said: str, sql: str) -> str:
