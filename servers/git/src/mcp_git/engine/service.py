@@ -8,10 +8,11 @@ from typing import TypeVar
 from mcp_batteries.limits import Stop, in_thread
 from mcp_git.engine import files, refs
 from mcp_git.engine.blame import blame
-from mcp_git.engine.change import Change, Changes
+from mcp_git.engine.change import Change
 from mcp_git.engine.diff import Compared, diff
 from mcp_git.engine.folders import folders_of
 from mcp_git.engine.log import Wanted, head, log
+from mcp_git.engine.making import Changes
 from mcp_git.engine.prepare import Prepare
 from mcp_git.engine.program import Git
 from mcp_git.engine.push import Push
