@@ -217,3 +217,17 @@ async def test_text_that_is_no_utf_8_is_read_as_the_error_says() -> None:
         assert "SQL_ASCII" in said
         way = said.partition("is read by ")[2].rstrip(".\n")
         assert "Zürich" in text_of(await wire.call("query_rows", sql=f"SELECT {way} FROM t"))
+
+
+async def test_a_comparison_says_that_policies_hide_rows() -> None:
+    base = make(
+        "CREATE TABLE a (id integer PRIMARY KEY); CREATE TABLE b (id integer PRIMARY KEY);"
+        "INSERT INTO a VALUES (1); INSERT INTO b VALUES (1), (2); ALTER TABLE b ENABLE ROW LEVEL SECURITY;"
+        "CREATE POLICY few ON b FOR SELECT USING (id < 2)"
+    )
+    hides = "[of b only the rows that its policies show to the role]"
+    for role, said in (("reader", f"{hides}\nNo row differs."), ("owner", "only in b: 1 row")):
+        async with inside(base.url(role)) as wire:
+            found = text_of(await wire.call("get_table", table="a", compare_with="b")).replace("public.", "")
+            assert said in found, found
+            assert (hides in found) == (role == "reader")

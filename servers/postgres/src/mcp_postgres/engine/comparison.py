@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _BYTES = 500_000
+_SECURED = "SELECT row_security_active($1::regclass)"
 _NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
 
 
@@ -33,7 +34,16 @@ async def compare(engine: Engine, one: Table, other: Table) -> Comparison:
         asked = several_of_ours(one.database, statements)
         return await engine.rows(asked, limit=ROWS, max_bytes=_BYTES, max_cell=MAX_CELL)
 
-    return await compared(await _side(engine, one), await _side(engine, other), _WORDS, run)
+    sides = (await _side(engine, one), await _side(engine, other))
+    found = await compared(*sides, _WORDS, run)
+
+    async def secured(session: Session) -> list[str]:
+        names = dict.fromkeys(side.spelled for side in sides)
+        return [name for name in names if await session.value(_SECURED, name) == "t"]
+
+    hidden = await engine.within(one.database, secured)
+    found.notes += [f"of {name} only the rows that its policies show to the role" for name in hidden]
+    return found
 
 
 async def _side(engine: Engine, table: Table) -> Side:
