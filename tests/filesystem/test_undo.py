@@ -21,6 +21,7 @@ from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.patch import parse
 from mcp_fs.engine.replace import Substitution
 from mcp_fs.engine.service import Engine
+from mcp_fs.engine.undo import store
 from mcp_fs.engine.undo.step import CALL
 from mcp_fs.engine.undo.store import Store
 from mcp_fs.engine.walk import Filter
@@ -333,6 +334,17 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
     assert (ground.root / "f").read_text() == "y"
     large = await ground.engine.delete([ground.at("d")], recursive=True, trash=False)
     assert "can't take this back" in large.text() and not (ground.root / "d").exists()
+
+
+async def test_a_full_store_is_not_looked_at_for_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground = Ground(tmp_path, most_bytes=100_000)
+    looks = list[int]()
+    listed = store._sorted
+    monkeypatch.setattr(store, "_sorted", lambda names: looks.append(len(names)) or listed(names))
+    for number in range(200):
+        await ground.write("f", f"{number:04}" * 250)
+    assert (await ground.engine.steps()).total > 80
+    assert len(looks) < 40, looks
 
 
 async def test_old_steps_are_forgotten(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from mcp_fs.policy import Policy, Writable
 __all__ = ["Item", "Kept", "Record", "Store"]
 
 _MOST_STEPS = 1000
+_SPARE = 16
+"""Of a full store this part is made free."""
 _LOOK_SECONDS = 60.0
 _DAY = 86_400.0
 
@@ -224,8 +226,11 @@ class Store:
         with self.top() as top:
             too_much, spared = False, {kept.name for steps in self._spared for kept in steps}
             steps, contents = _sorted(top.names())
+            # More is forgotten than must be, or each step that is recorded from now on would look at the whole store.
+            is_full = left + sum(kept.size for kept in steps) > self.most_bytes
+            most = self.most_bytes - self.most_bytes // _SPARE * is_full
             for number, kept in enumerate(steps):
-                too_much = too_much or left + kept.size > self.most_bytes or number >= _MOST_STEPS
+                too_much = too_much or left + kept.size > most or number >= _MOST_STEPS
                 is_due = (too_much or now - kept.time > self._age) and kept.name not in spared
                 kept_for_it = contents.pop(kept.name, ())
                 if is_due and not is_held(top, kept.name):
