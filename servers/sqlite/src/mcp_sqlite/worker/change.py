@@ -202,11 +202,12 @@ class transaction:
         except sqlite3.Error as error:
             self.database.own("PRAGMA foreign_keys = ON")
             raise explained(self.database, error) from None
-        # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
-        self.database.be_patient(round(min(_COMMIT_SECONDS, self.database.interrupt.left * _COMMIT_SHARE) * 1000))
+        # Until the commit a lock is wanted only to write pages early. SQLite keeps them where that fails, and would
+        # wait anew in each statement for a reader that may be our own.
+        self.database.be_patient(0)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        database = self.database
+        database, left = self.database, self.database.interrupt.left
         database.interrupt.deadline = float("inf") if kind else database.interrupt.deadline
         database.connection.set_progress_handler(None, 0)
         try:
@@ -214,6 +215,9 @@ class transaction:
                 if kind is None:
                     raise Failure("conflict", "The statement ended its transaction.", "Nothing was changed.")
             elif kind is None and self.keep:
+                # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
+                seconds = min(_COMMIT_SECONDS, left * _COMMIT_SHARE)
+                database.be_patient(max(BUSY_MS, round(seconds * 1000)))
                 database.own("COMMIT")
             else:
                 database.own("ROLLBACK")

@@ -33,6 +33,9 @@ _numbers = itertools.count()
 BUSY_MS = 20
 """How long a lock of somebody else's is waited for here: SQLite's waiting ends at no interrupt, and holds up a worker
 that others could use. The server waits longer, and asks again."""
+_HELD_KIB = 128 * 1024
+"""What a transaction has changed stays in memory up to this. Beyond, SQLite writes it to the file before the commit,
+which in the rollback-journal modes shuts out every reader (https://sqlite.org/pragma.html#pragma_cache_spill)."""
 
 
 class Interrupt:
@@ -127,6 +130,7 @@ class Database:
             self._prepare()
             if writable:
                 self.own(_LOOK)
+                self.own(f"PRAGMA cache_spill = -{_HELD_KIB}")  # counted in pages, whose size is known only now
             else:
                 self._try()
                 self._version = self.own("PRAGMA data_version")

@@ -71,7 +71,7 @@ def _answer(connections: Connections, request: dict[str, Any], send: statements.
 def _with_holder(failure: Failure, path: str) -> Failure:
     if failure.kind != "locked":
         return failure
-    who = locks.holder(path) or "another program"
+    who = locks.holder(path) or "another program or another call of this server"
     return Failure("locked", f"The database is locked by {who}", failure.fix)
 
 

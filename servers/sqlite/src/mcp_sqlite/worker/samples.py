@@ -29,8 +29,9 @@ def samples(connections: Connections, database: Database, tables: Collection[str
     nothing to show.
     """
     found: list[dict[str, Any]] = []
-    reader = connections.reader(database.path)
+    reader = None
     try:
+        reader = connections.reader(database.path)
         reader.own("BEGIN")
         for table in sorted(tables)[:_TABLES]:
             sample = _sample(reader, database, table)
@@ -38,7 +39,7 @@ def samples(connections: Connections, database: Database, tables: Collection[str
     except (Failure, sqlite3.Error):
         database.interrupt.check()
     finally:
-        if reader.connection.in_transaction:
+        if reader is not None and reader.connection.in_transaction:
             reader.own("ROLLBACK")
     return found
 
