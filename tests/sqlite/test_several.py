@@ -217,7 +217,7 @@ async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: 
     run(path, "DROP VIEW v")
     async with served("--write", "--ddl", path) as wire:
         result = await wire.call("edit_schema", sql=REBUILD.format(where=" WHERE id > 1"), dry_run=dry_run)
-        assert result.get("isError") and "u row 1 refers to a missing row of t" in text_of(result)
+        assert result.get("isError") and ": 1 row refers to a missing row of t: rowid 1" in text_of(result)
         result = await wire.call("edit_schema", sql=REBUILD.format(where=""), dry_run=dry_run)
         assert not result.get("isError"), text_of(result)
         # Keys count again afterwards.

@@ -229,8 +229,12 @@ class Engine:
         }  # fmt: skip
         found, returned = await self._pages.changed(request, statement.database)
         findings: list[tuple[str, list[str]]] = []
-        if found.get("broken"):
-            findings.append(("Foreign keys that point nowhere now:", found["broken"]))
+        broken: dict[str, Any] = found.get("broken", {})
+        if broken.get("lost"):
+            since = "now" if broken["known"] is None else "since this change"
+            findings.append((f"Foreign keys that point nowhere {since}:", broken["lost"]))
+        if broken.get("known"):
+            findings.append((f"Foreign keys that pointed nowhere before: {broken['known']:,} (`run_check`).", []))
         if dry_run:
             findings.append((f"It held the database's write lock for {1000 * found['seconds']:,.0f} ms.", []))
         return Change(

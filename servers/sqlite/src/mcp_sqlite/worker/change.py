@@ -7,7 +7,7 @@ import sqlite3
 import time
 from typing import Any, cast
 
-from mcp_sqlite.worker import schema
+from mcp_sqlite.worker import keys, schema
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
@@ -25,9 +25,8 @@ _RETURNED_BYTES = 10_000
 _BEFORE = re.compile(BLANK)
 _DROPS = re.compile(BLANK + r"DROP\s+TABLE\b", re.IGNORECASE)
 _LETS_WAIT = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
-_MOST_BROKEN = 1000
 _BROKEN = 10
-"""Keys that point nowhere: those that are compared, and those that are told."""
+"""Keys of whose rows it is told that they point nowhere now."""
 _SLOW_SECONDS = 0.05
 """Statements that take longer tell their time."""
 _COMMIT_SECONDS = 5.0
@@ -60,7 +59,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         trail = Trail(database) if reshapes and request["dry_run"] else None
         # A commit looks for keys that were let wait, which a dry run never gets to.
         looks = keys_wait or (request["dry_run"] and bool(database.own(_LETS_WAIT)))
-        broken = _broken_keys(database) if looks else []
+        broken = keys.find_broken(database) if looks else None
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
             if steps and database.authorizer.shadows:
@@ -83,16 +82,28 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 trail.behind(steps[-1]["what"], steps[-1]["written"])
             if steps[-1]["what"]:  # There may be a virtual table more, or one by another name.
                 database.authorizer.shadows = schema.shadows(database)
-        now = _broken_keys(database) if looks or reshapes else []
-        if looks and (lost := [key for key in now if key not in broken]):
-            raise Failure(
-                "conflict",
-                f"Foreign keys would point nowhere: {'; '.join(lost[:3])}.",
-                "Change or delete those rows in the same call. Nothing was changed.",
-            )
+        if looks or reshapes:
+            now = keys.find_broken(database)
+            if broken is None and (now.rows or now.misfits):
+                broken = _broken_before(connections, database)
+            lost = keys.lost(broken, now) if broken is not None else now.rows
+            if looks and lost:
+                raise Failure(
+                    "conflict",
+                    f"Foreign keys would point nowhere: {'; '.join(keys.told(lost)[:3])}.",
+                    "Change or delete those rows in the same call. Nothing was changed.",
+                )
+            if misfits := sorted(now.misfits - (broken.misfits if broken is not None else set())):
+                raise Failure(
+                    "conflict",
+                    f"SQLite says: `{misfits[0]}`.",
+                    "What a foreign key refers to is a primary key or has a unique index. Nothing was changed.",
+                )
+            if reshapes:
+                known = None if broken is None else now.number - sum(rows.number for rows in lost.values())
+                found["broken"] = {"lost": keys.told(lost)[:_BROKEN], "known": known}
         after = objects(database) if reshapes else {}
         if reshapes:
-            found["broken"] = now[:_BROKEN]
             found["objects"] = difference(before, after)
         if request["dry_run"]:
             written = {name for step in steps for name in step["written"]}
@@ -232,6 +243,10 @@ class transaction:
             database.watch()
 
 
-def _broken_keys(database: Database) -> list[str]:
-    rows = database.own(f'SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT {_MOST_BROKEN}')
-    return [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in rows]
+def _broken_before(connections: Connections, database: Database) -> keys.Broken | None:
+    """What was broken before the transaction under way, if it lets others read."""
+    try:
+        return keys.find_broken(connections.reader(database.path))
+    except (Failure, sqlite3.Error):
+        database.interrupt.check()
+        return None

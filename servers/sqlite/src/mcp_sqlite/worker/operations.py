@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from mcp_sqlite.worker import catalog, change, errors, files, locks, plan, rows, schema, search, statements, watch
+from mcp_sqlite.worker import catalog, change, errors, files, keys, locks, plan, rows, schema, search, statements, watch
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections
 
@@ -76,14 +76,17 @@ def _with_holder(failure: Failure, path: str) -> Failure:
 
 
 def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The complaints of integrity_check (or quick_check) and of foreign_key_check, at most 100 each."""
+    """The complaints of integrity_check (or quick_check), at most 100, and the foreign keys that point nowhere."""
     name = "quick_check" if request["quick"] else "integrity_check"
     said: list[str] = []
-    keys: list[tuple[Any, ...]] = []
+    lines: list[str] = []
     try:
         database = connections.reader(request["path"])
         said = [str(row[0]) for row in database.own(f"PRAGMA {name}(100)")]
-        keys = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 100')
+        broken = keys.find_broken(database)
+        lines = [*sorted(broken.misfits), *keys.told(broken.rows)]
+        if lines and connections.part(request["path"]) is not None:
+            lines = [f"foreign keys of {broken.number:,} rows point nowhere; the operator can find out which"]
     except sqlite3.DatabaseError as error:
         # Damage that stops the check itself is what it was asked for.
         if not errors.is_damage(error):
@@ -91,8 +94,7 @@ def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         said = [line for line in said if line != "ok"] + [f"{name} can't go on: {error}"]
     if connections.part(request["path"]) is not None:
         said = said if said == ["ok"] else ["something is wrong in the file; the operator can find out what"]
-        keys = [("a table", *key[1:2], "another") for key in keys]
     return {
         "said": [] if said == ["ok"] else said,
-        "keys": [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in keys],
+        "keys": lines,
     }
