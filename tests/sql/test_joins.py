@@ -14,11 +14,12 @@ def test_the_shortest_way_is_told_as_sql() -> None:
         key("customers", "parent", "customers"), key("lonely", "one", "alone"),
     ]  # fmt: skip
     assert joins(keys, "customers") == [
-        "items: JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id",
-        "products: as to items, then JOIN products ON items.product_id = products.id",
+        "through orders ON orders.customer_id = customers.id: items ON items.order_id = orders.id",
+        "through items: products ON items.product_id = products.id",
     ]
     # What is joined directly is told with the table itself.
-    assert [line.partition(":")[0] for line in joins(keys, "items")] == ["customers", "makers", "cities"]
+    found = [line.rpartition(": ")[2].partition(" ON ")[0] for line in joins(keys, "items")]
+    assert found == ["customers", "makers", "cities"]
     assert joins(keys, "lonely") == [] and joins([], "x") == []
 
 
@@ -28,10 +29,11 @@ def test_several_keys_between_two_tables_are_all_told() -> None:
         Key("parts", ("a", "b"), "trips", ("x", "y z")),
     ]  # fmt: skip
     assert joins(keys, "trips") == [
-        'towns: JOIN stops ON trips.start = stops.id /* or trips."end" = stops.id */ '
-        "JOIN towns ON stops.town = towns.id"
+        'through stops ON trips.start = stops.id /* or trips."end" = stops.id */: towns ON stops.town = towns.id'
     ]  # fmt: skip
-    assert joins(keys, "parts")[0].startswith('stops: JOIN trips ON parts.a = trips.x AND parts.b = trips."y z" JOIN')
+    assert joins(keys, "parts")[0].startswith(
+        'through trips ON parts.a = trips.x AND parts.b = trips."y z": stops ON trips.start'
+    )
 
 
 def test_undeclared_keys_go_by_name_and_never_before_declared_ones() -> None:
@@ -48,6 +50,17 @@ def test_undeclared_keys_go_by_name_and_never_before_declared_ones() -> None:
     ]
     assert not any(item.sure for item in found)
     both = [key("a", "b_id", "b", sure=False), key("a", "other", "b"), key("b", "c_id", "c", sure=False)]
-    assert joins(both, "a") == [
-        "c: JOIN b ON a.other = b.id /* or a.b_id = b.id */ JOIN c ON b.c_id = c.id /* by name */"
-    ]
+    assert joins(both, "a") == ["through b ON a.other = b.id /* or a.b_id = b.id */: c ON b.c_id = c.id /* by name */"]
+
+
+def test_tables_around_one_are_told_together_and_many_are_counted() -> None:
+    keys = [key("orders", "customer_id", "customers"), key("notes", "customer_id", "customers")]
+    keys += [key(f"part_{n:02}", "order_id", "orders") for n in range(30)]
+    said = joins(keys, "customers")
+    ways = [part.partition(" ON ")[0] for part in said[0].partition(": ")[2].split(", ")]
+    assert ways == [f"part_{n:02}" for n in range(len(ways))] and said[0].count("customer_id") == 1
+    assert said[1:] == [f"{30 - len(ways)} tables more"]
+    assert len(ways) > 5 and len("\n".join(said).encode()) < 500
+    # However long the first is, it is told.
+    long = [Key("a", ("x" * 500,), "b", ("id",)), Key("c", ("y" * 500,), "b", ("id",))]
+    assert len(joins(long, "a")) == 1 and joins(long, "a")[0].endswith("= b.id")

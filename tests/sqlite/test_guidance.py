@@ -134,12 +134,12 @@ async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
             await wire.call("list_tables")
         )
         said = text_of(await wire.call("get_table", table="customers")).partition("joined through others:\n")[2]
-        to_items = "JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id"
-        assert said.startswith(
-            f"- items: {to_items}\n- products: as to items, then "
-            "JOIN products ON items.product_id = products.id /* by name */\n"
-        )
-        way = f"{to_items} {said.splitlines()[1].partition('then ')[2]}"
+        ways = [
+            "orders ON orders.customer_id = customers.id", "items ON items.order_id = orders.id",
+            "products ON items.product_id = products.id /* by name */",
+        ]  # fmt: skip
+        assert said.startswith(f"- through {ways[0]}: {ways[1]}\n- through items: {ways[2]}\n"), said
+        way = " ".join(f"JOIN {way}" for way in ways)
         assert not (await wire.call("query_rows", sql=f"SELECT products.* FROM customers {way}")).get("isError")
 
 

@@ -136,9 +136,9 @@ class TableInfo:
         lines += ["referred to by:", *map(one_line, keys)] if keys else []
         keys = [f"- {line}" for line in self._joins()]
         lines += ["joined through others:", *map(one_line, keys)] if keys else []
-        if found["indexes"]:
+        if indexes := [index for index in found["indexes"] if not self._is_told(index)]:
             lines.append("indexes:")
-            for index in found["indexes"]:
+            for index in indexes:
                 facts = [word for word in ("unique", "partial") if index[word]]
                 words = f" {' '.join(facts)}" if facts else ""
                 lines.append(one_line(f"- {index['name']} ({', '.join(index['columns'])}){words}"))
@@ -158,6 +158,11 @@ class TableInfo:
         columns: Sequence[_Json] = self.found["columns"]
         shown = all(one_line(str(column["name"])) == column["name"] and not column["masked"] for column in columns)
         return self.found["kind"] == "table" and bool(self.found["sql"]) and not self.found["broken"] and shown
+
+    def _is_told(self, index: _Json) -> bool:
+        """Whether UNIQUE or PRIMARY KEY of the definition made it, over columns that are called there as they are."""
+        made = self._is_told_by_its_definition and str(index["name"]).startswith("sqlite_autoindex_")
+        return made and all(str(column) in self.found["sql"] for column in index["columns"])
 
     def _defined(self) -> list[str]:
         """The definition, and what it does not say of the columns."""

@@ -11,7 +11,8 @@ from mcp_batteries.sql.identifiers import identifier
 __all__ = ["Key", "guessed", "joins"]
 
 _STEPS = 3
-_LINES = 10
+_BYTES = 400
+"""Of all ways together: who needs many tables has them, and their keys, from the list of tables."""
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _RESERVED = frozenset({
     "all", "and", "as", "case", "check", "column", "constraint", "default", "desc", "distinct", "else", "end",
@@ -72,10 +73,11 @@ def _named(stem: str, tables: Mapping[str, str]) -> str | None:
 
 
 def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
-    """For tables that `table` is joined with only through others: the shortest way there, as SQL.
+    """For tables that `table` is joined with only through others: the shortest ways there, as parts of SQL.
 
-    A way that goes on behind one of these tables says so, instead of repeating it. Where several keys join the same two
-    tables, the others follow the first as a comment.
+    Each line is a way as far as it is told already, then the tables that it leads to, each as `NAME ON CONDITION`.
+    Where several keys join the same two tables, the others follow the first as a comment. The nearest tables come
+    first; what has no room is counted.
 
     Args:
         spelled: names as SQL takes them; by default they are quoted where they need it.
@@ -92,24 +94,31 @@ def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | No
             ways = beside.setdefault(one, {}).setdefault(two, [])
             # What the schema says comes before what names suggest.
             ways.insert(0 if key.sure and ways and ways[0].endswith("*/") else len(ways), on)
-    ways_to: dict[str, list[str]] = {table: []}
-    behind: dict[str, str] = {}
-    front = [table]
-    for _ in range(_STEPS):
-        following: list[str] = []
-        for here in front:
+    known = {table}
+    lines: list[str] = []
+    room, left_out = _BYTES, 0
+    front = [(table, "")]
+    for step in range(_STEPS):
+        following: list[tuple[str, str]] = []
+        for here, on in front:
+            told: list[str] = []
             for there, ways in sorted(beside.get(here, {}).items()):
-                if there not in ways_to:
-                    also = f" /* or {'; '.join(way.removesuffix(' /* by name */') for way in ways[1:])} */"
-                    ways_to[there] = [*ways_to[here], f"JOIN {spell(there)} ON {ways[0]}{also if ways[1:] else ''}"]
-                    behind[there] = here
-                    following.append(there)
+                if there in known:
+                    continue
+                known.add(there)
+                also = f" /* or {'; '.join(way.removesuffix(' /* by name */') for way in ways[1:])} */"
+                join = f"{spell(there)} ON {ways[0]}{also if ways[1:] else ''}"
+                following.append((there, join))
+                if step:
+                    through = f"through {on if step == 1 else here}: "
+                    room -= len(join.encode()) + (2 if told else len(through.encode()))
+                    if room < 0 and (lines or told):
+                        left_out += 1
+                        continue
+                    told.append(join if told else through + join)
+            lines += [", ".join(told)] if told else []
         front = following
-    return [
-        f"{name}: {' '.join(way)}" if len(way) == 2 else f"{name}: as to {behind[name]}, then {way[-1]}"
-        for name, way in ways_to.items()
-        if len(way) > 1
-    ][:_LINES]
+    return [*lines, f"{left_out} tables more"] if left_out else lines
 
 
 def _where_needed(name: str) -> str:

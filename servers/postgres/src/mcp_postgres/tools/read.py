@@ -52,9 +52,9 @@ class ListTools(Room[Policy, Engine]):
     {
         "get_table": (
             "Get one table's or view's columns, keys to and from other tables, indexes, partitions, triggers, policies "
-            "and grants.\n\nRead it before you write SQL. Joins that lead to it through other tables are "
-            "shown too, with `sample` its first rows. With `compare_with` it tells in which rows two "
-            "tables differ instead. For all tables use `list_objects`, for other rows `query_rows`."
+            "and grants.\n\nFor SQL over several tables `list_objects` is enough. This tells more of one: joins "
+            "through other tables too, with `sample` its first rows. With `compare_with` it tells in which rows two "
+            "tables differ instead. For other rows use `query_rows`."
         ),
         "search_schema": (
             "Search the names and comments of tables, columns, indexes, functions, types and triggers; best matches "

@@ -42,9 +42,9 @@ class ListTools(Room[Policy, Engine]):
     {
         "get_table": (
             "Get one table's or view's columns with frequent values, keys to and from other tables, indexes, triggers "
-            "and definition.\n\nRead it before you write SQL. Joins that lead to it through other tables are "
-            "shown too, with `sample` its first rows. With `compare_with` it tells in which rows two "
-            "tables differ instead. For all tables use `list_tables`, for other rows `query_rows`."
+            "and definition.\n\nFor SQL over several tables `list_tables` is enough. This tells more of one: joins "
+            "through other tables too, with `sample` its first rows. With `compare_with` it tells in which rows two "
+            "tables differ instead. For other rows use `query_rows`."
         ),
         "search_schema": (
             "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers.\n\n"
