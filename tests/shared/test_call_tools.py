@@ -36,6 +36,12 @@ class Room:
         """Read."""
         return ("x" * 9 + "\n") * (min(size, max_bytes) // 10)
 
+    @tool("Page it")
+    async def page_it(self, size: int, max_bytes: int = 100_000) -> str:
+        """Page: a line that tells where the next page begins comes on top."""
+        shown = min(size, max_bytes) // 10
+        return f"[next: {shown}]\n" * (shown < size // 10) + "z" * 9 + ("\n" + "z" * 9) * (shown - 1)
+
     @tool("List it")
     async def list_it(self, size: int) -> str:
         """List, whatever comes of it."""
@@ -182,6 +188,35 @@ async def test_whatever_their_lengths_all_answers_have_their_share() -> None:
                 assert shown >= min(size, 900), "nobody is cut to nothing for somebody else"
             allowed = max(most, 1000 * len(calls))
             assert len(said) <= allowed + 100 * len(calls)
+
+
+async def test_short_answers_leave_their_room_to_long_ones() -> None:
+    async with served() as (client, _):
+        for calls in (
+            [("page_it", {"size": 8000}), *[("list_it", {"size": 100})] * 3],
+            [*[("list_it", {"size": 1500})] * 4, ("page_it", {"size": 3500})],
+            [("page_it", {"size": 4000}), ("say_it", {"word": "a"}), ("page_it", {"size": 5000})],
+        ):
+            failed, said = await asked(client, *calls, max_bytes=10_000)
+            assert not failed and "cut" not in said and "next" not in said, said[:300]
+
+
+async def test_where_the_next_page_begins_is_behind_what_was_shown() -> None:
+    rng = random.Random(11)
+    async with served() as (client, _):
+        for _ in range(60):
+            sizes = [rng.choice([10, 900, 4000, 9000, 30_000]) for _ in range(rng.randint(1, 9))]
+            calls: list[tuple[str, dict[str, Any]]] = [
+                (rng.choice(["page_it", "list_it"]), {"size": size}) for size in sizes
+            ]
+            for name, arguments in calls:
+                arguments |= {"max_bytes": 20_000} if name == "page_it" and rng.random() < 0.2 else {}
+            _, said = await asked(client, *calls, max_bytes=(most := rng.choice([1000, 10_000, 20_000])))
+            assert len(said) <= max(most, 1000 * len(calls)) + 100 * len(calls)
+            for part, (name, _) in zip(("\n" + said).split("\n# ")[1:], calls, strict=True):
+                if name == "page_it":
+                    assert ", cut: " not in part, part[:100]
+                    assert "[next: " not in part or f"[next: {part.count('z' * 9)}]" in part, part[:100]
 
 
 async def test_pictures_stay_where_they_were() -> None:

@@ -20,7 +20,6 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, head
 from mcp_batteries.server.arguments import parsed, plain
 from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import MaxBytes
 from mcp_batteries.server.tool import StrictTool
 
 __all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "one_by_one"]
@@ -31,8 +30,12 @@ CALL_TOOL = "call_tool"
 _MOST = 20
 _LEAST_BYTES = 1000
 """Of each answer, however many there are."""
+_SHORT_BYTES = 300
+"""What an answer to come is expected to take."""
 _SECONDS = 60.0
 """After which no further call begins; hosts wait little longer for an answer."""
+_SOON = 1.0
+"""Seconds within which a read has to be there to be made again for a shorter page."""
 
 _way: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("way")
 
@@ -118,6 +121,9 @@ class _Answer:
     others: Sequence[Any] = ()
     failed: bool = False
     asks: bool = False
+    seconds: float = 0.0
+    page: float = math.inf
+    """Bytes that it was asked to have; its first lines may come on top of them."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ class CallTools:
             list[dict[str, dict[str, Any]]],
             Field(min_length=1, max_length=_MOST, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
         ],
-        max_bytes: MaxBytes = DEFAULT_PAGE_BYTES,
+        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")] = (DEFAULT_PAGE_BYTES),
     ) -> CallToolResult:
         """Make several calls of this server's tools in turn; each answer stands under its number and name.
 
@@ -152,17 +158,38 @@ class CallTools:
         if any(call.name == CALL_TOOLS for call in calls):
             raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
         began, answers, why = time.monotonic(), list[_Answer](), ""
-        left = max_bytes = max(max_bytes, _LEAST_BYTES * len(calls))
+        max_bytes = max(max_bytes, _LEAST_BYTES * len(calls))
         for number, call in enumerate(calls):
             if time.monotonic() - began > _SECONDS:
                 why = f"{_SECONDS:.0f} s are over"
                 break
-            answers.append(answer := await _made(call, self._within(call, left // (len(calls) - number))))
-            left = max(left - _size(answer.text), 0)
+            # A page that is too long in the end is made again; one that was too short costs the caller a call.
+            sizes = [
+                *(_size(answer.text) for answer in answers),
+                *[_SHORT_BYTES] * (len(calls) - number - 1),
+                max_bytes,
+            ]
+            answers.append(answer := await _made(call, self._within(call, _share(sizes, max_bytes))))
             if answer.asks or (answer.failed and not self._reads(call.name)):
                 why = f"{len(answers)} {call.name} {'asks the user' if answer.asks else 'failed'}"
                 break
+        await self._shorten(calls, answers, max_bytes)
         return _page(calls, answers, why, max_bytes)
+
+    async def _shorten(self, calls: Sequence[Call], answers: list[_Answer], max_bytes: int) -> None:
+        """Make those answers anew whose page is longer than what is left for it in the end.
+
+        A page that is cut may hold the cursor of the next one, behind lines that nobody has seen. What was read before
+        a change can't be read again, and what took long is not.
+        """
+        share = _share([_size(answer.text) for answer in answers], max_bytes)
+        for number in reversed(range(len(answers))):
+            call, answer = calls[number], answers[number]
+            if not self._reads(call.name):
+                break
+            if _size(answer.text) > share and answer.seconds < _SOON and self._pages(call):
+                again = await _made(call, {**call.arguments, "max_bytes": max(share, _LEAST_BYTES)})
+                answers[number] = answer if again.failed else again
 
     async def passing(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Middleware, the outermost: each call goes through all the rest, as if it came alone."""
@@ -176,10 +203,13 @@ class CallTools:
 
     def _within(self, call: Call, share: int) -> Mapping[str, Any]:
         """The arguments of `call`; a tool that pages makes its page as long as its share."""
-        found = self.table().get(call.name)
-        if found is None or "max_bytes" in call.arguments or "max_bytes" not in found.parameters["properties"]:
+        if "max_bytes" in call.arguments or not self._pages(call):
             return call.arguments
         return {**call.arguments, "max_bytes": max(share, _LEAST_BYTES)}
+
+    def _pages(self, call: Call) -> bool:
+        found = self.table().get(call.name)
+        return found is not None and "max_bytes" in found.parameters["properties"]
 
     def _reads(self, name: str) -> bool:
         found = self.table().get(name)
@@ -189,6 +219,7 @@ class CallTools:
 async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
     ctx, call_next = _way.get()
     params = {**(ctx.params or {}), "name": call.name, "arguments": arguments}
+    began = time.monotonic()
     try:
         result = await call_next(replace(ctx, params=params))
     except MCPError as error:
@@ -198,7 +229,14 @@ async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
     blocks = cast("list[dict[str, Any]]", result.get("content") or [])
     text = "\n".join(str(block["text"]).rstrip("\n") for block in blocks if block.get("type") == "text")
     others = [block for block in blocks if block.get("type") not in ("text", "resource_link")]
-    return _Answer(text, others, bool(result.get("isError")))
+    page = arguments.get("max_bytes")
+    return _Answer(
+        text,
+        others,
+        bool(result.get("isError")),
+        seconds=time.monotonic() - began,
+        page=page if isinstance(page, int) else math.inf,
+    )
 
 
 def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes: int) -> CallToolResult:
@@ -209,7 +247,7 @@ def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes
     if why:
         parts.append(f"[{len(answers)} of {len(calls)} calls were made: {why}; the others were not run]")
     for number, (call, answer) in enumerate(zip(calls, answers, strict=False), start=1):
-        text, cut = head(answer.text, share), ""
+        text, cut = head(answer.text, share * 3 // 2 if answer.page <= share else share), ""
         if text != answer.text:
             text = text.rpartition("\n")[0] or text
             cut = f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"
