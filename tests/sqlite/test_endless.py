@@ -14,7 +14,7 @@ import pytest
 
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, StdioWire, WireError
-from sqlite.serving import make, served, text_of
+from sqlite.serving import make, run, served, text_of
 from sqlite.statements import FOREVER
 
 ONE_OPCODE = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1')"
@@ -167,3 +167,27 @@ async def test_a_burst_of_calls_finds_the_processes_of_the_last_one(tmp_path: Pa
             first |= await burst()
         for _ in range(3):
             assert await burst() <= first
+
+
+AGAIN = "SELECT count(*) FROM big a"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (f"{AGAIN} WHERE EXISTS (SELECT 1 FROM big b WHERE b.y = a.x + 0.5)", "a subquery reads all of `b`"),
+        (f"{AGAIN} JOIN big b ON lower(a.y) = lower(b.y || 'x')", "all of `b` is read: compare columns"),
+        (FOREVER, "Ask for less"),
+    ],
+)
+async def test_the_limit_tells_what_is_read_again_and_again(sql: str, words: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c LIMIT 20000)"
+    run(path, f"CREATE TABLE big (x, y); {numbers} INSERT INTO big SELECT x, x FROM c")
+    async with served("--timeout", "1", path) as wire:
+        result = await wire.call("query_rows", sql=sql)
+        assert result.get("isError") and words in text_of(result), text_of(result)
+        # What comes behind it in the same call has time left.
+        said = text_of(await wire.call("query_rows", sql=f"{sql}; SELECT 'behind'"))
+        assert "1 of 2: failed" in said and words in said and '["behind"]' in said, said

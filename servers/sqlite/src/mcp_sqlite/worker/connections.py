@@ -64,6 +64,10 @@ class Interrupt:
         return self.deadline - time.monotonic()
 
     @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled
+
+    @property
     def is_due(self) -> bool:
         return self._cancelled or time.monotonic() > self.deadline
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -39,6 +40,9 @@ _NAMES = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _LIKE_A_COLUMN = 0.7
+_MOST_OF_IT = 0.8
+"""What part of the time left a statement may take while others wait behind it."""
+_PLAN_SECONDS = 0.2
 _DATABASE_LIST = re.compile(r"\s*PRAGMA\s+database_list\s*;?\s*", re.IGNORECASE)
 """Answered without the path of the file, which is the operator's business."""
 
@@ -63,8 +67,10 @@ def queries(connections: Connections, request: dict[str, Any], send: Send) -> di
             part = {**request, "sql": sql, "parameters": given[number], "max_bytes": room}
             part |= {"spool": f"{request['spool']}{number}", "spool_bytes": request["spool_bytes"] // len(statements)}
             page: dict[str, Any] = {}
+            last = number + 1 == len(statements)
             try:
-                end = query(connections, part, page.update)
+                with database.interrupt.within(database.interrupt.left * (1 if last else _MOST_OF_IT)):
+                    end = query(connections, part, page.update)
                 page = page | {"rest": end} if page else end
             except Failure as failure:
                 if failure.kind in ("refused", "locked"):
@@ -105,6 +111,15 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
     it has that many columns.
     """
     database = connections.reader(request["path"])
+    try:
+        return _query(database, request, send)
+    except Failure as failure:
+        if failure.kind == "stopped" and (again := _read_again(database, request["sql"], request.get("parameters"))):
+            raise Failure("stopped", failure.what, again) from None
+        raise
+
+
+def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str, Any]:
     lines = Lines(request["max_cell"])
     # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
     room = max(request["max_bytes"], 6 * request["max_cell"])
@@ -215,6 +230,47 @@ def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]
         return database.connection.execute(sql, values).fetchall()
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return []
+
+
+def _read_again(database: Database, sql: str, given: Any) -> str:
+    """What a statement reads whole again and again, and how it need not; empty where its plan says nothing of it.
+
+    SQLite indexes what it joins by itself, but only by plain columns, and never inside of a correlated subquery
+    (https://sqlite.org/optoverview.html#automatic_query_time_indexes).
+    """
+    if database.part is not None or database.interrupt.is_cancelled:
+        return ""
+    database.interrupt.deadline = max(database.interrupt.deadline, time.monotonic() + _PLAN_SECONDS)
+    steps: list[tuple[int, int, int, str]] = _planned(
+        database, Mode.READ, f"EXPLAIN QUERY PLAN {sql}", parameters(given, sql)
+    )
+    inside: set[int] = set()
+    looping: set[int] = set()
+    subqueries: list[str] = []
+    joined: list[str] = []
+    for step, parent, _, detail in steps:
+        if parent in inside or detail.startswith("CORRELATED"):
+            inside.add(step)
+        word, _, name = detail.partition(" ")
+        if word == "SCAN" and "CONSTANT ROW" not in detail and " USING " not in detail and " VIRTUAL " not in detail:
+            (subqueries if parent in inside else joined if parent in looping else []).append(f"`{name}`")
+        if word in ("SCAN", "SEARCH"):
+            looping.add(parent)
+    said: list[str] = []
+    if subqueries:
+        said.append(
+            f"For each row a subquery reads all of {_and(subqueries)}: join it, or write `x IN (SELECT y FROM ...)`."
+        )
+    if joined:
+        said.append(
+            f"For each row before it all of {_and(joined)} is read: compare columns, not expressions; "
+            "`WITH m AS MATERIALIZED (SELECT lower(x) AS k, ...)` makes one a column."
+        )
+    return " ".join([*said, "Or an index: `explain_query` says which."]) if said else ""
+
+
+def _and(names: list[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
 
 
 def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list[str]:
