@@ -109,6 +109,16 @@ async def test_each_has_its_result_of_one_moment() -> None:
 
 
 @pytest.mark.anyio
+async def test_what_stands_behind_a_statement_that_was_stopped_has_time_left() -> None:
+    base = make()
+    async with inside("--timeout", 2, f"app={base.url('reader')}") as wire:
+        said = text_of(
+            await wire.call("query_rows", sql="SELECT pg_sleep(600); SELECT 43 FROM pg_sleep(0.1); SELECT 5")
+        )
+        assert "stopped at its time limit" in said and "[43]" in said and "[5]" in said, said
+
+
+@pytest.mark.anyio
 async def test_a_refusal_of_one_is_one_of_all() -> None:
     base = make()
     async with inside(f"app={base.url('postgres')}") as wire:

@@ -39,6 +39,8 @@ _PAGE_BYTES = 20_000
 _MOST_RUNS = 200
 _LONG = 10_000
 """Characters of a statement that is not remembered."""
+_MOST_OF_IT = 0.8
+"""What part of the time left a statement may take while others wait behind it."""
 _AHEAD_SECONDS = 0.1
 """How long reading goes on once the first page is full."""
 
@@ -121,7 +123,8 @@ class Pages:
         async with connections.session(first, seconds=self._limits.seconds, role=reads.database.role) as session:
             for number, statement in enumerate(reads.parts):
                 share = max_bytes // (len(reads.parts) - number)
-                left = max(1, int(1000 * (until - time.monotonic())))
+                last = number + 1 == len(reads.parts)
+                left = max(1, int(1000 * (until - time.monotonic()) * (1 if last else _MOST_OF_IT)))
                 await session.simple(
                     "ROLLBACK TO SAVEPOINT mcp_start;"
                     f" SELECT pg_catalog.set_config('statement_timeout', '{left}', true)"
