@@ -323,3 +323,12 @@ def test_the_way_back_leads_back_or_says_what_is_lost(table: str, sql: str, said
     if "-- table" not in back:
         assert rows(path, objects) == before and rows(path, "PRAGMA user_version") == [(3,)], back
     assert not rows(path, "SELECT 1 FROM sqlite_master WHERE name = 'evil'")
+
+
+@pytest.mark.parametrize("letter", ["a", "中"])
+async def test_the_bytes_of_all_results_are_as_many_whatever_they_are_written_in(letter: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    run(path, f"CREATE TABLE t (x); INSERT INTO t SELECT '{letter * 9}' FROM ({NUMBERS.format(most=2000)})")
+    async with served(path) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT x FROM t;" * 5, max_bytes=9000, limit=5000))
+        assert 8000 < len(said.encode()) < 10_000

@@ -78,7 +78,7 @@ def queries(connections: Connections, request: dict[str, Any], send: Send) -> di
                     raise Failure(failure.kind, where + failure.what, failure.fix) from None
                 page = {"error": [failure.kind, failure.what, failure.fix]}
             results.append(page)
-            left -= len(page.get("lines", ""))
+            left -= len(page.get("lines", "").encode())
     finally:
         if database.connection.in_transaction:
             database.own("ROLLBACK")
