@@ -40,6 +40,8 @@ NAMES = [
     "%s", "$1", ":n", "-- c", "name that is longer than the sixty-three bytes which PostgreSQL keeps of one",
     "rowid", "ctid_", "NULL", "tab\there",
 ]  # fmt: skip
+PLAIN = [name for name in NAMES if not set(name) & set(",;\t|")]
+"""Those in which nothing could be between fields: of a header alone nobody knows."""
 ODD = [
     "x", "a, b", 'she said "no"', "two\nlines", "carriage\r\nreturn", " lead", "trail ", "é", "😀", "\\.", "\\N",
     "NULL", "null", "'", '"', '""', ",", ";", "=1+1", "\ufeffx", "\u2028", "\t", "-", "+", "+1", "1 2", "0x10",
@@ -73,6 +75,13 @@ FLAVOURS: dict[str, Maker] = {
     "odd": lambda c: c.choice(ODD),
     "empty": lambda c: "",
 }
+WITH_COMMA: dict[str, Maker] = {
+    "cents": lambda c: f"{c.randint(-99999, 99999)},{c.randint(0, 99):02}",
+    "thousands": lambda c: f"{c.randint(-9999999, 9999999):,}".replace(",", ".") + c.choice(["", ",5", ",250"]),
+    "small": FLAVOURS["small"],
+    "zeros": FLAVOURS["zeros"],
+}
+"""As some spreadsheets write numbers, with something else between fields."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +101,16 @@ class File:
 
 def csv_file(chance: random.Random) -> File:
     """Some CSV."""
-    width = chance.choice([1, 1, 2, 3, 5])
-    header = chance.sample(NAMES, width)
+    between = chance.choice([",", ",", ";", "\t", "|"])
+    width = chance.choice([1, 1, 2, 3, 5] if between == "," else [2, 3, 5])
+    names = NAMES if between == "," and width > 1 else PLAIN
+    flavoured = FLAVOURS if between == "," else FLAVOURS | WITH_COMMA
+    header = chance.sample(names, width)
     count = chance.choice([0, 1, 2, 5, 12]) if chance.random() < 0.97 else 1300
-    flavours = [chance.choice([*FLAVOURS]) for _ in header]
-    rows = [[FLAVOURS[flavour](chance) for flavour in flavours] for _ in range(count)]
+    flavours = [
+        chance.choice([*(WITH_COMMA if between != "," and chance.random() < 0.5 else flavoured)]) for _ in header
+    ]
+    rows = [[flavoured[flavour](chance) for flavour in flavours] for _ in range(count)]
     for row in rows:
         for place in range(width):
             if chance.random() < 0.15:
@@ -106,7 +120,7 @@ def csv_file(chance: random.Random) -> File:
     out = io.StringIO()
     end, quoted = chance.choice(["\n", "\r\n"]), chance.random() < 0.5
     quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
-    csv.writer(out, lineterminator=end, quoting=quoting).writerows([header, *rows])
+    csv.writer(out, delimiter=between, lineterminator=end, quoting=quoting).writerows([header, *rows])
     text, faulty = out.getvalue(), False
     match chance.randint(0, 11):
         case 0 if rows and width > 1:
@@ -116,18 +130,46 @@ def csv_file(chance: random.Random) -> File:
         case 2 if width > 1:
             text += end
         case 3 if width > 1:
-            text, faulty = ",".join(["twice"] * width) + end + text, True
+            text, faulty = between.join(["twice"] * width) + end + text, True
         case 4:
             text, faulty = text + '"open', True
         case 5 if width > 1 and count < 20 and "\n" not in "".join(header):
-            text += ",".join(['5" disk', *[""] * (width - 1)]) + end
+            text += between.join(['5" disk', *[""] * (width - 1)]) + end
         case _:
             pass
     encoding = chance.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"])
-    read = [] if faulty else [row for row in csv.reader(io.StringIO(text, newline="")) if row or width == 1]
+    read = (
+        []
+        if faulty
+        else [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=between) if row or width == 1]
+    )
     if not faulty and width == 1:
         read = [row or [""] for row in read]
-    return File("in.csv", text.encode(encoding), read, faulty)
+    if between != "," and read:
+        read = [read[0], *map(list, zip(*map(_pointed, zip(*read[1:], strict=True)), strict=True))]
+    return File(
+        chance.choice(["in.csv", "in.tsv" if between == "\t" else "in.csv"]), text.encode(encoding), read, faulty
+    )
+
+
+def _pointed(column: Sequence[str]) -> Sequence[str]:
+    """The values of a field with points for commas, if all are numbers and one has a comma."""
+    parts = [value.removeprefix("-").split(",") for value in column if value]
+    wholes = [part[0].split(".") for part in parts]
+    for part, (first, *groups) in zip(parts, wholes, strict=True):
+        digits = "".join([first, *groups, *part[1:]])
+        if (
+            len(part) > 2
+            or not (digits.isascii() and digits.isdecimal() and len(digits) <= 15)
+            or "" in (first, part[-1])
+            or (first[0] == "0" and (len(first) > 1 or groups))
+            or any(len(group) != 3 for group in groups)
+            or (groups and len(first) > 3)
+        ):
+            return column
+    if not any("," in value for value in column):
+        return column
+    return [value.replace(".", "").replace(",", ".") for value in column]
 
 
 def json_value(chance: random.Random, kind: str, depth: int = 0) -> Any:
@@ -155,7 +197,7 @@ def json_value(chance: random.Random, kind: str, depth: int = 0) -> Any:
 def json_file(chance: random.Random) -> File:
     """Lines of objects or arrays, or one array of objects."""
     width = chance.choice([1, 2, 3, 5])
-    header = chance.sample(NAMES, width)
+    header = chance.sample(NAMES if width > 1 else PLAIN, width)
     kinds = [chance.choice(["integer", "huge", "real", "truth", "nested", "text", "null"]) for _ in header]
     rows: list[list[Any]] = []
     for _ in range(chance.choice([1, 2, 5, 12])):

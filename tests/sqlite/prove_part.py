@@ -51,6 +51,7 @@ WAYS: dict[str, tuple[str, str]] = {
     "export, csv": ("export csv", "{q}"),
     "export, jsonl": ("export jsonl", "{q}"),
     "what is followed": ("watch", "{q}"),
+    "beside a file": ("query", 'SELECT * FROM ({q}) LEFT JOIN "beside/in.csv" ON beside_id = 1'),
     "in a change": ("change", "INSERT INTO copy (x) SELECT count(*) FROM ({q}) RETURNING x"),
     "as a change": ("change", "{q}"),
 }
@@ -94,7 +95,9 @@ class Server:
             found = [value for column in columns for (value,) in connection.execute(f"SELECT {column}")]
         # These stand in a table that everybody may read, and in definitions.
         self.secrets = set(found) - {"canary-k", "canary-m"}
-        self._connections = Connections(Interrupt(), {} if whole else {self.path: (ONLY, MASK)})
+        self._connections = Connections(Interrupt(), {} if whole else {self.path: (ONLY, MASK)}, str(folder))
+        (folder / "beside").mkdir(exist_ok=True)
+        (folder / "beside" / "in.csv").write_text("beside_id,beside_name\n1,n\n2,m\n", "utf-8")
 
     def close(self) -> None:
         self._connections.close()
@@ -118,8 +121,8 @@ class Server:
         except Failure as failure:
             found, failed = {"said": f"{failure.kind}: {failure.what} {failure.fix}"}, True
         said = json.dumps([_timeless(found), frames], ensure_ascii=False, default=str)
-        for file in self.folder.iterdir():
-            said += file.read_text("utf-8") if file.is_file() else ""
+        for file in filter(Path.is_file, self.folder.iterdir()):
+            said += file.read_text("utf-8")
             file.unlink()
         return failed or '"error": [' in said, said
 

@@ -44,6 +44,7 @@ def build(settings: Settings) -> Assembled:
         example=example,
         vectors=settings.sqlite_vec,
         parts={database.address: policy.parts[name] for name, database in policy.databases.items()},
+        folder=policy.folder,
     )
     queries = saved_queries(settings.queries, policy, engine, _TAKEN)
     paths = [os.path.realpath(database.address) for database in policy.databases.values()]

@@ -33,7 +33,7 @@ class Settings(Common):
     only: tuple[str, ...] = Field((), description="Serve only this table or view; repeatable.")
     mask: tuple[str, ...] = Field((), description="Never show or compare this column, `table.column`; repeatable.")
     files: Annotated[str | None, ABSOLUTE] = Field(
-        None, description="Folder for exports, imports and backups; without it they are off."
+        None, description="Folder for exports, imports, backups and files that SQL reads; without it they are off."
     )
     queries: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Folder of .sql files, each served as a tool and a resource."

@@ -8,9 +8,10 @@ from pydantic import Field
 
 from mcp_batteries.server.fields import in_header
 
-__all__ = ["ComparedWith", "DatabaseName", "FileName", "MaxCell", "NamePart", "Sample", "Words"]
+__all__ = ["ComparedWith", "DatabaseName", "FileName", "FilePath", "MaxCell", "NamePart", "Sample", "Words"]
 
 FileName = Annotated[str, Field(description="Plain name, no path.")]
+FilePath = Annotated[str, Field(description="Path in the folder.")]
 DatabaseName = Annotated[
     str | None, Field(description="Which one, if several are served.", json_schema_extra=in_header("Database"))
 ]

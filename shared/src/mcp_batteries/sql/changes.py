@@ -107,6 +107,7 @@ class Import:
     Attributes:
         made: the definitions of its columns, where the table was not there.
         seen: what the values of each are like; in a dry run.
+        written: in which form the file is, where that is not the usual one.
     """
 
     table: str
@@ -115,8 +116,12 @@ class Import:
     dry_run: bool
     made: Sequence[str] = ()
     seen: Sequence[str] = ()
+    written: str = ""
 
     def text(self) -> str:
+        return self._said() + (f"\nIn the file {one_line(self.written)}." if self.written else "")
+
+    def _said(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
         said = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
         if not self.made:

@@ -1,11 +1,13 @@
-"""Files beside the database: each directly in the folder for files, none replaced, none read through a link.
+"""Files beside the database: new ones directly in the folder for files, none replaced, none read through a link.
 
 This module imports nothing of the common package, so that a process that has to stay small can import it alone.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -13,24 +15,32 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-__all__ = ["Fails", "new_file", "served_file"]
+__all__ = ["Fails", "is_path", "new_file", "served_file"]
 
 _NEW_MEANS_NEW = sys.platform != "win32"
 """Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _OWN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
+_PATH = re.compile(r"(?:[^/\\:\0.][^/\\:\0]*/)*[^/\\:\0.][^/\\:\0]*")
+_LONGEST = 500
 _COMPARED, _LISTED = 5000, 20
-"""Names of a folder that are looked at and told where one is not there."""
+"""Names in a folder that are looked at and told where one is not there."""
+_SUBFOLDERS = 500
 Fails = Callable[[str, str, str], Exception]
 """Makes the exception for a kind of `Problem` in snake case, what failed, and the next move."""
 
 
+def is_path(name: str) -> bool:
+    """Whether a file below the folder for files can be called so: parts with `/` between, none with a dot before."""
+    return bool(_PATH.fullmatch(name)) and len(name) <= _LONGEST
+
+
 @contextmanager
 def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
-    """The file `name` directly in `folder`, to be read."""
-    path, shown = os.path.join(folder, name), _shown(name)
+    """The file `name` in `folder` or below it, to be read."""
+    path, shown = os.path.join(folder, *name.split("/")), _shown(name)
     try:
-        descriptor = os.open(path, os.O_RDONLY | _OWN | getattr(os, "O_NONBLOCK", 0))
+        descriptor = _open(folder, name)
     except OSError as error:
         raise fails("not_found", f"{shown} can't be read: {reason(error)}.", _near(folder, name)) from None
     with open(descriptor, "rb") as raw:
@@ -41,6 +51,33 @@ def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError]
         if not stat.S_ISREG(found.st_mode):
             raise fails("refused", f"{shown} is no regular file.", "Name a file of records.")
         yield raw
+
+
+def _open(folder: str, name: str) -> int:
+    """A descriptor of a file, no part of whose name is a link.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    flags = os.O_RDONLY | _OWN | getattr(os, "O_NONBLOCK", 0)
+    *above, last = name.split("/")
+    if os.open not in os.supports_dir_fd:
+        real = os.path.join(folder, *above)
+        if os.path.normcase(os.path.realpath(real)) != os.path.normcase(real):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        return os.open(os.path.join(real, last), flags)
+    inside: int | None = None
+    try:
+        for part in above:
+            path = part if inside is not None else os.path.join(folder, part)
+            found = os.open(path, os.O_RDONLY | _OWN | os.O_DIRECTORY, dir_fd=inside)
+            if inside is not None:
+                os.close(inside)
+            inside = found
+        return os.open(last if inside is not None else os.path.join(folder, last), flags, dir_fd=inside)
+    finally:
+        if inside is not None:
+            os.close(inside)
 
 
 @contextmanager
@@ -77,17 +114,34 @@ def _near(folder: str, name: str) -> str:
     """The next move where `name` is no file of `folder`: those most like it, else the first there are."""
     import difflib
 
-    try:
-        with os.scandir(folder) as found:
-            names = sorted(one.name for one in found if one.name[0] != "." and one.is_file(follow_symlinks=False))
-    except OSError:
-        names = [name]
+    names = _names(folder)
     if name in names:  # It is there, and can't be opened.
         return "Name another file of the folder."
-    if close := difflib.get_close_matches(name, names[:_COMPARED], n=3):
+    last = name.rpartition("/")[2]
+    same = [known for known in names if known.rpartition("/")[2] == last]
+    if close := same[:3] or difflib.get_close_matches(name, names, n=3):
         return f"Did you mean {' or '.join(map(_shown, close))}?"
+    ending = os.path.splitext(name)[1].lower()
+    names = [known for known in names if known.lower().endswith(ending)] or names
     more = ", ..." if len(names) > _LISTED else ""
     return f"There are: {', '.join(map(_shown, names[:_LISTED]))}{more}." if names else "The folder has no files."
+
+
+def _names(folder: str) -> list[str]:
+    """Files of `folder` and below it, those of the upper folders first."""
+    names: list[str] = []
+    folders = [""]
+    for above in folders:
+        try:
+            with os.scandir(os.path.join(folder, above)) as found:
+                inside = sorted((one for one in found if is_path(one.name)), key=lambda one: one.name)
+        except OSError:
+            continue
+        names += [above + one.name for one in inside if one.is_file(follow_symlinks=False)]
+        folders += [f"{above}{one.name}/" for one in inside if one.is_dir(follow_symlinks=False)]
+        if len(names) >= _COMPARED or len(folders) > _SUBFOLDERS:
+            break
+    return names[:_COMPARED]
 
 
 def _shown(name: str) -> str:

@@ -14,11 +14,12 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, BinaryIO, cast
+from contextlib import closing
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.sql.files import Fails
 
-__all__ = ["Seen", "csv_records", "csv_texts", "json_records", "kinds_of"]
+__all__ = ["Dialect", "Seen", "csv_records", "csv_texts", "dialect_of", "json_records", "kinds_of"]
 
 _LINE = 64_000_000
 """Characters of a line, a field or a JSON array that are read at once."""
@@ -38,60 +39,197 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 Loads = Callable[[str], Any]
 """Reads one JSON document."""
 
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_SAMPLE = 1 << 16
+"""Characters of a file in which its delimiter is looked for."""
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
+"""A number as it is written where the comma is the decimal sign; without leading zeros: those are codes."""
+_EXACT = 15
+"""Digits that every type of numbers keeps, whatever they are."""
 
-def csv_records(raw: BinaryIO, fails: Fails) -> Generator[list[Any]]:
-    """The header, then the records, all texts."""
-    for record, _ in csv_texts(raw, fails):
-        yield record
+
+class Dialect(NamedTuple):
+    """How a CSV file is written.
+
+    Attributes:
+        delimiter: between fields.
+        decimals: places of the fields whose values are all numbers, at least one with a decimal comma (`1.234,50`).
+    """
+
+    delimiter: str = ","
+    decimals: frozenset[int] = frozenset()
+
+    def told(self, names: list[Any]) -> str:
+        """What is not as everywhere, as half a sentence; nothing where all is."""
+        if self.delimiter == ",":
+            return ""
+        said = f"fields are separated by {_DELIMITERS[self.delimiter]}"
+        if self.decimals:
+            listed = ", ".join(f"`{names[place]}`" for place in sorted(self.decimals))
+            said += f", numbers have a decimal comma in {listed}"
+        return said
 
 
-def csv_texts(raw: BinaryIO, fails: Fails) -> Generator[tuple[list[str], str]]:
-    """The header, then the records, each with its text, without the line end: it tells an empty field from `""`.
+def dialect_of(
+    raw: BinaryIO, fails: Fails, *, tabs: bool = False, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
+) -> Dialect:
+    """How a file is written: by the first delimiter, commas before others, that makes records as wide as the header.
 
-    A quote in a field that has none around it is one more character, as in most programs; in the text it is written
-    as CSV wants it. Empty lines are no records, unless there is one field only.
+    Args:
+        tabs: only tabs can be between fields.
+        through: what the records are read through, to stop between them.
+    """
+    delimiter = _delimiter(raw, "\t" if tabs else "".join(_DELIMITERS))
+    if delimiter == ",":
+        return Dialect()
+    found: set[int] = set()
+    with closing(csv_records(raw, fails, Dialect(delimiter))) as records:
+        rows = through(records)
+        left = set(range(len(next(rows, ()))))
+        for row in rows:
+            for place in [*left]:
+                value = row[place]
+                if value and not (_DECIMAL.fullmatch(value) and sum(map(str.isdecimal, value)) <= _EXACT):
+                    left.discard(place)
+                elif "," in value:
+                    found.add(place)
+            if not left:
+                break
+    return Dialect(delimiter, frozenset(found & left))
+
+
+def _delimiter(raw: BinaryIO, among: str) -> str:
+    text = _decoded(raw)
+    try:
+        sample = text.read(_SAMPLE)
+    except ValueError:
+        return among[0]  # who reads it will say so
+    finally:
+        if not raw.closed:
+            text.detach()
+    is_whole = len(sample) < _SAMPLE
+    sample = sample if is_whole else sample[: sample.rfind("\n") + 1]
+    found = [_Split.by(delimiter, sample, is_whole=is_whole) for delimiter in among]
+    several = [split for split in found if split.width > 1]
+    likely = [split for split in several if split.wrong == 0] or [split for split in several if split.is_likely]
+    if not likely and found[0].wrong:
+        likely = [max(found, key=lambda split: split.width)]
+    return (likely or found)[0].delimiter
+
+
+class _Split(NamedTuple):
+    """What a sample is by a delimiter: fields of the header, records with as many, and records with more or fewer."""
+
+    delimiter: str
+    width: int
+    right: int
+    wrong: int
+
+    @property
+    def is_likely(self) -> bool:
+        return self.right >= max(self.wrong, 1)
+
+    @classmethod
+    def by(cls, delimiter: str, sample: str, *, is_whole: bool) -> _Split:
+        width = right = wrong = 0
+        try:
+            for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True):
+                if not width:
+                    width = len(row)
+                elif len(row or [""]) == width:
+                    right += 1
+                else:
+                    wrong += bool(row)  # among records of several fields empty lines mean nothing
+        except csv.Error as error:
+            wrong += is_whole or "end of data" not in str(error)
+        return cls(delimiter, width, right, wrong)
+
+
+def csv_records(
+    raw: BinaryIO,
+    fails: Fails,
+    dialect: Dialect = Dialect(),  # noqa: B008
+    lines: list[str] | None = None,
+) -> Generator[list[str]]:
+    """The header, then the records, all texts; decimal points, whatever the file has.
+
+    A quote in a field that has none around it is one more character, as in most programs. Empty lines are no records,
+    unless there is one field only.
+
+    Args:
+        lines: where the lines of the last record are to stand, if anybody wants to know.
     """
     csv.field_size_limit(_LINE)
     number = width = 0
-    lines: list[str] = []
     text = _decoded(raw)
 
-    def taken() -> Iterator[str]:
+    def taken(lines: list[str]) -> Iterator[str]:
         for line in text:
             lines.append(line)
             yield line
 
     try:
-        for row in csv.reader(taken(), strict=True):
-            written = "".join(lines)
-            lines.clear()
+        source = text if lines is None else taken(lines)
+        for row in csv.reader(source, delimiter=dialect.delimiter, strict=True):
             if not row and width:
                 if width > 1:
+                    if lines is not None:
+                        lines.clear()
                     continue
                 row = [""]
             width = width or len(row)
             if len(row) != width:
                 what = f"Record {number} has {len(row)} fields, the header {width}."
-                raise fails("invalid", what, "Separate them by commas.")
-            yield row, _requoted(row, written.removesuffix("\n").removesuffix("\r"))
+                raise fails("invalid", what, f"Separate them by {_DELIMITERS[dialect.delimiter]}.")
+            for place in dialect.decimals if number else ():
+                row[place] = row[place].replace(".", "").replace(",", ".")
+            yield row
             number += 1
     except (ValueError, csv.Error) as error:
         raise _unreadable(number, error, fails) from None
     finally:
-        text.detach()
+        if not raw.closed:
+            text.detach()
 
 
-_FIELD = re.compile(r'("(?:[^"]|"")*"|[^,]*)(,|\Z)')
+def csv_texts(
+    raw: BinaryIO,
+    fails: Fails,
+    dialect: Dialect = Dialect(),  # noqa: B008
+) -> Generator[tuple[list[str], str]]:
+    """The header, then the records, each with its text, without the line end: it tells an empty field from `""`.
+
+    The text has commas between fields, whatever the file has, and quotes as CSV wants them.
+    """
+    lines: list[str] = []
+    decimals: frozenset[int] = frozenset()
+    with closing(csv_records(raw, fails, dialect, lines)) as records:
+        for row in records:
+            written = "".join(lines).removesuffix("\n").removesuffix("\r")
+            lines.clear()
+            yield row, _rewritten(row, decimals, written, dialect.delimiter)
+            decimals = dialect.decimals
 
 
-def _requoted(row: list[str], written: str) -> str:
-    def field(found: re.Match[str]) -> str:
-        text, end = found.groups()
-        if text[:1] == '"' or '"' not in text:
-            return found[0]
-        return '"' + text.replace('"', '""') + '"' + end
+_FIELDS = {
+    delimiter: re.compile(rf'("(?:[^"]|"")*"|[^{re.escape(delimiter)}]*)(?:{re.escape(delimiter)}|\Z)')
+    for delimiter in _DELIMITERS
+}
 
-    return _FIELD.sub(field, written) if any('"' in text for text in row) else written
+
+def _rewritten(row: list[str], decimals: frozenset[int], written: str, delimiter: str) -> str:
+    """The text of a record with commas between fields."""
+    if delimiter == "," and not any('"' in text for text in row):
+        return written
+    if not decimals and '"' not in written and "," not in written:
+        return written.replace(delimiter, ",")
+    texts: list[str] = []
+    for place, (found, value) in enumerate(zip(_FIELDS[delimiter].finditer(written), row, strict=False)):
+        text = value if place in decimals else found[1]
+        if text[:1] != '"' and ('"' in text or "," in text):
+            text = '"' + text.replace('"', '""') + '"'
+        texts.append(text)
+    return ",".join(texts)
 
 
 def json_records(
@@ -160,7 +298,8 @@ def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[A
             if line.strip():
                 yield loads(line)
     finally:
-        text.detach()
+        if not text.buffer.closed:
+            text.detach()
 
 
 def _is_whole(line: str) -> bool:
@@ -173,6 +312,7 @@ def _is_whole(line: str) -> bool:
 
 def _decoded(raw: BinaryIO) -> io.TextIOWrapper:
     """The text of a file in UTF-8, or in UTF-16 if it begins by saying so, as spreadsheets write it."""
+    raw.seek(0)
     marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     raw.seek(0)
     return io.TextIOWrapper(raw, encoding="utf-16" if marked else "utf-8-sig", newline="")
@@ -192,7 +332,8 @@ def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[
     for row in records:
         _add(found, row)
         for seen, value in zip(found, row, strict=False):
-            seen.add(kind(value))
+            if "TEXT" not in seen or not isinstance(value, str):  # nothing that a text is makes it less
+                seen.add(kind(value))
     return names, found
 
 

@@ -10,7 +10,7 @@ from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, DryRun, Limit, MaxBytes
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
-from mcp_batteries.sql.arguments import ComparedWith, DatabaseName, FileName, MaxCell, Sample, Words
+from mcp_batteries.sql.arguments import ComparedWith, DatabaseName, FilePath, MaxCell, Sample, Words
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 
@@ -99,8 +99,8 @@ class ImportTools(Room[P, E]):
 
     @tool("Import rows", effect="write", seconds=LONGEST)
     async def copy_from_file(
-        self, file: FileName, table: Any, database: DatabaseName = None, dry_run: DryRun = False
+        self, file: FilePath, table: Any, database: DatabaseName = None, dry_run: DryRun = False
     ) -> TextResult:
         """Insert a file's records into a table."""
-        source = self.policy.served_file(file, (*ROWS, ".json"))
+        source = self.policy.served_file(file, (*ROWS, ".json", ".tsv"))
         return await self.engine.import_rows(self.policy.import_table(database, table), source, dry_run=dry_run)

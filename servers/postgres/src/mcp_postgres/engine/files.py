@@ -18,7 +18,7 @@ from mcp_batteries.limits import Stop, in_thread
 from mcp_batteries.sql.changes import Import
 from mcp_batteries.sql.files import new_file, served_file
 from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import Seen, csv_records, csv_texts, json_records
+from mcp_batteries.sql.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
 from mcp_postgres.engine.catalog import as_json, find_table
 from mcp_postgres.engine.cells import MASK, Column
@@ -113,14 +113,17 @@ async def import_rows(
     Raises:
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
-    is_csv, is_parquet = (file.name.lower().endswith(ending) for ending in (".csv", ".parquet"))
+    is_csv, is_parquet = _is_csv(file), file.name.lower().endswith(".parquet")
+    dialect = Dialect()
     types: list[str | None] = []
     fields: list[Any] | None = None
     added: list[str] = []
     seen = Seen() if dry_run else None
     first, role, name = opening(limits, write=True), table.database.role, table.database.name
     with served_file(file.folder, file.name, _fails, reason) as raw:
-        if not await in_thread(lambda stop: _first(raw, file)):
+        if is_csv:
+            dialect = await in_thread(lambda stop: _dialect(raw, file, stop))
+        if not (header := await in_thread(lambda stop: _first(raw, file, dialect))):
             raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
     async with connections.session(first, seconds=limits.seconds, role=role) as session:
         mark = await session.value(MARK) or ""
@@ -137,7 +140,7 @@ async def import_rows(
                     types = await in_thread(lambda stop: types_of(raw))
                 seen = None if session.world.part.part else seen
                 fields, added, made = await in_thread(
-                    lambda stop: _guessed(spelled, raw, file, stop, seen, typed=not is_csv, types=types)
+                    lambda stop: _guessed(spelled, raw, file, dialect, stop, seen, typed=not is_csv, types=types)
                 )
             try:
                 await session.together((made, ()))
@@ -146,10 +149,11 @@ async def import_rows(
             found = await find_table(session, table)
         if found["kind"] not in ("table", "partitioned table"):
             raise Refused(f"{quote(table.name)} is a {found['kind']}.", "Rows are copied into tables.")
-        if fields is None:
-            with served_file(file.folder, file.name, _fails, reason) as raw:
-                fields = await in_thread(lambda stop: _first(raw, file))
+        fields = header if fields is None else fields
         columns = _matched(table, await as_json(session, _COLUMNS, found["oid"]), fields)
+        if made is None:  # a text stays as it is
+            numbers = frozenset(place for place in dialect.decimals if columns[place]["category"] == "N")
+            dialect = dialect._replace(decimals=numbers)
         names = ", ".join(column["spelled"] for column in columns)
         try:
             # What hangs on the table runs as for any other change.
@@ -160,10 +164,10 @@ async def import_rows(
             target = f"{found['spelled']} ({names}) FROM STDIN"
             with served_file(file.folder, file.name, _fails, reason) as raw:
                 if is_csv:
-                    count = await _copy_csv(session, target, raw, columns)
+                    count = await _copy_csv(session, target, raw, dialect, columns)
                 else:
                     # Parquet has JSON as text, where JSON has texts.
-                    records = _records_of(raw, file, fields)
+                    records = _records_of(raw, file, dialect, fields)
                     count = await _copy_records(session, target, records, columns, spelled=is_parquet)
             await session.simple(DEFERRED)
             await own_names(session)
@@ -177,24 +181,39 @@ async def import_rows(
             await session.simple("ROLLBACK")
         else:
             await session.commit(COMMIT)
-    return Import(
-        found["spelled"], [column["name"] for column in columns], count, dry_run, added, seen.told() if seen else ()
-    )
+    told = seen.told() if seen else ()
+    listed = [column["name"] for column in columns]
+    return Import(found["spelled"], listed, count, dry_run, added, told, dialect.told(header))
+
+
+def _is_csv(file: ServedFile) -> bool:
+    return file.name.lower().endswith((".csv", ".tsv"))
+
+
+def _dialect(raw: BinaryIO, file: ServedFile, stop: Stop) -> Dialect:
+    return dialect_of(raw, _fails, tabs=file.name.lower().endswith(".tsv"), through=lambda rows: _polled(rows, stop))
+
+
+def _polled(records: Iterator[list[Any]], stop: Stop) -> Iterator[list[Any]]:
+    for number, record in enumerate(records):
+        if not number % _BATCH:
+            stop.check()
+        yield record
 
 
 def _records_of(
-    raw: BinaryIO, file: ServedFile, fields: list[Any] | None = None, *, grows: bool = False
+    raw: BinaryIO, file: ServedFile, dialect: Dialect, fields: list[Any] | None = None, *, grows: bool = False
 ) -> Generator[list[Any]]:
-    if file.name.lower().endswith(".csv"):
-        return csv_records(raw, _fails)
+    if _is_csv(file):
+        return csv_records(raw, _fails, dialect)
     if file.name.lower().endswith(".parquet"):
         return parquet_records(raw)
     return json_records(raw, _fails, loaded, fields, grows=grows)
 
 
-def _first(raw: BinaryIO, file: ServedFile) -> list[Any]:
+def _first(raw: BinaryIO, file: ServedFile, dialect: Dialect) -> list[Any]:
     """The names of the fields."""
-    with closing(_records_of(raw, file)) as records:
+    with closing(_records_of(raw, file, dialect)) as records:
         return next(records, list[Any]())
 
 
@@ -202,23 +221,21 @@ def _guessed(
     table: str,
     raw: BinaryIO,
     file: ServedFile,
+    dialect: Dialect,
     stop: Stop,
     seen: Seen | None,
     *,
     typed: bool,
     types: Sequence[str | None],
 ) -> tuple[list[Any], list[str], str]:
-    def polled() -> Iterator[list[Any]]:
-        for number, record in enumerate(records):
-            if not number % _BATCH:
-                stop.check()
-            yield record
-
-    with closing(_records_of(raw, file, grows=True)) as records:
-        return created(table, seen.through(polled()) if seen else polled(), typed=typed, types=types)
+    with closing(_records_of(raw, file, dialect, grows=True)) as records:
+        polled = _polled(records, stop)
+        return created(table, seen.through(polled) if seen else polled, typed=typed, types=types)
 
 
-async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Sequence[dict[str, Any]]) -> int:
+async def _copy_csv(
+    session: Session, target: str, raw: BinaryIO, dialect: Dialect, columns: Sequence[dict[str, Any]]
+) -> int:
     """An empty field is NULL, but text where the column takes no NULL; an empty text is NULL where no type has one."""
     options = ["FORMAT csv", "HEADER", "ENCODING 'UTF8'"]
     for option, names in (
@@ -227,7 +244,7 @@ async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Seque
     ):
         options += [f"{option} ({', '.join(names)})"] if names else []
     cursor, sent, ended = session.cursor(), 0, False
-    with closing(csv_texts(raw, _fails)) as records:
+    with closing(csv_texts(raw, _fails, dialect)) as records:
         async with cursor.copy(f"COPY {target} ({', '.join(options)})".encode()) as copy:
             while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
                 sent += len(batch)

@@ -213,4 +213,4 @@ def _notes(reply: Mapping[str, Any]) -> list[str]:
     if texts := reply.get("texts"):
         said = ", ".join(f"\"{text}\" is no column, SQLite took it for the text '{text}'" for text in texts[:5])
         notes.append(said)
-    return notes
+    return [*notes, *reply.get("files", ())]

@@ -64,6 +64,7 @@ class Engine:
         example: where to make the demo database, if it is served.
         vectors: whether sqlite-vec is to be there.
         parts: what is served of the databases at these addresses, of others everything.
+        folder: whose files statements can read as tables.
     """
 
     def __init__(
@@ -75,9 +76,11 @@ class Engine:
         example: str | None = None,
         vectors: bool = False,
         parts: Mapping[str, Part] | None = None,
+        folder: str | None = None,
     ) -> None:
         self._example, self._making = example, anyio.Lock()
         options = ["--sqlite-vec"] if vectors else []
+        options += ["--files", folder] if folder else []
         served = {path: part for path, part in (parts or {}).items() if part}
         if served:
             # Told once, before any request: none can forget it.
@@ -268,7 +271,9 @@ class Engine:
         found = await self.pool.call(
             {**request, "name": file.name, "dry_run": dry_run, "make": table.make}, seconds=_LONG * self.pool.seconds
         )
-        return Import(found["table"], found["columns"], found["rows"], dry_run, found["made"], found["seen"])
+        return Import(
+            found["table"], found["columns"], found["rows"], dry_run, found["made"], found["seen"], found["written"]
+        )
 
     async def back_up(self, database: Database, file: NewFile) -> Backup:
         """A consistent copy of the database into a new file."""

@@ -54,7 +54,8 @@ class ListTools(Room[Policy, Engine]):
         "query_rows": (
             "Run statements that only read (SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs) and get their rows.\n\n"
             "Several statements, separated by `;`, see the same state of the data. With `database` as `one,other` both "
-            "can be joined: `other.table`. The answer is the columns, then a line of JSON per row; integers beyond "
+            'can be joined: `other.table`. `FROM "below/a.csv"` reads a file where `copy_to_file` writes. '
+            "The answer is the columns, then a line of JSON per row; integers beyond "
             "2^53 are text. If it is truncated, call with `cursor` alone. To see which tables there are use "
             "`list_tables`, why a query is slow `explain_query`."
         ),

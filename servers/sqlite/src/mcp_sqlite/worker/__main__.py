@@ -26,7 +26,8 @@ def main() -> None:
     os.dup2(2, 1)  # whatever prints can't reach the stream of frames
     interrupt = Interrupt()
     parts: dict[str, Part] = json.loads(sys.argv[sys.argv.index("--parts") + 1]) if "--parts" in sys.argv else {}
-    connections = Connections(interrupt, parts)
+    folder = sys.argv[sys.argv.index("--files") + 1] if "--files" in sys.argv else None
+    connections = Connections(interrupt, parts, folder)
     reading, working = threading.Lock(), threading.Lock()
 
     def send(frame: dict[str, Any]) -> None:

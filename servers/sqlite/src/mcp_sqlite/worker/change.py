@@ -12,9 +12,10 @@ from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 from mcp_sqlite.worker.errors import explained
+from mcp_sqlite.worker.file_tables import bring_files
 from mcp_sqlite.worker.objects import LOST, Trail, difference, objects, way_back
 from mcp_sqlite.worker.samples import samples
-from mcp_sqlite.worker.statements import allotted, execute, refuse_misspelt, rows_of, split, spool_rows
+from mcp_sqlite.worker.statements import allotted, bring_early, execute, refuse_misspelt, rows_of, split, spool_rows
 from mcp_sqlite.worker.tokens import BLANK
 
 __all__ = ["change", "transaction"]
@@ -52,6 +53,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     begun = time.monotonic()
     # A table is rebuilt by a copy that takes its name; until then every key that refers to it points nowhere
     # (https://sqlite.org/lang_altertable.html#otheralter). All keys are checked at the end.
+    bring_early(database, mode, statements)
     keys_wait = reshapes and any(map(_DROPS.match, statements))
     with transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
         database.authorizer.shadows = schema.shadows(database)
@@ -147,6 +149,7 @@ def _repeated(database: Database, mode: Mode, request: dict[str, Any]) -> dict[s
 
 
 def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
+    bring_files(database, mode, request["sql"])
     begun, started = time.monotonic(), database.connection.total_changes
     if mode is Mode.WRITE:
         refuse_misspelt(database, mode, request["sql"], request["parameters"])

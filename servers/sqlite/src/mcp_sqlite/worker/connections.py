@@ -105,6 +105,9 @@ class Database:
         number: no other connection of this process has it.
         immutable: whether it was opened as a file that can't change, and what the write-ahead log holds is not seen.
         part: what is served, None for everything.
+        folder: whose files can be read as tables, None where there is none.
+        files: those that were, and in which form they are, where that is not the usual one.
+        read: their bytes.
     """
 
     def __init__(
@@ -115,8 +118,11 @@ class Database:
         writable: bool = False,
         immutable: bool = False,
         part: Part | None = None,
+        folder: str | None = None,
     ) -> None:
-        self.path, self.writable = path, writable
+        self.path, self.writable, self.folder = path, writable, folder
+        self.files: dict[str, str] = {}
+        self.read = 0
         self.told = part
         self.part = None if part is None else ServedPart(*part, closed_modules())
         self.authorizer = Authorizer()
@@ -264,10 +270,16 @@ class Database:
 
 
 class Connections:
-    """What this worker has open; one connection per database and purpose."""
+    """What this worker has open; one connection per database and purpose.
 
-    def __init__(self, interrupt: Interrupt, parts: Mapping[str, Part] | None = None) -> None:
-        self.interrupt = interrupt
+    Args:
+        folder: the operator's, whose files can be read as tables.
+    """
+
+    def __init__(
+        self, interrupt: Interrupt, parts: Mapping[str, Part] | None = None, folder: str | None = None
+    ) -> None:
+        self.interrupt, self.folder = interrupt, folder
         self._parts = parts or {}
         self._part_of: dict[str, Part | None] = {}
         self._open: dict[tuple[str, bool], Database] = {}
@@ -295,7 +307,7 @@ class Connections:
         """
         for other in beside.values():
             self.reader(self.resolved(other))  # what it needs to be readable is done as for any other
-        database = Database(path, self.interrupt)
+        database = Database(path, self.interrupt, folder=self.folder)
         try:
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(beside))
             for name, other in beside.items():
@@ -313,6 +325,11 @@ class Connections:
         self._looked_at.clear()
         for database in self._open.values():
             database.names.clear()
+
+    def finish(self) -> None:
+        """Leave nothing of this request: what read files is closed, and their tables with it."""
+        for key in [key for key, database in self._open.items() if database.read]:
+            self._open.pop(key).close()
 
     def close(self) -> None:
         """Close all that is open."""
@@ -356,7 +373,9 @@ class Connections:
             raise
         if known is not None:
             self._open.pop((path, writable)).close()
-        opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable, part=self.part(path))
+        opened = self._open[path, writable] = Database(
+            path, self.interrupt, writable=writable, part=self.part(path), folder=self.folder
+        )
         return opened
 
     def _forget(self, path: str) -> None:

@@ -47,6 +47,9 @@ def explained(
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     authorizer = database.authorizer if database else None
     if authorizer is not None and authorizer.denied is not None:
+        if database is not None and authorizer.denied_name in database.files:
+            name = authorizer.denied_name
+            return Failure("refused", f"`{name}` is a file: statements only read it.", "`copy_to_file` makes new ones.")
         return _refusal(authorizer, sql)
     if code == sqlite3.SQLITE_INTERRUPT or said == "interrupted":
         return Failure(

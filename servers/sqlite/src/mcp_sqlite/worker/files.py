@@ -5,25 +5,27 @@ from __future__ import annotations
 import collections
 import csv
 import io
-import json
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
-from mcp_batteries.sql.files import new_file, served_file
+from mcp_batteries.sql.files import new_file
 from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import Seen, csv_records, json_records
+from mcp_batteries.sql.records import Seen
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, real, record
 from mcp_sqlite.worker.change import transaction
-from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.errors import explained, reason
+from mcp_sqlite.worker.file_tables import bring_files
 from mcp_sqlite.worker.guess import created
-from mcp_sqlite.worker.parquet import read_parquet, types_of, write_parquet
+from mcp_sqlite.worker.parquet import write_parquet
 from mcp_sqlite.worker.schema import name_of, open_virtual, shadows
+from mcp_sqlite.worker.source import Source
 from mcp_sqlite.worker.statements import execute, rows_of
 
 __all__ = ["back_up", "export_rows", "import_rows"]
@@ -39,6 +41,7 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     """
     database = connections.reader(request["path"])
     with database.interrupt.over(database.connection):
+        bring_files(database, Mode.READ, request["sql"])
         cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
@@ -97,7 +100,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     convert, an empty field as NULL where the column takes it, from Parquet as each column's type has it.
     """
     database = connections.writer(request["path"])
-    is_csv, is_parquet = _ends(request, ".csv"), _ends(request, ".parquet")
+    source = Source(request["folder"], request["name"], database.interrupt)
     made: str | None = None
     fields: list[Any] | None = None
     added: list[str] = []
@@ -109,34 +112,42 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             way = "With `--write` and `--ddl` a new one can be made of the file."
             raise Failure(failure.kind, failure.what, f"{failure.fix} {way}") from None
         table = request["table"]
-        with _opened(request) as file:
-            types = types_of(file) if is_parquet else []
-            looked = _polled(database, _records(request, file, grows=True))
+        with source.opened() as file:
+            types = source.types(file)
+            looked = source.polled(source.records(file, source.dialect(file), grows=True))
             if request["dry_run"] and database.part is None:
                 looked = seen.through(looked)
-            fields, added, made = created(table, looked, typed=not is_csv, types=types)
+            fields, added, made = created(table, looked, typed=not source.is_csv, types=types)
             collections.deque(looked if types and request["dry_run"] else (), maxlen=0)
     count = 0
     columns: list[str] = []
 
     def values(records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         nonlocal count
-        for count, item in enumerate(_polled(database, records), 1):  # noqa: B007
-            yield parameters(item if is_csv or is_parquet else [_stored(value, made is not None) for value in item])  # pyright: ignore[reportReturnType]
+        for count, item in enumerate(source.polled(records), 1):  # noqa: B007
+            yield parameters(source.stored(item, is_new=made is not None))  # pyright: ignore[reportReturnType]
 
-    with _opened(request) as file, transaction(database, keep=not request["dry_run"]):
+    with source.opened() as file, transaction(database, keep=not request["dry_run"]):
+        dialect = source.dialect(file)
         if made is not None:
             database.own(made)
         open_virtual(database)
         info = database.own(f"PRAGMA main.table_info({identifier(table)})")
         known = {str(row[1]).lower(): str(row[1]) for row in info}
         needed = {str(row[1]) for row in info if row[3]}
+        numeric = {str(row[1]) for row in info if _is_numeric(str(row[2]))}
         database.authorizer.shadows = shadows(database)
-        records = _records(request, file, fields)
-        columns = [_column(table, known, name) for name in next(records, list[Any]())]
+        records = source.records(file, dialect, fields)
+        names = next(records, list[Any]())
+        columns = [_column(table, known, name) for name in names]
         if len(set(columns)) < len(columns):
             raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
-        if is_csv:
+        if dialect.decimals:
+            # A text stays as it is.
+            dialect = dialect._replace(decimals=frozenset(p for p in dialect.decimals if columns[p] in numeric))
+            records = source.records(file, dialect, fields)
+            next(records)
+        if source.is_csv:
             records = _nulls(records, [name not in needed for name in columns])
         if columns:
             marks = ", ".join("?" * len(columns))
@@ -155,7 +166,14 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
                 raise Failure(
                     failure.kind, f"Record {count}: {failure.what}", f"{failure.fix} Nothing was changed.".strip()
                 ) from None
-    return {"rows": count, "table": table, "columns": columns, "made": added, "seen": seen.told()}
+    return {
+        "rows": count,
+        "table": table,
+        "columns": columns,
+        "made": added,
+        "seen": seen.told(),
+        "written": dialect.told(names),
+    }
 
 
 def _column(table: str, known: dict[str, str], word: Any) -> str:
@@ -164,27 +182,6 @@ def _column(table: str, known: dict[str, str], word: Any) -> str:
         listed = ", ".join(f"`{name}`" for name in list(known.values())[:50])
         raise Failure("invalid", f"`{table}` has no column `{str(word)[:100]}`.", f"It has: {listed}.")
     return name
-
-
-def _records(
-    request: dict[str, Any], file: BinaryIO, fields: list[Any] | None = None, *, grows: bool = False
-) -> Iterator[list[Any]]:
-    if _ends(request, ".csv"):
-        return csv_records(file, Failure)
-    if _ends(request, ".parquet"):
-        return read_parquet(file)
-    return json_records(file, Failure, _loaded, fields, grows=grows)
-
-
-def _polled(database: Database, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    for number, item in enumerate(records):
-        if not number % 256:
-            database.interrupt.check()
-        yield item
-
-
-def _opened(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
-    return served_file(request["folder"], request["name"], Failure, reason)
 
 
 def _new(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
@@ -196,27 +193,9 @@ def _nulls(records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[
         yield [None if not field and may else field for field, may in zip(row, optional, strict=True)]
 
 
-def _loaded(text: str) -> Any:
-    return json.loads(text, parse_constant=_constant)
-
-
-def _constant(word: str) -> float:
-    if word == "NaN":
-        raise ValueError("SQLite has no NaN")
-    return float(word)
-
-
-def _stored(value: Any, is_new: bool) -> Any:
-    """A JSON value as a table takes it: objects and arrays as text, in a new one integers beyond 64 bits too."""
-    match value:
-        case {"base64": str()}:
-            return value
-        case dict() | list():
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        case int() if is_new and not -(2**63) <= value < 2**63:
-            return str(value)
-        case _:
-            return value
+def _is_numeric(kind: str) -> bool:
+    """Whether a column of a declared type makes numbers of texts (https://sqlite.org/datatype3.html#affname)."""
+    return bool(re.search("INT", kind, re.I) or (kind and not re.search("CHAR|CLOB|TEXT|BLOB", kind, re.I)))
 
 
 def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

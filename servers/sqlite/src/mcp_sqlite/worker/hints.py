@@ -90,6 +90,8 @@ def hint(database: Database, said: str, sql: str) -> str:
     if " binding" in said or "supplied a sequence" in said or "supplied a dictionary" in said:
         return wanted(placeholders(sql))
     kind, _, name = said.partition(": ")
+    if kind == "no such table" and (way := _to_file(database, name)):
+        return way
     if said == "no such module: vec0":
         return "It is sqlite-vec's; the operator can start the server with `--sqlite-vec`."
     if "constraint is required on vec0 knn queries" in said:
@@ -108,6 +110,17 @@ def hint(database: Database, said: str, sql: str) -> str:
             if pattern.search(bare):
                 return f"SQLite has {words}."
     return _meant(database, said, EXPLAIN.sub("", bare))
+
+
+def _to_file(database: Database, name: str) -> str:
+    """How a file is named, where that is what a table was meant to be."""
+    is_call = re.match(r"read_(?:csv|json|ndjson|parquet)", name, re.IGNORECASE)
+    if not (is_call or re.search(r"\.(?:csv|tsv|jsonl?|parquet)$", name, re.IGNORECASE)):
+        return ""
+    if database.folder is None:
+        return "Files can be read as tables where the operator names their folder with `--files`."
+    shown = name if name in database.files else "below/a.csv"
+    return f'The name of a file stands in quotes: FROM "{shown}".'
 
 
 _MOVES = [

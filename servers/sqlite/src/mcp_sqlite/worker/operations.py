@@ -56,6 +56,8 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
             f"The file holds what can't be understood ({type(error).__name__}).",
             "`run_check` tells more.",
         ) from None
+    finally:
+        connections.finish()
 
 
 def _answer(connections: Connections, request: dict[str, Any], send: statements.Send) -> dict[str, Any]:

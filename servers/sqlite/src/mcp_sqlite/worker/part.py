@@ -21,7 +21,7 @@ from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.tokens import BLANK, EXPLAIN, TOKEN
 
-__all__ = ["ServedPart"]
+__all__ = ["ServedPart", "writable"]
 
 Own = Callable[..., list[tuple[Any, ...]]]
 """Runs a statement of this program's."""
@@ -102,7 +102,7 @@ class ServedPart:
             self._use_indexes(own, False)
             return
         self._version, self._indexed = None, False
-        with _writable(own, self._defend):
+        with writable(own, self._defend):
             for name in (*self._shadows, *self._masks):
                 own(f"DROP VIEW IF EXISTS temp.{identifier(name)}")
             self._shadows, self._masks = [], {}
@@ -113,7 +113,7 @@ class ServedPart:
         if use is self._indexed:
             return
         self._indexed = use
-        with _writable(own, self._defend):
+        with writable(own, self._defend):
             for name, views in self._masks.items():
                 own(f"DROP VIEW temp.{identifier(name)}")
                 own(views[use])
@@ -323,7 +323,7 @@ def _indexes_with(own: Own, table: str, masked: set[str]) -> set[str]:
 
 
 @contextmanager
-def _writable(own: Own, defend: Callable[[bool], None]) -> Generator[None]:
+def writable(own: Own, defend: Callable[[bool], None]) -> Generator[None]:
     """Let temporary objects be made where nothing else can be changed."""
     before = own("PRAGMA query_only")[0][0]
     own("PRAGMA query_only = OFF")

@@ -7,6 +7,7 @@ from typing import Any
 from mcp_sqlite.worker.advice import Advice, advised
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.connections import Connections
+from mcp_sqlite.worker.file_tables import bring_files
 from mcp_sqlite.worker.statements import execute
 from mcp_sqlite.worker.tokens import EXPLAIN
 
@@ -17,8 +18,10 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     """The query plan as a tree, the tables it scans whole, and indexes the planner would take."""
     database = connections.reader(request["path"])
     sql = "EXPLAIN QUERY PLAN " + EXPLAIN.sub("", request["sql"])
+    mode = Mode(request.get("mode", Mode.EXPLAIN))
+    bring_files(database, mode, sql)
     with database.interrupt.over(database.connection):
-        steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
+        steps = execute(database, mode, sql, request.get("parameters")).fetchall()
     reads = list(database.authorizer.reads)
     scans = [detail for _, _, _, detail in steps if _is_whole(detail)]
     advice = advised(database, sql, request.get("parameters"), reads) if steps else Advice()

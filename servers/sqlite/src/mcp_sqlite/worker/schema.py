@@ -69,10 +69,10 @@ def name_of(database: Database, table: str) -> str:
 
 
 def table_names(database: Database) -> list[str]:
-    """Tables and views in the order of their names, without those that virtual ones keep for themselves."""
+    """Tables and views in the order of their names, without those that virtual ones keep for themselves; then files."""
     hidden = shadows(database)
     names = [str(name) for name, *_ in database.own(TABLES)]
-    return [name for name in names if name.lower() not in hidden and database.serves(name)]
+    return [name for name in names if name.lower() not in hidden and database.serves(name)] + [*database.files]
 
 
 def named_in(sql: str, tables: Sequence[str]) -> list[str]:
@@ -130,7 +130,8 @@ def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, 
 
 def columns_of(database: Database, table: str) -> list[tuple[Any, ...]]:
     """PRAGMA table_xinfo of `table` without what virtual tables hide from SELECT *; generated columns are there."""
-    return [row for row in safe(database, f"PRAGMA main.table_xinfo({identifier(table)})") if row[6] != 1]
+    within = "temp" if table in database.files else "main"
+    return [row for row in safe(database, f"PRAGMA {within}.table_xinfo({identifier(table)})") if row[6] != 1]
 
 
 def schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

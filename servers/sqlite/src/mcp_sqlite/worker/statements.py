@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from mcp_batteries.sql.misspelt import near
@@ -14,11 +15,13 @@ from mcp_sqlite.worker.authorizer import Mode, joined_closed
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.errors import explained
+from mcp_sqlite.worker.file_tables import bring_files
 from mcp_sqlite.worker.tokens import EMPTY, EXPLAIN
 
 __all__ = [
     "Send",
     "allotted",
+    "bring_early",
     "execute",
     "queries",
     "query",
@@ -59,6 +62,7 @@ def queries(connections: Connections, request: dict[str, Any], send: Send) -> di
     database = connections.reader(request["path"])
     results: list[dict[str, Any]] = []
     left: int = request["max_bytes"]
+    bring_early(database, Mode.READ, statements)
     database.own("BEGIN")
     try:
         for number, sql in enumerate(statements):
@@ -123,6 +127,7 @@ def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str,
     lines = Lines(request["max_cell"])
     # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
     room = max(request["max_bytes"], 6 * request["max_cell"])
+    bring_files(database, Mode.READ, request["sql"])
     with database.interrupt.over(database.connection):
         texts = taken_as_texts(database, Mode.READ, request["sql"], request.get("parameters"))
         cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
@@ -133,6 +138,7 @@ def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str,
             "immutable": database.immutable,
             "masks": list(database.authorizer.masks),
             "texts": texts,
+            "files": [f"`{name}`: {said}" for name, said in database.files.items() if said and name in request["sql"]],
         }
         rows = rows_of(database, cursor)
         if page["columns"] == _PROGRAM and EXPLAIN.match(request["sql"]):
@@ -183,6 +189,16 @@ def spool_rows(
     except Failure as failure:
         stopped = failure.what
     return {"spooled": count, "stopped": stopped}
+
+
+def bring_early(database: Database, mode: Mode, statements: list[str]) -> None:
+    """Have the files that statements name read before a transaction begins, which would lock others out meanwhile.
+
+    What goes wrong is told when the statement's turn comes.
+    """
+    for sql in statements:
+        with suppress(Failure):
+            bring_files(database, mode, sql)
 
 
 def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cursor:

@@ -91,7 +91,11 @@ class Unlocked:
             self._close()
             try:
                 self._database = Database(
-                    self.path, self.connections.interrupt, immutable=True, part=self.connections.part(self.path)
+                    self.path,
+                    self.connections.interrupt,
+                    immutable=True,
+                    part=self.connections.part(self.path),
+                    folder=self.connections.folder,
                 )
             except sqlite3.Error as error:
                 if rollback_state(self.path) != state or _is_written(self.path):

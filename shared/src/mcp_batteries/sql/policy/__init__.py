@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.sql.files import is_path
 from mcp_batteries.sql.names import FORM, dotted
 from mcp_batteries.sql.policy.requests import (
     Database,
@@ -44,6 +45,8 @@ MAX_SQL = 100_000
 """Characters of one `sql` argument."""
 _PAGE_ROWS = 100
 """Rows of a table that its resource shows."""
+
+_NAMED = "Name it from the folder for files on, `a.csv` or `below/a.csv`; no part begins with a dot."
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -121,16 +124,16 @@ class Policy(ABC, Generic[T, R]):
         return NewFile(*self._file(name, endings))
 
     def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
-        """A file in the folder for files."""
-        return ServedFile(*self._file(name, endings))
+        """A file in the folder for files, or below it."""
+        return ServedFile(*self._file(name, endings, below=True))
 
-    def _file(self, name: str, endings: Sequence[str]) -> tuple[str, str]:
+    def _file(self, name: str, endings: Sequence[str], *, below: bool = False) -> tuple[str, str]:
         if self.folder is None:
             raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
-        if not re.fullmatch(r"[^/\\:\0.][^/\\:\0]*", name) or len(name) > 200:
-            raise Refused(
-                f"{quote(name)} is no plain file name.", "Files lie directly in the folder for files: no path."
-            )
+        if not is_path(name):
+            raise Refused(f"{quote(name)} is no name of a file here.", _NAMED)
+        if not below and ("/" in name or len(name) > 200):
+            raise Refused(f"{quote(name)} is no plain file name.", "New files lie directly in the folder for files.")
         if not name.lower().endswith(tuple(endings)):
             raise Invalid(f"{quote(name)} has the wrong ending.", f"It must end in {' or '.join(endings)}.")
         return self.folder, name

@@ -1,0 +1,126 @@
+"""Files that statements name as tables (`FROM "exports/a.csv"`): temporary tables, as long as a call lasts.
+
+No text of a statement is read for that. SQLite says of a statement it compiles which table is not there; if that is
+the name of a served file, it is loaded, and the statement compiled again. What loaded one is closed when the call ends
+(`Connections.finish`), so nothing is left for another call.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sqlite3
+
+from mcp_batteries.sql.files import is_path
+from mcp_batteries.sql.identifiers import identifier
+from mcp_sqlite.worker import schema
+from mcp_sqlite.worker.authorizer import Mode, defend, joined_closed
+from mcp_sqlite.worker.cells import Failure, parameters
+from mcp_sqlite.worker.connections import Database
+from mcp_sqlite.worker.guess import created
+from mcp_sqlite.worker.part import writable
+from mcp_sqlite.worker.source import ENDINGS, Source
+from mcp_sqlite.worker.tokens import EXPLAIN
+
+__all__ = ["bring_files"]
+
+_BYTES = 64_000_000
+"""Of the files of one call."""
+_PAGES = 65_536
+"""Of the temporary tables of one call: what a compressed file holds can be much more."""
+_NAMED = re.compile("|".join(map(re.escape, ENDINGS)), re.IGNORECASE)
+_MISSING = re.compile(r"no such table: (.+)", re.DOTALL)
+
+
+def bring_files(database: Database, mode: Mode, sql: str) -> None:
+    """Make tables of the files that a statement of a caller's names, unless the database has tables of these names.
+
+    Raises:
+        Failure: one can't be read.
+    """
+    if database.folder is None or not _NAMED.search(sql):
+        return
+    while (name := _missing(database, mode, sql)) is not None:
+        try:
+            _load(database, database.folder, name)
+        except Failure:
+            if name.startswith("main."):
+                return  # A view that names a file means a table of the database.
+            raise
+
+
+def _missing(database: Database, mode: Mode, sql: str) -> str | None:
+    """The file that a statement needs, as far as it is understood without."""
+    if database.part is not None:
+        database.part.checked(sql)
+    if joined_closed(sql) is not None:
+        return None
+    for again in (True, False):
+        try:
+            schema.notice_changes(database)
+            database.authorizer.begin(mode)
+            database.connection.execute(f"EXPLAIN {EXPLAIN.sub('', sql)}").close()
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+            if again and database.authorizer.denied_rows:
+                schema.open_virtual(database)
+                continue
+            found = _MISSING.fullmatch(str(error))
+            named = found is not None and found[1].lower().endswith(ENDINGS) and found[1] not in database.files
+            return found[1] if found and named else None
+        return None
+    return None
+
+
+def _load(database: Database, folder: str, name: str) -> None:
+    if not is_path(name):
+        raise Failure(
+            "refused",
+            f"`{name[:200]}` is no name of a file here.",
+            "Name it from the folder for files on: `a.csv`, `below/a.csv`.",
+        )
+    source = Source(folder, name, database.interrupt)
+    file = source.copied(_BYTES - database.read)
+    database.read += file.seek(0, io.SEEK_END)
+    file.seek(0)
+    try:
+        dialect = source.dialect(file)
+        looked = source.polled(source.records(file, dialect, grows=True))
+        fields, _, made = created(name, looked, typed=not source.is_csv, types=source.types(file))
+        records = source.polled(source.records(file, dialect, fields))
+        next(records)
+        marks = ", ".join("?" * len(fields))
+        with writable(database.own, lambda on: defend(database.connection, on)):
+            database.own(f"PRAGMA temp.max_page_count = {_PAGES}")
+            database.own("SAVEPOINT file")
+            try:
+                database.own(made.replace("CREATE", "CREATE TEMP", 1))
+                database.authorizer.begin(Mode.OWN)
+                with database.interrupt.over(database.connection):
+                    database.connection.executemany(
+                        f"INSERT INTO temp.{identifier(name)} VALUES ({marks})",
+                        (
+                            parameters([None if value == "" and source.is_csv else value for value in row])
+                            for row in (source.stored(record, is_new=True) for record in records)
+                        ),
+                    ).close()
+            except BaseException:
+                if database.connection.in_transaction:  # SQLite itself ends it where the disk is full
+                    database.own("ROLLBACK TO file")
+                raise
+            finally:
+                if database.connection.in_transaction:
+                    database.own("RELEASE file")
+    except Failure as failure:
+        raise Failure(failure.kind, f"`{name}`: {failure.what}", failure.fix) from None
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if str(error) == "interrupted":
+            raise Failure(
+                "stopped", f"Reading `{name}` was stopped at the time limit.", "`copy_from_file` may take longer."
+            ) from None
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG):
+            raise Failure(
+                "too_large", f"`{name}` holds more than a statement can read.", "`copy_from_file` imports it."
+            ) from None
+        raise
+    database.files[name] = dialect.told(fields)
