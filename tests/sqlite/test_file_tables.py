@@ -126,6 +126,17 @@ def test_a_table_of_that_name_is_meant_first(worker: Worker) -> None:
     assert worker.rows('SELECT x FROM "t.csv"') == [["table"]]
 
 
+def test_two_files_whose_names_are_one_in_sql_are_told_apart(worker: Worker) -> None:
+    worker.write("sub/a.csv", "x\n1\n")
+    both = 'SELECT * FROM "sub/a.csv" UNION ALL SELECT * FROM "SUB/A.csv"'
+    if os.path.exists(worker.folder / "SUB/A.csv"):  # one file, on systems that fold names
+        assert worker.rows(both) == [[1], [1]]
+        return
+    worker.write("SUB/A.csv", "x\n2\n")
+    assert "two files. Read them in two calls." in worker.refused(both)
+    assert [worker.rows(f'SELECT * FROM "{name}"') for name in ("sub/a.csv", "SUB/A.csv")] == [[[1]], [[2]]]
+
+
 def test_a_view_sees_no_file(worker: Worker) -> None:
     worker.write("in.csv", "id\n4\n")
     run(worker.path, 'CREATE VIEW over AS SELECT * FROM "in.csv"')

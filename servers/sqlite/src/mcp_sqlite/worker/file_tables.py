@@ -8,6 +8,7 @@ the name of a served file, it is loaded, and the statement compiled again. What 
 from __future__ import annotations
 
 import io
+import os
 import re
 import sqlite3
 
@@ -47,6 +48,18 @@ def bring_files(database: Database, mode: Mode, sql: str) -> None:
             if name.startswith("main."):
                 return  # A view that names a file means a table of the database.
             raise
+    for name in database.files:
+        _refuse_twins(database.folder, name, sql)
+
+
+def _refuse_twins(folder: str, name: str, sql: str) -> None:
+    """Return when no other file is meant by another spelling of `name`, which is the same table to SQLite."""
+    for spelt in {found[0] for found in re.finditer(re.escape(name), sql, re.IGNORECASE | re.ASCII)} - {name}:
+        one, other = (os.path.join(folder, *path.split("/")) for path in (name, spelt))
+        if os.path.exists(other) and not os.path.samefile(one, other):
+            raise Failure(
+                "refused", f"`{name}` and `{spelt}` are one name in SQL, and two files.", "Read them in two calls."
+            )
 
 
 def _missing(database: Database, mode: Mode, sql: str) -> str | None:
