@@ -299,10 +299,39 @@ def test_decimal_commas_are_numbers_where_the_whole_column_has_them(worker: Work
         '[1234.5,"1,5",1.5,"0123,5",1.234,"real"]', '[-2.0,"x",null,"1,0",5.678,"real"]',
         '[3.25,"2,5",7.0,"2,0",9.012,"real"]',
     ]  # fmt: skip
-    assert asked["files"] == ["`in.csv`: fields are separated by semicolons, numbers have a decimal comma in `a`, `c`"]
+    assert asked["files"] == [
+        "`in.csv`: fields are separated by semicolons, numbers have a decimal comma in `a`, `c`, "
+        '`b` is text because of "1,5", and compared as text, `d` is text because of "0123,5", and compared as text'
+    ]
     run(worker.path, "CREATE TABLE n (a REAL, b TEXT, c TEXT, d, e)")
     worker.ask("", "import", folder=str(worker.folder), name="in.csv", table="n", make=False, dry_run=False)
     assert worker.rows("SELECT a, c, e FROM n LIMIT 1") == [[1234.5, "1,5", "1.234"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (["100", "9", "N/A"], '"N/A"'),
+        (["5"] * 1500 + ["?"], '"?"'),
+        (["1", " 10", " 9"], '" 10"'),
+        (['"1,234.50"', "10.00"], '"1,234.50"'),
+        (["$5", "$10"], '"$5"'),
+        (["1", "2", "12%"], '"12%"'),
+    ],
+)
+def test_numbers_that_stay_texts_are_told(worker: Worker, values: list[str], why: str) -> None:
+    worker.write("in.csv", "id,n\n" + "".join(f"{number},{value}\n" for number, value in enumerate(values)))
+    found = worker.ask('SELECT count(*) FROM "in.csv" WHERE n > 50')
+    assert found["files"] == [f"`in.csv`: `n` is text because of {why}, and compared as text"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["1", "2", ""], ["00123", "10115", "20095"], ["2026-01-02", "12.02.2026"], ["12:30", "9:05"], ["a", "b", "1"], []],
+)
+def test_numbers_codes_dates_and_words_are_told_nothing_of(worker: Worker, values: list[str]) -> None:
+    worker.write("in.csv", "id,n\n" + "".join(f"{number},{value}\n" for number, value in enumerate(values)))
+    assert worker.ask('SELECT n FROM "in.csv"')["files"] == []
 
 
 def test_masked_columns_and_tables_that_are_not_served_stay_so(tmp_path: Path) -> None:

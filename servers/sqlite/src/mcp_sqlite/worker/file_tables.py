@@ -8,9 +8,12 @@ the name of a served file, it is loaded, and the statement compiled again. What 
 from __future__ import annotations
 
 import io
+import itertools
+import json
 import os
 import re
 import sqlite3
+from typing import Any
 
 from mcp_batteries.sql.files import is_path
 from mcp_batteries.sql.identifiers import identifier
@@ -18,7 +21,7 @@ from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.authorizer import Mode, defend, joined_closed
 from mcp_sqlite.worker.cells import Failure, parameters
 from mcp_sqlite.worker.connections import Database
-from mcp_sqlite.worker.guess import created
+from mcp_sqlite.worker.guess import created, texts_like_numbers
 from mcp_sqlite.worker.part import writable
 from mcp_sqlite.worker.source import ENDINGS, Source
 from mcp_sqlite.worker.tokens import EXPLAIN
@@ -29,6 +32,8 @@ _BYTES = 64_000_000
 """Of the files of one call."""
 _PAGES = 65_536
 """Of the temporary tables of one call: what a compressed file holds can be much more."""
+_LOOKED_AT, _TOLD = 1000, 8
+"""Records among which text columns that hold numbers are looked for, and how many of those are told."""
 _NAMED = re.compile("|".join(map(re.escape, ENDINGS)), re.IGNORECASE)
 _MISSING = re.compile(r"no such table: (.+)", re.DOTALL)
 
@@ -98,7 +103,11 @@ def _load(database: Database, folder: str, name: str) -> None:
     try:
         dialect = source.dialect(file)
         looked = source.polled(source.records(file, dialect, grows=True))
-        fields, _, made = created(name, looked, typed=not source.is_csv, types=source.types(file))
+        sample: list[list[Any]] = []
+        if source.is_csv:
+            sample = [list(record) for record in itertools.islice(looked, 1 + _LOOKED_AT)]
+            looked = itertools.chain(sample, looked)
+        fields, columns, made = created(name, looked, typed=not source.is_csv, types=source.types(file))
         records = source.polled(source.records(file, dialect, fields))
         next(records)
         marks = ", ".join("?" * len(fields))
@@ -136,4 +145,18 @@ def _load(database: Database, folder: str, name: str) -> None:
                 "too_large", f"`{name}` holds more than a statement can read.", "`copy_from_file` imports it."
             ) from None
         raise
-    database.files[name] = dialect.told(fields)
+    told = [dialect.told(fields), *_texts(database, name, fields, texts_like_numbers(columns, sample[1:]))]
+    database.files[name] = ", ".join(filter(None, told))
+
+
+def _texts(database: Database, name: str, fields: list[Any], places: list[int]) -> list[str]:
+    """What is told of columns whose numbers stay texts: `WHERE amount > 50` compares them letter by letter."""
+    found: list[str] = []
+    for place in places[:_TOLD]:
+        column = identifier(str(fields[place]).strip())
+        rows = database.own(
+            f"SELECT substr({column}, 1, 24) FROM temp.{identifier(name)} WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
+        )
+        why = f" because of {json.dumps(str(rows[0][0]), ensure_ascii=False)}" if rows else ""
+        found.append(f"`{str(fields[place]).strip()}` is text{why}, and compared as text")
+    return found

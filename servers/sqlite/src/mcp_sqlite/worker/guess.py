@@ -11,7 +11,7 @@ from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import kinds_of
 from mcp_sqlite.worker.cells import Failure
 
-__all__ = ["created"]
+__all__ = ["created", "texts_like_numbers"]
 
 _MOST_COLUMNS = 500
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -19,6 +19,11 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _REAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 _EXACT = 15
 """Digits that a real keeps, whatever they are."""
+_LIKE_A_NUMBER = re.compile(
+    r"[-(]?[$€£¥]?(?:[0-9]{1,3}(?:[.,' \u00a0\u202f][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)? ?[$€£¥%]?\)?-?"
+)
+"""As people write it."""
+_CODE = re.compile(r"0[0-9]+")
 
 
 def created(
@@ -52,6 +57,22 @@ def created(
     types = types or [_type(seen, typed=typed) for seen in kinds]
     columns = [f"{identifier(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
     return fields, columns, f"CREATE TABLE {identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
+
+
+def texts_like_numbers(columns: Sequence[str], sample: Sequence[Sequence[str]]) -> list[int]:
+    """Places of the text columns that hold numbers for the most part, and no codes with leading zeros.
+
+    Args:
+        columns: as `created` gives them.
+        sample: some records.
+    """
+    found: list[int] = []
+    for place, column in enumerate(columns):
+        values = [row[place] for row in sample if row[place]] if column.endswith(" TEXT") else []
+        like = sum(bool(_LIKE_A_NUMBER.fullmatch(value.strip())) for value in values)
+        if like * 2 > len(values) and not any(map(_CODE.fullmatch, values)):
+            found.append(place)
+    return found
 
 
 def _type(kinds: Collection[str], *, typed: bool) -> str:
