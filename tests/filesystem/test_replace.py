@@ -116,7 +116,7 @@ async def test_an_answer_shows_all_lines_that_go_and_come(tmp_path: Path) -> Non
     (tmp_path / "f").write_text("a\nenv: x\nport: 1\ntimeout: 30\nz\n")
     ask = {"by": "regex", "old_text": r"env: x\n(port: \d)\ntimeout: 30", "glob": "f"}
     _, said = await call(tmp_path, "replace_text", new_text="\\1\ntimeout: 45", **ask)
-    assert said == "[replaced 1 place in 1 file]\nf\n@@ 2\n-env: x\n-port: 1\n-timeout: 30\n+port: 1\n+timeout: 45"
+    assert said == "[replaced 1 place in 1 file]\nf\n@@ 2\n-env: x\n3:timeout: [-30-]{+45+}"
     _, said = await call(tmp_path, "replace_text", old_text="\n", new_text="\n\n", glob="f")
     assert "f\n@@ 2\n" in said and said.count("\n+") <= 8
 
@@ -327,6 +327,14 @@ def test_several_texts_are_replaced_in_one_pass(by: Literal["text", "word", "reg
         text = "".join(chance.choices("abé -\n\udcff", weights=(6, 6, 2, 2, 1, 1, 1), k=60))
         found = Substitution(pairs, by).compiled()(text)
         assert (found[0], [*found[1]]) == one_pass(pairs, by, text), (number, pairs, text)
+
+
+async def test_only_lines_that_change_are_shown_where_some_are_added(tmp_path: Path) -> None:
+    lines = ["send(1)", *(f"keep {number}" for number in range(40)), "send(2)", "end", ""]
+    (tmp_path / "a.py").write_text("\n".join(lines))
+    failed, said = await call(tmp_path, "replace_text", replacements={"send(": "log()\nsend("}, glob="*.py")
+    assert not failed
+    assert said.splitlines() == ["[replaced 2 places in 1 file]", "a.py", "@@ 1", "+log()", "@@ 43", "+log()"]
 
 
 async def test_names_are_swapped_and_moved_on_in_one_call(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import partial
 from itertools import islice
 from typing import Literal
@@ -35,6 +36,8 @@ _MOST_MISSED = 10
 _MOST_TEXTS = 100
 _MOST_LINES = 6
 """Of what goes and of what comes, where the number of lines changes."""
+_MOST_COMPARED = 500
+"""Lines from the first to the last that differ, both sides: to compare them takes the square of that."""
 
 
 Substitute = Callable[[str], tuple[str, Sequence[int]]]
@@ -113,7 +116,7 @@ def _with_line_feeds(substitute: Substitute, text: str) -> tuple[str, Sequence[i
 
 
 Differing = tuple[int, Sequence[str], Sequence[str]]
-"""The number of a line, the lines that go there, and those that come."""
+"""The number of a line of the new text, the lines that go there, and those that come."""
 
 
 @dataclass(slots=True)
@@ -227,7 +230,7 @@ def _read(place: Writable) -> bytes | None:
 
 
 def _changed(old: str, new: str) -> list[Differing]:
-    """The first lines that differ; where the number of lines changes, all from the first to the last that does."""
+    """The first lines that differ; where their number changes, each run of them."""
     before, after = ([line.rstrip("\r\n") for line in lines_of(text)] for text in (old, new))
     pairs = enumerate(zip(before, after, strict=False), 1)
     differing = ((number, [one], [other]) for number, (one, other) in pairs if one != other)
@@ -238,7 +241,11 @@ def _changed(old: str, new: str) -> list[Differing]:
     while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
         last += 1
     gone, come = before[first : len(before) - last], after[first : len(after) - last]
-    return [(first + 1, _few(gone), _few(come))]
+    if len(gone) + len(come) > _MOST_COMPARED:
+        return [(first + 1, _few(gone), _few(come))]
+    matcher = SequenceMatcher(None, gone, come, autojunk=False)
+    runs = (run for run in matcher.get_opcodes() if run[0] != "equal")
+    return [(first + c + 1, _few(gone[a:b]), _few(come[c:d])) for _, a, b, c, d in islice(runs, _MOST_PLACES + 1)]
 
 
 def _few(lines: list[str]) -> list[str]:
