@@ -350,6 +350,20 @@ def test_masked_columns_and_tables_that_are_not_served_stay_so(tmp_path: Path) -
 
 
 @pytest.mark.anyio
+async def test_a_change_tells_how_it_read_files(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.csv").write_text("id;x\n7001;1,5\n7002;2,25\n")
+    (folder / "b.csv").write_text("id,x\n7003,1\n")
+    async with served("--write", "--files", folder, make(tmp_path / "app.db")) as wire:
+        sql = 'INSERT INTO t (id) SELECT id FROM "{}.csv"'
+        said = text_of(await wire.call("write_rows", sql=sql.format("a"), dry_run=True))
+        told = "`a.csv`: fields are separated by semicolons, numbers have a decimal comma in `x`"
+        assert f"\nFiles:\n{told}\n" in said
+        assert "Files:" not in text_of(await wire.call("write_rows", sql=sql.format("b"), dry_run=True))
+
+
+@pytest.mark.anyio
 async def test_calls_at_once_read_each_its_own(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()

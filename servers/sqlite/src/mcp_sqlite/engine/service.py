@@ -238,6 +238,8 @@ class Engine:
             findings.append((f"Foreign keys that point nowhere {since}:", broken["lost"]))
         if broken.get("known"):
             findings.append((f"Foreign keys that pointed nowhere before: {broken['known']:,} (`run_check`).", []))
+        if found["files"]:
+            findings.append(("Files:", [*map(one_line, found["files"])]))
         if dry_run:
             findings.append((f"It held the database's write lock for {1000 * found['seconds']:,.0f} ms.", []))
         return Change(

@@ -112,8 +112,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
             found["samples"] = samples(connections, database, written | tables)
             found["back"] = way_back(before, after, trail) if trail is not None else [LOST] * bool(written)
-    found["seconds"] = time.monotonic() - begun
-    return found
+    return found | {"files": database.told_of(request["sql"]), "seconds": time.monotonic() - begun}
 
 
 def _are_sets(given: Any) -> bool:

@@ -186,6 +186,10 @@ class Database:
         self.stamp = now
         return not changed
 
+    def told_of(self, sql: str) -> list[str]:
+        """What is to be told of the files that `sql` names and this call has read."""
+        return [f"`{name}`: {said}" for name, said in self.files.items() if said and name in sql]
+
     def load_part(self) -> None:
         """Have what is served be as the schema is now."""
         if self.part is not None:

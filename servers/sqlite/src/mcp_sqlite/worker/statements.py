@@ -138,7 +138,7 @@ def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str,
             "immutable": database.immutable,
             "masks": list(database.authorizer.masks),
             "texts": texts,
-            "files": [f"`{name}`: {said}" for name, said in database.files.items() if said and name in request["sql"]],
+            "files": database.told_of(request["sql"]),
         }
         rows = rows_of(database, cursor)
         if page["columns"] == _PROGRAM and EXPLAIN.match(request["sql"]):
