@@ -13,9 +13,11 @@ import pytest
 
 from mcp_sqlite.worker import connections as connections_module
 from mcp_sqlite.worker import operations
+from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Interrupt
-from sqlite.serving import make, run, served, text_of
+from mcp_sqlite.worker.statements import execute
+from sqlite.serving import die_writing, make, run, served, text_of
 
 JOURNALS = ("delete", "truncate", "persist", "memory", "wal")
 SECONDS = 60
@@ -212,3 +214,17 @@ async def test_a_large_dry_run_is_answered_beside_followers_and_other_calls(jour
             said = text_of(answer["result"])
             assert not answer["result"].get("isError"), said
             assert "Dry run" not in said or ("Rows (" in said and "60,000 rows" in said), said
+
+
+def test_who_meets_a_journal_in_the_middle_of_a_call_tries_again(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    connections = Connections(Interrupt())
+    connections.interrupt.start(30)
+    database = connections.reader(connections.resolved(str(path)))
+    die_writing(path)
+    with pytest.raises(Failure) as caught:
+        execute(database, Mode.READ, "SELECT count(*) FROM t", None)
+    assert caught.value.kind == "locked"
+    connections.start()
+    assert execute(connections.reader(connections.resolved(str(path))), Mode.READ, "SELECT 1 FROM t", None).fetchone()
+    connections.close()

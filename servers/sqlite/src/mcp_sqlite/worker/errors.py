@@ -59,7 +59,10 @@ def explained(
         return Failure(
             "too_large", f"A value or an intermediate result is too big: {said or 'out of memory'}.", "Ask for less."
         )
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    # A journal that looks as if a program died in it: who only reads takes one for that which a writer has just begun.
+    # The next try finds either no such journal, or has it rolled back (`Database.check_journal`).
+    begun = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK
+    if begun or code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Failure("locked", "The database is locked", "Try again in a moment.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         path = database.path if database is not None and database.writable else to_write
