@@ -146,7 +146,12 @@ def csv_file(chance: random.Random) -> File:
     if not faulty and width == 1:
         read = [row or [""] for row in read]
     if between != "," and read:
-        read = [read[0], *map(list, zip(*map(_pointed, zip(*read[1:], strict=True)), strict=True))]
+        columns = [*zip(*read[1:], strict=True)]
+        pointed = [_pointed(column) for column in columns]
+        sure = re.compile(r"(?!-?[1-9]\d?\d?,\d\d\d$).*,", re.ASCII)
+        if any(one != other and any(map(sure.match, one)) for one, other in zip(columns, pointed, strict=True)):
+            columns = pointed
+        read = [read[0], *map(list, zip(*columns, strict=True))]
     return File(
         chance.choice(["in.csv", "in.tsv" if between == "\t" else "in.csv"]), text.encode(encoding), read, faulty
     )

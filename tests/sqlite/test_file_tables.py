@@ -98,6 +98,19 @@ def test_rows_of_files_are_written_and_counted_alone(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "summed"),
+    [("1,234 12,500", "text"), ("1,234 0,500", 1.734), ("1,234 12,50", 13.734), ("1,234 1.234,500", 1235.734)],
+)
+def test_commas_that_may_part_thousands_are_no_decimal_ones(rows: str, summed: float | str, worker: Worker) -> None:
+    worker.write("in.csv", "city;pop\n" + "".join(f"A;{value}\n" for value in rows.split()))
+    asked = worker.ask('SELECT round(sum(pop), 3), typeof(pop) FROM "in.csv"')
+    if summed == "text":
+        assert asked["lines"].endswith('"text"]\n') and '`pop` is text because of "1,234"' in asked["files"][0]
+    else:
+        assert json.loads(asked["lines"]) == [summed, "real"]
+
+
+@pytest.mark.parametrize(
     ("mode", "sql"),
     [
         ("write", 'INSERT INTO "in.csv" VALUES (1, 2)'),

@@ -44,6 +44,8 @@ _SAMPLE = 1 << 16
 """Characters of a file in which its delimiter is looked for."""
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
 """A number as it is written where the comma is the decimal sign; without leading zeros: those are codes."""
+_PERHAPS_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
+"""1,234 may be either: where a file has no comma that is surely decimal, such fields stay texts."""
 _EXACT = 15
 """Digits that every type of numbers keeps, whatever they are."""
 
@@ -53,7 +55,8 @@ class Dialect(NamedTuple):
 
     Attributes:
         delimiter: between fields.
-        decimals: places of the fields whose values are all numbers, at least one with a decimal comma (`1.234,50`).
+        decimals: places of the fields whose values are all numbers with decimal commas (`1.234,50`); none where no
+            comma of the file is surely decimal.
     """
 
     delimiter: str = ","
@@ -83,6 +86,7 @@ def dialect_of(
     if delimiter == ",":
         return Dialect()
     found: set[int] = set()
+    sure: set[int] = set()
     with closing(csv_records(raw, fails, Dialect(delimiter))) as records:
         rows = through(records)
         left = set(range(len(next(rows, ()))))
@@ -93,9 +97,11 @@ def dialect_of(
                     left.discard(place)
                 elif "," in value:
                     found.add(place)
+                    if not _PERHAPS_THOUSANDS.fullmatch(value):
+                        sure.add(place)
             if not left:
                 break
-    return Dialect(delimiter, frozenset(found & left))
+    return Dialect(delimiter, frozenset(found & left) if sure & left else frozenset())
 
 
 def _delimiter(raw: BinaryIO, among: str) -> str:
