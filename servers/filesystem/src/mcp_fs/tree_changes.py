@@ -135,6 +135,19 @@ class TreeWatcher:
     def shown(self, change: Change) -> str:
         return shown_change(change)
 
+    def absent(self, key: Hashable) -> str | None:
+        assert isinstance(key, Subtree)
+        tree = self._trees.get(key)
+        if tree is None or tree.followed.has_files or not (key.only or key.glob):
+            return None
+        if key.glob:
+            return "No file matches."
+        try:
+            self._engine.look(key.start.at(key.start.root, (*key.start.parts, key.only)))
+        except NotFound as problem:
+            return str(problem)
+        return None
+
     def _happened(self, folders: Collection[Hashable]) -> None:
         for folder in folders:
             self._touched |= self._in.get(str(folder), set())

@@ -35,6 +35,8 @@ _TRIES = 5
 _ROUND_SECONDS = 2.0
 _SHARE = 0.005
 """Of the time, what looks take at most that no event asked for."""
+_ABSENT = "absent: "
+"""What the digest of something begins with that is not there; why is the rest."""
 _OF_WORK_TREE = ("status", "diff")
 
 
@@ -147,6 +149,11 @@ class RepositoryWatcher:
     def shown(self, change: Change) -> str:
         return ""
 
+    def absent(self, key: Hashable) -> str | None:
+        known = self._known.get(str(key))
+        digest = "" if known is None else self._of(known.repository).digests.get(known.uri, "")
+        return digest.removeprefix(_ABSENT) if digest.startswith(_ABSENT) else None
+
     def _of(self, repository: Repository) -> _Watched:
         """What is watched of a repository; a worktree may come while the server runs."""
         watched = self._watched.get(repository)
@@ -246,7 +253,7 @@ class RepositoryWatcher:
         try:
             text = await self._text(shown)
         except NotFound as problem:
-            text = f"\0{problem}"
+            return f"{_ABSENT}{problem}"
         except Problem as problem:
             _log.info("Not looked at: %s", problem)
             text = f"\0{problem}"

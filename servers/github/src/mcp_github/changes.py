@@ -79,6 +79,9 @@ class _Looks:
             self._source.discard([place.uri for place in places])
         return not self._subjects
 
+    def absent(self, place: Place) -> str | None:
+        return None if self._source is None else self._source.absent(place.uri)
+
     async def end(self) -> None:
         self._scope.cancel()
         await self._remote.aclose()
@@ -113,6 +116,11 @@ class Followed:
                 with _acting(who):
                     self._looks[who] = _Looks(who, self._policy, self._remote())
             await self._looks[who].add(places, self._tasks, self._changed)
+
+    def absent(self, key: Hashable) -> str | None:
+        assert isinstance(key, Place)
+        looks = self._looks.get(key.who)
+        return None if looks is None else looks.absent(key)
 
     async def look(self, hint: Hint) -> None:
         """Look at once at what is followed and `hint` is about."""

@@ -16,10 +16,10 @@ import anyio
 import psycopg
 from anyio.abc import TaskGroup
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.rows import RowPage
-from mcp_batteries.sql.watching import TablesOf, demonstration
+from mcp_batteries.sql.watching import ABSENT, TablesOf, demonstration
 from mcp_postgres.engine.admission import Limits, opening
 from mcp_postgres.engine.connections import ITSELF, apart
 from mcp_postgres.engine.service import Engine
@@ -199,6 +199,8 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
     async def _digest(self, readable: Readable[Request]) -> str:
         try:
             found = await self._engine.read(self.request(readable))
+        except NotFound as problem:
+            return f"{ABSENT}{problem}"
         except Problem as problem:
             # Treat unreadable as changed: an extra notice is better than a missed one.
             return f"unreadable: {problem}"

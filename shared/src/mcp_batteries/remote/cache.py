@@ -204,7 +204,11 @@ class Cache:
         return max(0.0, entry.next_poll_at - self.clock())
 
     async def poll(self, key: str) -> float:
-        """Look at `key` if that is due and nobody else is looking; seconds until the next look."""
+        """Look at `key` if that is due and nobody else is looking; seconds until the next look.
+
+        Raises:
+            NotFound: the upstream has nothing there.
+        """
         entry = await self.do(lambda: self.store.read(key))
         if self.clock() >= entry.next_poll_at:
             release = await self.do(lambda: self.store.lock(key))
@@ -215,6 +219,8 @@ class Cache:
                 if self.clock() >= entry.next_poll_at:
                     try:
                         entry = await self._look(key, entry)
+                    except NotFound:
+                        raise
                     except Problem as problem:
                         logger.info("Not polled: %s", problem)
                         return _BACKOFF_SECONDS[1]

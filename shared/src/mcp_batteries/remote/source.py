@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable
 
 import anyio
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.remote.cache import Cache
 
 __all__ = ["RemoteSource"]
@@ -18,6 +18,8 @@ _UNRESOLVED_SECONDS = 30.0
 """Until a URI is tried again of which it could not be found out what it shows."""
 _SUBSCRIBE_SECONDS = 2.0
 """For which a subscriber waits until that is found out; a slow upstream is told of by a notice instead."""
+_ABSENT_SECONDS = 900.0
+"""Until the upstream is asked again for what it does not have."""
 _AT_ONCE = 8
 
 
@@ -29,6 +31,8 @@ class _Followed:
         self.resolved = anyio.Event()
         self.late = False
         """Somebody was promised to hear of changes before they could be noticed."""
+        self.absent: str | None = None
+        """Why it shows nothing."""
 
 
 class RemoteSource:
@@ -57,6 +61,8 @@ class RemoteSource:
         self._at: dict[Hashable, str] = {}
         """By place in the store: the cache key."""
         self._polls: dict[str, anyio.CancelScope] = {}
+        self._absent: dict[str, str] = {}
+        """By cache key: why the upstream has nothing there, as of the last look."""
 
     def key(self, uri: str) -> Hashable | None:
         return self._locate(uri)
@@ -71,12 +77,18 @@ class RemoteSource:
             for followed in new.values():
                 await followed.resolved.wait()
         for followed in new.values():
-            followed.late = not followed.resolved.is_set()
+            followed.late = followed.absent is not None or not followed.resolved.is_set()
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for uri in keys:
             if followed := self._followed.pop(uri, None):
                 self._leave(uri, followed.keys)
+
+    def absent(self, key: Hashable) -> str | None:
+        followed = self._followed.get(key)
+        if followed is None or followed.absent is not None:
+            return followed and followed.absent
+        return next((self._absent[shown] for shown in followed.keys if shown in self._absent), None)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self._changed = changed
@@ -105,10 +117,14 @@ class RemoteSource:
             keys = frozenset(await self._keys(str(uri)))
         except Exception as problem:  # noqa: BLE001 - see `_log`
             _log("Not followed yet", problem)
+            if isinstance(problem, NotFound) and not followed.keys:
+                followed.absent = str(problem)
+                followed.resolved.set()
             self._tasks.start_soon(self._resolve_later, uri, followed)
             return
         if self._followed.get(uri) is not followed:
             return
+        followed.absent = None
         new, old = keys - followed.keys, followed.keys - keys
         followed.keys = keys
         self._leave(uri, old)
@@ -136,11 +152,23 @@ class RemoteSource:
         """What is kept of `key`; it is looked at if that is nothing."""
         if not await self._body(key):
             try:
-                async with self._at_once:
-                    await self._cache.poll(key)
+                await self._look(key)
             except Exception as problem:  # noqa: BLE001 - see `_log`
                 _log("Not looked at yet", problem)
         return await self._body(key)
+
+    async def _look(self, key: str) -> float:
+        """Seconds until the next look."""
+        async with self._at_once:
+            try:
+                wait = await self._cache.poll(key)
+            except NotFound as problem:
+                logger.info("Nothing is there: %s", problem)
+                if key in self._polls:
+                    self._absent[key] = str(problem)
+                return _ABSENT_SECONDS
+        self._absent.pop(key, None)
+        return wait
 
     async def _body(self, key: str) -> bytes | None:
         return (await self._cache.do(lambda: self._cache.store.read(key))).body
@@ -156,16 +184,18 @@ class RemoteSource:
             if not self._showing[key]:
                 del self._showing[key]
                 self._polls.pop(key).cancel()
+                self._absent.pop(key, None)
                 place = self._cache.store.place(key)
                 del self._at[place]
                 self._watch.discard([place])
 
     async def _poll(self, key: str, scope: anyio.CancelScope) -> None:
         with scope:
+            if key in self._absent:
+                await self._cache.sleep(_ABSENT_SECONDS)
             while True:
                 try:
-                    async with self._at_once:
-                        wait = await self._cache.poll(key)
+                    wait = await self._look(key)
                 except Exception as problem:  # noqa: BLE001 - see `_log`
                     _log("A look failed", problem)
                     wait = _UNRESOLVED_SECONDS
@@ -173,6 +203,8 @@ class RemoteSource:
 
     def _touched(self, places: Collection[Hashable]) -> None:
         keys = [key for place in places if (key := self._at.get(place)) is not None]
+        for key in keys:
+            self._absent.pop(key, None)
         if uris := {uri for key in keys for uri in self._showing.get(key, ())}:
             self._changed(uris)
 

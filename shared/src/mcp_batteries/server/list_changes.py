@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, cast
 
@@ -37,6 +37,7 @@ class Changes:
         first: the number of the first one, from 1.
         following: what is followed from now on, in the first answer.
         added: what is followed from now on besides.
+        absent: why there is nothing yet at some of what is followed from now on.
         cut: true if there were more, which are forgotten.
     """
 
@@ -46,6 +47,7 @@ class Changes:
     first: int = 1
     following: Sequence[str] = ()
     added: Sequence[str] = ()
+    absent: Mapping[str, str] = field(default_factory=dict[str, str])
     cut: bool = False
 
     def text(self) -> str:
@@ -53,7 +55,7 @@ class Changes:
         again = f'since="{self.since}"'
         if self.following:
             named = ", ".join(self.following[:20]) + (", ..." if len(self.following) > 20 else "")
-            return f"[following from now on: {named}; what changes is told for {again}]"
+            return "\n".join([f"[following from now on: {named}; what changes is told for {again}]", *self._absent()])
         last = self.first + len(self.lines) - 1
         said = "no changes" if not self.total else f"{self.total:,} change{'s' * (self.total != 1)}"
         if last < self.total or self.first > 1:
@@ -62,7 +64,12 @@ class Changes:
             said += ", and older ones that are forgotten: read again what you follow"
         if self.added:
             said += f"; followed from now on, unlike before: {', '.join(self.added[:20])}"
-        return "\n".join([f"[{said}; next {again}]", *self.lines])
+        return "\n".join([f"[{said}; next {again}]", *self._absent(), *self.lines])
+
+    def _absent(self) -> list[str]:
+        said = [f"not there yet: {uri} ({_clipped(why)})" for uri, why in list(self.absent.items())[:20]]
+        more = len(self.absent) - len(said)
+        return [*said, f"[{more:,} more are not there yet]"] if more > 0 else said
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,8 @@ class ChangeTools:
             if not wanted:
                 raise Invalid("`uris` is empty, so there is nothing to follow.", self.form)
             name, follower = await followers.begin(owner, wanted)
-            return Changes(_cursor(name, journal.mark()), following=wanted)
+            absent = self.hub.absent(follower, wanted)
+            return Changes(_cursor(name, journal.mark()), following=wanted, absent=absent)
         try:
             name, after, until, shown = Cursor.decode(_KIND, since)
         except Invalid:
@@ -134,6 +142,7 @@ class ChangeTools:
             len(found),
             shown + 1,
             added=following,
+            absent=self.hub.absent(follower, following),
             cut=journal.is_cut(follower.topics, after),
         )
 

@@ -14,7 +14,11 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.sql.policy import Database, QueryOf, Readable
 from mcp_batteries.subscriptions.journal import Change
 
-__all__ = ["TablesOf", "Watched", "Watcher", "demonstration"]
+__all__ = ["ABSENT", "TablesOf", "Watched", "Watcher", "demonstration"]
+
+
+ABSENT = "absent: "
+"""What the digest of something begins with that is not there; why is the rest."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Watched:
     def compare(self, digests: Mapping[str, str]) -> list[Hashable]:
         """Keep what was found by a look; the URIs of what is another thing now."""
         found = {uri: digest for uri, digest in digests.items() if uri in self.readables}
-        changed: list[Hashable] = [uri for uri, digest in found.items() if self.digests.get(uri) != digest]
+        changed: list[Hashable] = [uri for uri, digest in found.items() if _differ(self.digests.get(uri), digest)]
         self.digests |= found
         return changed
 
@@ -125,6 +129,11 @@ class Watcher(ABC, Generic[W]):
     def shown(self, change: Change) -> str:
         return ""
 
+    def absent(self, key: Hashable) -> str | None:
+        known = self._known.get(str(key))
+        digest = "" if known is None else self.watched[known.database.name].digests.get(known.key, "")
+        return digest.removeprefix(ABSENT) if digest.startswith(ABSENT) else None
+
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self.changed = changed
         try:
@@ -158,6 +167,11 @@ class Watcher(ABC, Generic[W]):
             except Problem:
                 pass
         return readable.request
+
+
+def _differ(before: str | None, now: str) -> bool:
+    """Whether a thing is another now; what is not there stays what it is, whatever else there is now."""
+    return before != now and not (before is not None and before.startswith(ABSENT) and now.startswith(ABSENT))
 
 
 def demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:

@@ -179,6 +179,10 @@ class Hub:
         """Notice what has changed by now of what `follower` follows, where that can be found out at once."""
         await self._subscribers.look(follower)
 
+    def absent(self, follower: Follower, uris: Sequence[str]) -> dict[str, str]:
+        """Those of `uris` at which there is nothing yet, as far as is known, each with why."""
+        return self._subscribers.absent(follower, uris)
+
     def look_again(self) -> None:
         """Tell this process's subscribers that whatever they watch may have changed."""
         self._subscribers.announce_everything()

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["Change", "Journal", "Noted", "Telling"]
+__all__ = ["Change", "Journal", "Noted", "Seeing", "Telling"]
 
 _MOST = 20_000
 _MOST_CHARACTERS = 8_000_000
@@ -78,6 +78,15 @@ class Telling(Protocol):
 
     def shown(self, change: Change) -> str:
         """What a reader wants to know of a change beside its name, such as a diff; called on a worker thread."""
+        ...
+
+
+@runtime_checkable
+class Seeing(Protocol):
+    """A source that knows from its last look whether there is anything at what it watches."""
+
+    def absent(self, key: Hashable) -> str | None:
+        """Why there is nothing at `key` yet, as who reads it is told; None if there is something, or nobody knows."""
         ...
 
 

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.subscriptions.journal import Change, Journal, Telling
+from mcp_batteries.subscriptions.journal import Change, Journal, Seeing, Telling
 from mcp_batteries.subscriptions.topics import Follower, PerCaller, Source, Subscriber, Topic, Watched
 
 __all__ = ["REST_SECONDS", "Subscribers"]
@@ -125,6 +125,16 @@ class Subscribers:
         for watched, asked in keys.items():
             if isinstance(watched.source, Telling):
                 await watched.source.look(asked)
+
+    def absent(self, subscriber: Subscriber, uris: Sequence[str]) -> dict[str, str]:
+        """Those of `uris` at which their sources saw nothing, each with why."""
+        found: dict[str, str] = {}
+        for uri in dict.fromkeys(uris):
+            topic = subscriber.uris[uri]
+            source = topic.watched and topic.watched.source
+            if isinstance(source, Seeing) and (why := source.absent(topic.key)) is not None:
+                found[uri] = why
+        return found
 
     def hurry(self) -> None:
         """Tell now what waits for the end of a rest."""

@@ -96,6 +96,10 @@ class Followed:
         self.fresh = False
         """Whether to look again soon: what changed just now can change once more and look the same."""
 
+    @property
+    def has_files(self) -> bool:
+        return bool(self._files)
+
     def look(self, stop: Stop) -> list[Change]:
         """What has changed since the last look; nothing at the first.
 

@@ -43,6 +43,8 @@ _FRESH_SECONDS = 0.02
 _EARLY_SECONDS = 0.004
 _EARLY_SHARE = 0.2
 _LONGEST_EARLY_SECONDS = 1.0
+_ABSENT = "absent: "
+"""As `mcp_batteries.sql.watching.ABSENT`, which a worker doesn't import."""
 _SCHEMA = "schema"
 """Among the subjects: the names of all tables. Keys of others are URIs."""
 
@@ -196,6 +198,8 @@ def _digest(memory: _Memory, source: Unlocked | _InWal, database: Database, subj
             raise _Slow from None
         if failure.kind == "locked":
             raise Written from None
+        if failure.kind == "not_found":
+            return f"{_ABSENT}{failure.what} {failure.fix}".rstrip()
         found = {"failure": failure.what}
     shown = (
         repr(sorted(found.items())) if "lines" not in found else f"{found['columns']}{found['more']}{found['lines']}"
