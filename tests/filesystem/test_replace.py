@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
+from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.replace import Substitution
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -325,7 +326,7 @@ def test_several_texts_are_replaced_in_one_pass(by: Literal["text", "word", "reg
             olds = [old + chance.choice(("", "+", "[ab]", "(?:b|é)")) for old in olds]
         pairs = {old: f"<{chance.choice(('', 'ab', 'a b'))}{chance.random():.2}>" for old in olds}
         text = "".join(chance.choices("abé -\n\udcff", weights=(6, 6, 2, 2, 1, 1, 1), k=60))
-        found = Substitution(pairs, by).compiled()(text)
+        found = Substitution(pairs, by).compiled(Stop())(text)
         assert (found[0], [*found[1]]) == one_pass(pairs, by, text), (number, pairs, text)
 
 
@@ -335,6 +336,44 @@ async def test_only_lines_that_change_are_shown_where_some_are_added(tmp_path: P
     failed, said = await call(tmp_path, "replace_text", replacements={"send(": "log()\nsend("}, glob="*.py")
     assert not failed
     assert said.splitlines() == ["[replaced 2 places in 1 file]", "a.py", "@@ 1", "+log()", "@@ 43", "+log()"]
+
+
+@pytest.mark.parametrize("by", ["text", "word", "regex"])
+def test_many_replacements_end_when_they_are_told_to(by: Literal["text", "word", "regex"]) -> None:
+    class Patient(Stop):
+        left = 50
+
+        def check(self) -> None:
+            self.left -= 1
+            if not self.left:
+                self.set()
+            super().check()
+
+    with pytest.raises(Stopped):
+        Substitution({"a": "b", "c": "d"}, by).compiled(Patient())("a c " * 100)
+
+
+def test_many_expressions_share_the_bytes_of_a_text() -> None:
+    text = "x" * 1_000_000
+    substitute = Substitution({f"a{number}": "b" for number in range(50)}, "regex").compiled(Stop())
+    substitute("x")
+    tracemalloc.start()
+    try:
+        assert substitute(text)[0] == text
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("pattern", [r"(.+)= (?P<rest>.*)", r"\b(\w.+)= (.*)", r"(.*?é.*)= (.*)"])
+async def test_groups_keep_bytes_that_are_damaged(tmp_path: Path, pattern: str) -> None:
+    file, begin = tmp_path / "f.txt", "ü é\n".encode() * 50
+    file.write_bytes(begin + "é\xff".encode("latin-1").join([b"a ", "é= ".encode()]) + b"b\xfe c\n")
+    before = file.read_bytes()
+    failed, said = await call(tmp_path, "replace_text", replacements={pattern: r"\2: \1"}, by="regex", glob="*")
+    assert not failed, said
+    left, right = before.removeprefix(begin).removesuffix(b"\n").split(b"= ")
+    assert file.read_bytes() == begin + right + b": " + left + b"\n"
 
 
 async def test_names_are_swapped_and_moved_on_in_one_call(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ from mcp_fs.engine.search import candidates, contents, ripgrep
 from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.grep import grep as lines_of_file
+from mcp_fs.engine.search.grep import tally
 from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.regex import byte_search, line_search
@@ -297,6 +299,13 @@ def test_a_match_may_go_over_several_lines(tmp_path: Path, program: str | None, 
     assert rest.text().splitlines()[1:] == ["a.log", "9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
 
 
+def test_of_a_long_match_is_told_what_is_not_shown(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a": "begin\n" + "x\n" * 60 + "end\nend\n"})
+    lines = grep("(?s)begin.*?end|^end")
+    assert lines[0] == "a:1:begin" and lines[-1] == "a:63:end"
+    assert [line for line in lines if "more lines" in line] == ["a-52-... 11 more lines of this match"]
+
+
 @pytest.mark.parametrize(
     "pattern",
     [r"a\nb", r"a+(\r\n|b)", r"\[\n\]", r"[a]\n", r"a\x0ab", r"-*\n\n?a", "a\nb", r"(?s)a.b", r"\bb\n(?P<x>\w)"],
@@ -313,6 +322,28 @@ def test_matches_over_several_lines_are_those_that_python_finds(tmp_path: Path, 
     assert [int(line.split(":")[1]) for line in grep(pattern, limit=5000, max_per_file=5000) if ":" in line] == found
     tallied = search([served(tmp_path).readable("a")], Query(pattern, count_only=True), None, Stop())
     assert tallied.text().endswith(f"a:{len(compiled.findall(text))}")
+
+
+def test_a_carriage_return_behind_a_backslash_is_a_letter(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a": "C:\\r\r\nb\r\n"})
+    assert grep(r"C:\\r\nb") == grep(r"C:\\r\r\nb") == ["a:1:C:\\r", "a-2-b"]
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_search_over_lines_ends_when_it_is_told_to(tmp_path: Path, counts: bool) -> None:
+    (tmp_path / "a").write_text("a\nb\n" * 100)
+    stop, search_lines = Stop(), line_search(r"a\nb", literal=False, ignore_case=False, several=True)
+
+    def find(text: bytes, offset: int) -> tuple[int, int] | None:
+        stop.set()
+        return search_lines(text, offset)
+
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        with pytest.raises(Stopped):
+            tally(fd, find, stop, several=True) if counts else lines_of_file(fd, find, 0, 50, 0, stop, several=True)
+    finally:
+        os.close(fd)
 
 
 def test_a_line_break_may_be_left_out_by_a_class(tmp_path: Path, grep: Grep) -> None:
@@ -585,7 +616,7 @@ def test_words_digits_and_blanks_are_those_of_all_scripts(pattern: str, found: l
     assert seen == found == re.findall(pattern, line)
     hint = byte_pattern(pattern, literal=False, ignore_case=False)
     assert byte_search(hint, ignore_case=False)(data) or not found
-    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compiled()(line)
+    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compiled(Stop())(line)
     assert (new, number) == re.subn(pattern, r"<\g<0>>", line)
 
 

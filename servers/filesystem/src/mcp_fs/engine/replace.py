@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import partial
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
@@ -16,7 +17,7 @@ from mcp_fs.engine.files.edit import lines_of
 from mcp_fs.engine.files.handles import open_file
 from mcp_fs.engine.files.text import MOST_BYTES, Growing, decode, shown
 from mcp_fs.engine.files.transaction import MOST_TOGETHER, Change, change_files, too_large, too_much
-from mcp_fs.engine.search.regex import NextMatch, TextMatches, text_matches
+from mcp_fs.engine.search.regex import NextMatch, Searched, TextMatches, text_matches
 from mcp_fs.engine.search.selection import choosers
 from mcp_fs.engine.undo.step import Step
 from mcp_fs.engine.walk import AWAY, Filter, Skipped, walk
@@ -60,14 +61,14 @@ class Substitution:
     by: Literal["text", "word", "regex"] = "text"
     ignore_case: bool = False
 
-    def compiled(self) -> Substitute:
+    def compiled(self, stop: Stop) -> Substitute:
         """How it is done; OverflowError where a text would get too long.
 
         Raises:
             Invalid: an expression can't be read.
         """
         matching = [self._matches(old, new) for old, new in self.replacements.items()]
-        substitute = partial(_substituted, matching)
+        substitute = partial(_substituted, matching, stop)
         return substitute if "\r" in "".join(self.replacements) else partial(_with_line_feeds, substitute)
 
     def _matches(self, old: str, new: str) -> TextMatches:
@@ -79,30 +80,36 @@ class Substitution:
             source = rf"(?<!\w){source}(?!\w)"
         compiled = re.compile(source, re.IGNORECASE if self.ignore_case else 0)
 
-        def matches(text: str) -> NextMatch:
+        def matches(searched: Searched) -> NextMatch:
+            text = searched.text
             return lambda offset: (found := compiled.search(text, offset)) and (*found.span(), new)
 
         return matches
 
 
-def _substituted(matching: Sequence[TextMatches], text: str) -> tuple[str, Sequence[int]]:
+def _substituted(matching: Sequence[TextMatches], stop: Stop, text: str) -> tuple[str, Sequence[int]]:
     growing, done, counts, at = Growing(text), list[str](), [0] * len(matching), 0
-    finds = [matches(text) for matches in matching]
-    found = {index: first for index, find in enumerate(finds) if (first := find(0)) is not None}
-    while found:
-        chosen = min(found, key=lambda index: (found[index][0], -found[index][1]))
-        begin, end, new = found[chosen]
-        done += [text[at:begin], growing.replaces(end - begin, new)]
-        counts[chosen] += 1
-        at = end
-        # The next match of the same may not be empty where this one was; others may share characters with it.
-        again = {chosen: end + (begin == end)} | {index: at for index, one in found.items() if one[0] < at}
-        for index, offset in again.items():
-            following = finds[index](offset) if offset <= len(text) else None
-            if following is None:
-                del found[index]
-            else:
-                found[index] = following
+    searched = Searched(text)
+    finds = [matches(searched) for matches in matching]
+    following: list[tuple[int, int, int, str]] = []  # of each its next match: begin, minus end, index, new text
+
+    def look(index: int, offset: int) -> None:
+        stop.check()
+        found = finds[index](offset) if offset <= len(text) else None
+        if found is not None:
+            heappush(following, (found[0], -found[1], index, found[2]))
+
+    for index in range(len(finds)):
+        look(index, 0)
+    while following:
+        begin, minus_end, index, new = heappop(following)
+        if begin < at:  # shares characters with one that was taken
+            look(index, at)
+            continue
+        done += [text[at:begin], growing.replaces(-minus_end - begin, new)]
+        counts[index] += 1
+        at = -minus_end
+        look(index, at + (begin == at))  # the next of the same may not be empty where this one was
     return "".join([*done, text[at:]]), counts
 
 
@@ -155,7 +162,7 @@ def replace_in_files(
     same = [old for old, new in replacements.items() if old == new and substitution.by != "regex"]
     if same:
         raise Invalid(f"The text {quote(same[0])} is replaced by the same text.")
-    substitute = substitution.compiled()
+    substitute = substitution.compiled(stop)
     skipped = Skipped()
     tried: list[_Tried] = []
     binaries: list[str] = []

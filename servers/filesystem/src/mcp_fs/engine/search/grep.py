@@ -112,6 +112,8 @@ def grep(
             if found is None or begin == len(block):
                 break
             line += block.count(b"\n", at, begin)
+            if several:
+                stop.check()  # a block is the whole file
             end = _end(block, found)
             text, *rest = block[begin:end].split(b"\n") if several else [block[begin:end]]
             if line > after_line:
@@ -127,7 +129,9 @@ def grep(
                     known = max(hits.lines[-1].line if hits.lines else 0, after_line)
                     hits.lines += [clipped(number, text, None) for number, text in near[-context:] if number > known]
                 hits.lines.append(clipped(line, text, found[0] - begin))
-                hits.lines += [clipped(number, part, None) for number, part in enumerate(rest[:_MOST_BELOW], line + 1)]
+                more = [b"... %d more lines of this match" % (len(rest) - _MOST_BELOW)] * (len(rest) > _MOST_BELOW)
+                below = [*rest[:_MOST_BELOW], *more]
+                hits.lines += [clipped(number, part, None) for number, part in enumerate(below, line + 1)]
                 count, owed = count + 1, context
             line, at = line + 1 + len(rest), end + 1
             shown_to = at
@@ -174,6 +178,7 @@ def tally(
                 break
             lines += 1
             if several:
+                stop.check()  # a block is the whole file
                 if texts is not None:
                     texts[next(taken(block, at), b"") if taken else block[begin:end]] += 1
                 at = max(end, begin + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import reduce
 
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.walk import Filter
@@ -14,6 +13,8 @@ __all__ = ["Query"]
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
 _LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)|\(\?[imU]*s")
+# Behind an escaped character: what follows a backslash that is itself escaped is a letter.
+_CR_LF = re.compile(r"(\\[^r])|\\r(?=\\n)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,8 @@ class Query:
     @property
     def plain(self) -> str:
         """The pattern for texts whose lines end in line feeds alone."""
-        breaks = ("\r\n", "\n"), (r"\r\n", r"\n")
-        return reduce(lambda text, pair: text.replace(*pair), breaks[: 1 if self.literal else 2], self.pattern)
+        plain = self.pattern.replace("\r\n", "\n")
+        return plain if self.literal else _CR_LF.sub(r"\1", plain)
 
     def check(self) -> None:
         """Return if it could match in some text.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
@@ -17,6 +18,7 @@ __all__ = [
     "LineSearch",
     "NextMatch",
     "PathSet",
+    "Searched",
     "TextMatches",
     "byte_search",
     "line_search",
@@ -32,7 +34,24 @@ LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 NextMatch = Callable[[int], tuple[int, int, str] | None]
 """Offset -> where the first match from there on begins and ends, and what takes its place; offsets never go back."""
 
-TextMatches = Callable[[str], NextMatch]
+
+class Searched:
+    """A text that expressions are searched for in; they share its bytes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def shown(self) -> str:
+        """As the library takes it: damaged bytes are lone surrogates, for which it sees U+FFFD, of the same length."""
+        return shown(self.text)
+
+    @cached_property
+    def data(self) -> bytes:
+        return self.shown.encode()
+
+
+TextMatches = Callable[[Searched], NextMatch]
 
 PathSet = Callable[[bytes], list[int] | None]
 """path -> indices of the expressions that match all of it, in no order; nothing or None when there are none."""
@@ -167,15 +186,19 @@ def text_matches(pattern: str, new: str, *, ignore_case: bool) -> TextMatches:
     if any(group > compiled.groups for group in groups if isinstance(group, int)):
         raise Invalid(f"{quote(new)} names a group that {quote(pattern)} does not have.", "Use `\\1` for the first.")
 
-    def filled(match: Any) -> str:
-        found = (group if isinstance(group, str) else match.group(group + edged) or "" for group in groups)
-        filled = (group.decode() if isinstance(group, bytes) else str(group) for group in found)
-        return "".join(text + part for text, part in zip(pieces[::3], [*filled, ""], strict=True))
+    def matches(searched: Searched) -> NextMatch:
+        text, data, known = searched.shown, searched.data, (0, 0)  # a place, in characters and in bytes
 
-    def matches(text: str) -> NextMatch:
-        # Damaged bytes are lone surrogates, which the library does not take: it sees U+FFFD, of the same length.
-        text = shown(text)
-        data, known = text.encode(), (0, 0)  # a place, in characters and in bytes
+        def held(match: Any, group: int) -> str:
+            (at, start), (first, last) = known, match.span(group + edged)
+            if first < 0:
+                return ""
+            begin = at + len(data[start:first].decode())
+            return searched.text[begin : begin + len(data[first:last].decode())]
+
+        def filled(match: Any) -> str:
+            found = (group if isinstance(group, str) else held(match, group) for group in groups)
+            return "".join(text + part for text, part in zip(pieces[::3], [*found, ""], strict=True))
 
         def following(offset: int) -> tuple[int, int, str] | None:
             nonlocal known
