@@ -738,6 +738,14 @@ def test_largest_first_says_how_large(tmp_path: Path) -> None:
         find([top], "*/", Stop(), sort="size")
 
 
+def test_folders_of_several_names_are_found(tmp_path: Path) -> None:
+    fill(tmp_path, {"guides/a.md": "", "docs/howto/b.md": "", "docs/guides/c.md": "", "howto": ""})
+    top = served(tmp_path).readable(".")
+    for glob in ("{howto/,guides/}", "{howto,guides}/"):
+        assert sorted(find([top], glob, Stop()).paths) == ["docs/guides/", "docs/howto/", "guides/"]
+    assert find([top], "docs/{howto/,x/}", Stop()).paths == ("docs/howto/",)
+
+
 @pytest.mark.parametrize("program", [None, ripgrep.command()])
 def test_a_folder_that_is_served_in_another_is_searched_once(
     tmp_path: Path, program: str | None, monkeypatch: pytest.MonkeyPatch

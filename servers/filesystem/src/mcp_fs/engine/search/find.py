@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -20,6 +21,8 @@ __all__ = ["Sorting", "find"]
 
 Sorting = Literal["path", "modified", "size", "duplicates"]
 """In the order of a walk; the newest, or the largest, first; only files whose contents others have too."""
+_FOLDERS = re.compile(r"(?<!\\)\{((?:[^{},/]+/,)*[^{},/]+)/\}\Z")
+"""`{a/,b/}`, which names folders as `{a,b}/` does."""
 _Key = tuple[int, int, tuple[tuple[bool, str], ...]]
 _Position = tuple[int, list[str], int]  # number of the start, names below it, modification time in ns or size
 
@@ -48,6 +51,7 @@ def find(
         Invalid: the glob or the cursor can't be read; folders are to be sorted by a size that only their files have.
         Problem: a start can't be opened.
     """
+    glob = _FOLDERS.sub(lambda found: f"{{{found[1].replace('/,', ',')}}}/", glob)
     if sort == "size" and glob.endswith("/"):
         raise Invalid(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
