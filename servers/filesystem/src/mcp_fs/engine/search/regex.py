@@ -73,7 +73,7 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool, several: bool
     import re2 as library
 
     re2: Any = library
-    options = _line_options(re2, ignore_case=ignore_case, several=several)
+    options = _text_options(re2, ignore_case=ignore_case, several=several)
     source = re.escape(pattern) if literal else f"(?m:{pattern})"
 
     def compiled(source: str) -> Any:
@@ -129,7 +129,7 @@ def named_groups(
     try:
         compiled = re2.compile(
             f"(?m:{wide})".encode("utf-8", "surrogateescape"),
-            _line_options(re2, ignore_case=ignore_case, several=several),
+            _text_options(re2, ignore_case=ignore_case, several=several),
         )
     except re2.error:  # too large with classes of all scripts
         return None
@@ -160,10 +160,7 @@ def text_matches(pattern: str, new: str, *, ignore_case: bool) -> TextMatches:
     import re2 as library
 
     re2: Any = library
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY
-    options.case_sensitive = not ignore_case
+    options = _text_options(re2, ignore_case=ignore_case, several=True)
     wide, edged = with_edges(pattern)
     try:
         compiled = re2.compile(f"(?m:{classes(pattern)})".encode(), options)
@@ -256,7 +253,7 @@ def path_hint(patterns: Iterable[bytes]) -> Callable[[bytes], bool]:
     return lambda lines: search(lines) is not None
 
 
-def _line_options(re2: Any, *, ignore_case: bool, several: bool) -> Any:
+def _text_options(re2: Any, *, ignore_case: bool, several: bool) -> Any:
     options = re2.Options()
     options.never_nl = not several
     options.log_errors = False
