@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.subscriptions.journal import Change
+from mcp_batteries.subscriptions.journal import ABSENT, Change, why_absent
 from mcp_git.engine.service import Engine
 from mcp_git.layout import Layout
 from mcp_git.policy import Policy, Repository, Shown
@@ -35,8 +35,6 @@ _TRIES = 5
 _ROUND_SECONDS = 2.0
 _SHARE = 0.005
 """Of the time, what looks take at most that no event asked for."""
-_ABSENT = "absent: "
-"""What the digest of something begins with that is not there; why is the rest."""
 _OF_WORK_TREE = ("status", "diff")
 
 
@@ -152,7 +150,7 @@ class RepositoryWatcher:
     def absent(self, key: Hashable) -> str | None:
         known = self._known.get(str(key))
         digest = "" if known is None else self._of(known.repository).digests.get(known.uri, "")
-        return digest.removeprefix(_ABSENT) if digest.startswith(_ABSENT) else None
+        return why_absent(digest)
 
     def _of(self, repository: Repository) -> _Watched:
         """What is watched of a repository; a worktree may come while the server runs."""
@@ -253,7 +251,7 @@ class RepositoryWatcher:
         try:
             text = await self._text(shown)
         except NotFound as problem:
-            return f"{_ABSENT}{problem}"
+            return f"{ABSENT}{problem}"
         except Problem as problem:
             _log.info("Not looked at: %s", problem)
             text = f"\0{problem}"

@@ -19,7 +19,8 @@ from anyio.abc import TaskGroup
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.rows import RowPage
-from mcp_batteries.sql.watching import ABSENT, TablesOf, demonstration
+from mcp_batteries.sql.watching import TablesOf, demonstration
+from mcp_batteries.subscriptions.journal import ABSENT
 from mcp_postgres.engine.admission import Limits, opening
 from mcp_postgres.engine.connections import ITSELF, apart
 from mcp_postgres.engine.service import Engine

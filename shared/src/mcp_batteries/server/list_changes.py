@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any, cast
 
 from mcp.server.context import ServerRequestContext
@@ -22,6 +23,7 @@ from mcp_batteries.subscriptions.topics import Follower, Topic
 __all__ = ["ChangeTools", "Changes", "Following", "change_tools"]
 
 _KIND = "changes"
+_MOST_NAMED = 20
 _MOST_SHOWN = 3000
 """Characters shown of one change."""
 
@@ -54,7 +56,7 @@ class Changes:
         """A line that says what this is and how to go on, then the changes."""
         again = f'since="{self.since}"'
         if self.following:
-            named = ", ".join(self.following[:20]) + (", ..." if len(self.following) > 20 else "")
+            named = ", ".join(self.following[:_MOST_NAMED]) + (", ..." if len(self.following) > _MOST_NAMED else "")
             return "\n".join([f"[following from now on: {named}; what changes is told for {again}]", *self._absent()])
         last = self.first + len(self.lines) - 1
         said = "no changes" if not self.total else f"{self.total:,} change{'s' * (self.total != 1)}"
@@ -63,11 +65,11 @@ class Changes:
         if self.cut:
             said += ", and older ones that are forgotten: read again what you follow"
         if self.added:
-            said += f"; followed from now on, unlike before: {', '.join(self.added[:20])}"
+            said += f"; followed from now on, unlike before: {', '.join(self.added[:_MOST_NAMED])}"
         return "\n".join([f"[{said}; next {again}]", *self._absent(), *self.lines])
 
     def _absent(self) -> list[str]:
-        said = [f"not there yet: {uri} ({_clipped(why)})" for uri, why in list(self.absent.items())[:20]]
+        said = [f"not there yet: {uri} ({_clipped(why)})" for uri, why in islice(self.absent.items(), _MOST_NAMED)]
         more = len(self.absent) - len(said)
         return [*said, f"[{more:,} more are not there yet]"] if more > 0 else said
 

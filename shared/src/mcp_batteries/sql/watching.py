@@ -12,13 +12,9 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.sql.policy import Database, QueryOf, Readable
-from mcp_batteries.subscriptions.journal import Change
+from mcp_batteries.subscriptions.journal import ABSENT, Change, why_absent
 
-__all__ = ["ABSENT", "TablesOf", "Watched", "Watcher", "demonstration"]
-
-
-ABSENT = "absent: "
-"""What the digest of something begins with that is not there; why is the rest."""
+__all__ = ["TablesOf", "Watched", "Watcher", "demonstration"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,7 @@ class Watcher(ABC, Generic[W]):
     def absent(self, key: Hashable) -> str | None:
         known = self._known.get(str(key))
         digest = "" if known is None else self.watched[known.database.name].digests.get(known.key, "")
-        return digest.removeprefix(ABSENT) if digest.startswith(ABSENT) else None
+        return why_absent(digest)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self.changed = changed

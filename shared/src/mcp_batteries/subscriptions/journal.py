@@ -11,13 +11,21 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["Change", "Journal", "Noted", "Seeing", "Telling"]
+__all__ = ["ABSENT", "Change", "Journal", "Noted", "Seeing", "Telling", "why_absent"]
 
 _MOST = 20_000
 _MOST_CHARACTERS = 8_000_000
 """Of earlier texts that changes hold."""
 
 What = Literal["created", "changed", "deleted"]
+
+ABSENT = "absent: "
+"""What the digest of something begins with that is not there; why is the rest."""
+
+
+def why_absent(digest: str) -> str | None:
+    """Why nothing is there, if that is what a digest says."""
+    return digest.removeprefix(ABSENT) if digest.startswith(ABSENT) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _EARLY_SECONDS = 0.004
 _EARLY_SHARE = 0.2
 _LONGEST_EARLY_SECONDS = 1.0
 _ABSENT = "absent: "
-"""As `mcp_batteries.sql.watching.ABSENT`, which a worker doesn't import."""
+"""As `mcp_batteries.subscriptions.journal.ABSENT`, which a worker doesn't import."""
 _SCHEMA = "schema"
 """Among the subjects: the names of all tables. Keys of others are URIs."""
 
