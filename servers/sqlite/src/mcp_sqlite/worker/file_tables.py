@@ -110,6 +110,7 @@ def _load(database: Database, folder: str, name: str) -> None:
         fields, columns, made = created(name, looked, typed=not source.is_csv, types=source.types(file))
         records = source.polled(source.records(file, dialect, fields))
         next(records)
+        records = source.nulls(records, [True] * len(fields))
         marks = ", ".join("?" * len(fields))
         with writable(database.own, lambda on: defend(database.connection, on)):
             database.own(f"PRAGMA temp.max_page_count = {_PAGES}")
@@ -120,10 +121,7 @@ def _load(database: Database, folder: str, name: str) -> None:
                 with database.interrupt.over(database.connection):
                     database.connection.executemany(
                         f"INSERT INTO temp.{identifier(name)} VALUES ({marks})",
-                        (
-                            parameters([None if value == "" and source.is_csv else value for value in row])
-                            for row in (source.stored(record, is_new=True) for record in records)
-                        ),
+                        (parameters(source.stored(record, is_new=True)) for record in records),
                     ).close()
             except BaseException:
                 if database.connection.in_transaction:  # SQLite itself ends it where the disk is full

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from mcp_batteries.sql.files import new_file
 from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import Seen
+from mcp_batteries.sql.records import Dialect, Seen
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, real, record
 from mcp_sqlite.worker.change import transaction
@@ -102,6 +102,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     database = connections.writer(request["path"])
     source = Source(request["folder"], request["name"], database.interrupt)
     made: str | None = None
+    dialect: Dialect | None = None
     fields: list[Any] | None = None
     added: list[str] = []
     seen = Seen()
@@ -114,7 +115,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         table = request["table"]
         with source.opened() as file:
             types = source.types(file)
-            looked = source.polled(source.records(file, source.dialect(file), grows=True))
+            dialect = source.dialect(file)
+            looked = source.polled(source.records(file, dialect, grows=True))
             if request["dry_run"] and database.part is None:
                 looked = seen.through(looked)
             fields, added, made = created(table, looked, typed=not source.is_csv, types=types)
@@ -128,7 +130,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             yield parameters(source.stored(item, is_new=made is not None))  # pyright: ignore[reportReturnType]
 
     with source.opened() as file, transaction(database, keep=not request["dry_run"]):
-        dialect = source.dialect(file)
+        dialect = dialect or source.dialect(file)
         if made is not None:
             database.own(made)
         open_virtual(database)
@@ -147,8 +149,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             dialect = dialect._replace(decimals=frozenset(p for p in dialect.decimals if columns[p] in numeric))
             records = source.records(file, dialect, fields)
             next(records)
-        if source.is_csv:
-            records = _nulls(records, [name not in needed for name in columns])
+        records = source.nulls(records, [name not in needed for name in columns])
         if columns:
             marks = ", ".join("?" * len(columns))
             statement = f"INSERT INTO main.{identifier(table)} ({', '.join(map(identifier, columns))}) VALUES ({marks})"
@@ -186,11 +187,6 @@ def _column(table: str, known: dict[str, str], word: Any) -> str:
 
 def _new(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
     return new_file(request["folder"], request["name"], Failure, reason)
-
-
-def _nulls(records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
-    for row in records:
-        yield [None if not field and may else field for field, may in zip(row, optional, strict=True)]
 
 
 def _is_numeric(kind: str) -> bool:

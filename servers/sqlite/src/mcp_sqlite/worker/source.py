@@ -97,6 +97,14 @@ class Source(NamedTuple):
                 self.interrupt.check()
             yield item
 
+    def nulls(self, records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
+        """`records` with NULL for the empty fields of a CSV file, in the columns that take it."""
+        if not self.is_csv:
+            return records
+        return (
+            [None if not field and may else field for field, may in zip(row, optional, strict=True)] for row in records
+        )
+
     def stored(self, values: list[Any], *, is_new: bool) -> list[Any]:
         """A record as a table takes it."""
         return values if self.is_csv or self.is_parquet else [_stored(value, is_new) for value in values]
