@@ -200,15 +200,37 @@ async def test_a_thread_that_cannot_be_had_is_an_error_and_no_silence(monkeypatc
         assert await threads.run(lambda: "served") == "served"
 
 
+class Work:
+    """Work that waits until it is released, if it is told to, and the threads that did it."""
+
+    def __init__(self) -> None:
+        self.begun, self.release, self.seen = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def __call__(self, wait: bool) -> None:
+        self.seen.append(threading.current_thread())
+        if wait:
+            self.begun.set()
+            self.release.wait(SECONDS)
+
+    async def is_left(self, threads: Threads) -> None:
+        """Be done once, and begun by a task that does not wait for its end."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(threads.run, self, True)
+            assert await anyio.to_thread.run_sync(self.begun.wait, SECONDS)
+            await threads.run(self, False)
+            tasks.cancel_scope.cancel()
+
+    def ends_on(self, number: int) -> None:
+        self.release.set()
+        for thread in self.seen:
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+        assert len(self.seen) == number
+
+
 def test_threads_end_with_their_event_loop() -> None:
     """Also those whose work nobody waits for, once it ends."""
-    begun, release, seen = threading.Event(), threading.Event(), list[threading.Thread]()
-
-    def work(wait: bool) -> None:
-        seen.append(threading.current_thread())
-        if wait:
-            begun.set()
-            release.wait(SECONDS)
+    work = Work()
 
     async def late(threads: Threads) -> None:
         try:
@@ -221,49 +243,26 @@ def test_threads_end_with_their_event_loop() -> None:
     async def main() -> None:
         threads = Threads(4)
         outsider = asyncio.create_task(late(threads))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(threads.run, work, True)
-            assert await anyio.to_thread.run_sync(begun.wait, SECONDS)
-            await threads.run(work, False)
-            tasks.cancel_scope.cancel()
+        await work.is_left(threads)
         assert not outsider.done()
 
     anyio.run(main)
-    release.set()
-    for thread in seen:
-        thread.join(SECONDS)
-        assert not thread.is_alive()
-    assert len(seen) == 3
+    work.ends_on(3)
 
 
 def test_threads_end_with_a_loop_that_is_left_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that waits for work would keep the process from its end."""
     monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.001)
-    seen, begun, release = list[threading.Thread](), threading.Event(), threading.Event()
+    work, loop = Work(), asyncio.new_event_loop()
 
-    def work(wait: bool) -> None:
-        seen.append(threading.current_thread())
-        if wait:
-            begun.set()
-            release.wait(SECONDS)
+    async def main() -> None:
+        await work.is_left(Threads(2))
 
-    async def main(threads: Threads) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(threads.run, work, True)
-            assert await anyio.to_thread.run_sync(begun.wait, SECONDS)
-            await threads.run(work, False)
-            tasks.cancel_scope.cancel()
-
-    loop = asyncio.new_event_loop()
     try:
-        loop.run_until_complete(main(Threads(2)))
-        release.set()
-        for thread in seen:
-            thread.join(SECONDS)
-            assert not thread.is_alive()
-        assert len(seen) == 2
+        loop.run_until_complete(main())
+        work.ends_on(2)
     finally:
-        release.set()
+        work.release.set()
         loop.close()
 
 
