@@ -246,6 +246,7 @@ RENAMED = {"message": "Moved Permanently"}
 async def test_a_rename_is_told_and_the_new_name_used(oracle: Oracle) -> None:
     where = {"Location": f"{oracle.url}/repositories/42/issues/3"}
     oracle.answer("GET", "/repos/octo/old/issues/3", RENAMED, status=301, headers=where)
+    oracle.answer("GET", "/repos/octo/old", RENAMED, status=301, headers={"Location": f"{oracle.url}/repositories/42"})
     oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/new"})
     oracle.answer("GET", "/repositories/42/issues/3", issue(3))
     oracle.answer("GET", "/repos/octo/new/issues/3", issue(3))
@@ -254,8 +255,24 @@ async def test_a_rename_is_told_and_the_new_name_used(oracle: Oracle) -> None:
             result = await client.call_tool("get_issue", {"repo": "octo/old", "number": 3})
             assert "`octo/old` is `octo/new` by now: use that name." in text_of(result)
         await call(client, "create_issue", repo="octo/old", title="T")
-    assert len(oracle.sent("GET", "/repos/octo/old")) == 1
+    assert len(oracle.sent("GET", "/repos/octo/old/issues")) == len(oracle.sent("GET", "/repos/octo/old$")) == 1
     assert [seen.path for seen in oracle.sent("POST")] == ["/repos/octo/new/issues"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("there", [200, 404])
+async def test_an_issue_that_was_moved_takes_nothing_else_with_it(there: int, oracle: Oracle) -> None:
+    where = {"Location": f"{oracle.url}/repositories/42/issues/7"}
+    oracle.answer("GET", PATH, RENAMED, status=301, headers=where)
+    oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/other"})
+    oracle.answer("GET", "/repositories/42/issues/7", issue(7, title="Elsewhere"))
+    oracle.answer("GET", "/repos/octo/app", sample("repos/get"), status=there)
+    async with served(oracle, "--write") as client:
+        for _ in range(2):
+            result = await client.call_tool("get_issue", ASK)
+            assert "Issue #3 of `octo/app` was moved: this is `octo/other/issues/7`." in text_of(result)
+        await call(client, "create_issue", repo="octo/app", title="T")
+    assert [seen.path for seen in oracle.sent("POST")] == ["/repos/octo/app/issues"]
 
 
 @pytest.mark.anyio

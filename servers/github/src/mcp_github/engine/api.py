@@ -152,7 +152,7 @@ class Api:
             reply = await side.client.send(request)
         except NotFound as problem:
             raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
-        self._tell_rename(repo)
+        self._tell_rename(repo, what, reply.moved)
         if reply.status == 304 and kept is not None:
             side.kept.move_to_end(key)
             return kept[1]
@@ -260,10 +260,13 @@ class Api:
             found = await self.get(path, what, quiet=True)
             self.policy.require_insider(what, outsider=is_outsiders(found.data))
 
-    def _tell_rename(self, repo: Repo | None) -> None:
-        if repo is None or repo.key not in self.client.renamed:
+    def _tell_rename(self, repo: Repo | None, what: str = "", moved: str = "") -> None:
+        if moved:
+            note = f"{what[:1].upper()}{what[1:]} was moved: this is `{moved}`."
+        elif repo is not None and repo.key in self.client.renamed:
+            note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
+        else:
             return
-        note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
         if (notes := _notes.get()) is not None and note not in notes:
             notes.append(note)
 

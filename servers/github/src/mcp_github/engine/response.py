@@ -17,8 +17,10 @@ class Reply:
 
     Attributes:
         headers: names in lower case.
+        moved: where GitHub keeps what was asked for by now, as `owner/name/issues/7`, if that alone was moved.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    moved: str = ""
