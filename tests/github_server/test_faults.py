@@ -10,7 +10,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served, text_of
-from github_server.world import issue, sample
+from github_server.world import branch, issue, not_found, sample
 from mcp_github.engine import http
 
 PATH = "/repos/octo/app/issues/3"
@@ -328,3 +328,30 @@ async def test_what_has_not_changed_costs_no_body(oracle: Oracle) -> None:
         first = await call(client, "get_issue", **ASK)
         assert await call(client, "get_issue", **ASK) == first
     assert "if-none-match" in oracle.seen[1].headers
+
+
+@pytest.mark.anyio
+async def test_what_graphql_leaves_out_costs_no_more_than_that(oracle: Oracle) -> None:
+    nodes = [{"number": 1, "title": "One", "comments": {"totalCount": 0}, "category": None, "author": None}, None]
+    nodes[0] |= {"isAnswered": None, "closed": False, "updatedAt": "2026-01-02T03:04:05Z"}  # type: ignore[operator]
+    page = {"totalCount": 2, "pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": nodes}
+    hidden = {"type": "FORBIDDEN", "message": "SAML enforcement", "path": ["repository", "discussions", "nodes", 1]}
+    oracle.graphql("Discussions", Reply(200, {"data": {"repository": {"discussions": page}}, "errors": [hidden]}))
+    async with served(oracle, "--toolsets", "discussions") as client:
+        result = await client.call_tool("list_discussions", {"repo": "octo/app"})
+    assert '"One"' in text_of(result) and "GitHub leaves out a part" in text_of(result)
+    assert "SAML enforcement" in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_graphql_that_broke_off_is_no_mistake_of_the_caller(oracle: Oracle) -> None:
+    said = "Something went wrong while executing your query. This may be the result of a timeout."
+    oracle.answer("POST", "/graphql", {"data": None, "errors": [{"message": said}]})
+    branch(oracle)
+    async with served(oracle, "--toolsets", "all", "--write", "--flow", "off") as client:
+        text = await refused(client, "list_discussions", repo="octo/app")
+        assert "GitHub failed on" in text and text.endswith("Try again in a moment.")
+        not_found(oracle, "GET", "/repos/octo/app/contents/new.txt")
+        files = [{"path": "new.txt", "content": "x"}]
+        text = await refused(client, "write_files", repo="octo/app", branch="main", message="M", files=files)
+        assert "GitHub failed on" in text and "It may have been done all the same" in text

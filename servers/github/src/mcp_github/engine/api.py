@@ -27,7 +27,7 @@ from mcp_github.engine.text import scrub
 from mcp_github.engine.tokens import Credentials
 from mcp_github.policy import Policy, Repo, WriteRepo
 
-__all__ = ["Answer", "Api", "from_cache", "paging"]
+__all__ = ["Answer", "Api", "after", "from_cache", "paging"]
 
 from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
 """Set while a resource is read: what its subscriber is told of is what they then get, without another request."""
@@ -193,13 +193,18 @@ class Api:
         data = parsed.get("data")
         errors = cast("list[Any]", parsed.get("errors") or [])
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
-            raise failures.graphql_problem(errors, reply, what, self.client.limits)
+            problem = failures.graphql_problem(errors, reply, what, self.client.limits)
+            if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
+                raise Unavailable(problem.what, _MAYBE_DONE)
+            raise problem
         if writes and not _did(data):
             raise Conflict(
                 f"GitHub answered without an error and changed nothing: {what}.",
                 "See what is there now, and whether what you named is a part of it.",
             )
-        data, removed = self._shown(data)
+        if errors and not quiet:
+            self._tell(f"GitHub leaves out a part of {what}.{failures.graphql_words(errors)}")
+        data, removed = self._shown(_without_gaps(data))
         return Answer(data, removed, headers=reply.headers)
 
     async def raw(
@@ -267,6 +272,10 @@ class Api:
             note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
         else:
             return
+        self._tell(note)
+
+    @staticmethod
+    def _tell(note: str) -> None:
         if (notes := _notes.get()) is not None and note not in notes:
             notes.append(note)
 
@@ -286,6 +295,15 @@ class Api:
         return not found.data.get("private", False)
 
 
+@contextmanager
+def after(done: str, fix: str) -> Generator[None]:
+    """What goes wrong within is told with what was `done` before: another try of the whole would do that twice."""
+    try:
+        yield
+    except Problem as problem:
+        raise Conflict(f"{done}, the rest is not: {problem.what}", fix, status=problem.status) from problem
+
+
 def _did(data: Any) -> bool:
     """Whether a mutation's answer names what it made or changed; what it deleted need not be named."""
     made = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
@@ -293,6 +311,15 @@ def _did(data: Any) -> bool:
         isinstance(what, dict) and (name.startswith("delete") or any(cast("dict[str, Any]", what).values()))
         for name, what in made.items()
     )
+
+
+def _without_gaps(data: Any) -> Any:
+    """GraphQL's `data` without the nulls that stand in lists for what GitHub does not show."""
+    if isinstance(data, list):
+        return [_without_gaps(item) for item in cast("list[Any]", data) if item is not None]
+    if isinstance(data, dict):
+        return {name: _without_gaps(value) for name, value in cast("dict[str, Any]", data).items()}
+    return data
 
 
 def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:
