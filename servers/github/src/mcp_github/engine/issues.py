@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Api, after
 from mcp_github.engine.fields import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.engine.pages import Row, Shape, clipped, cut_note, listing, names, pick, shown
 from mcp_github.engine.queries import NODE_PLACE, REPLY
@@ -123,7 +123,8 @@ class Issues:
         number = int(made.data["number"])
         done = self._done(repo, number, f"Created issue #{number}.", made.data)
         if parent is not None:
-            await self._sub(repo, parent, int(made.data["id"]), number)
+            with after(f"Issue #{number} is created", f"`edit_sub_issue` puts #{number} under another."):
+                await self._sub(repo, parent, int(made.data["id"]), number)
         return done
 
     async def edit(
