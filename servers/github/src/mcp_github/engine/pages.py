@@ -170,7 +170,7 @@ async def listing(
     api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
     fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
     inside: Callable[[Any], Any] | None = None, keep: Callable[[Sequence[Row]], Sequence[Row]] | None = None,
-    accept: str = "application/vnd.github+json", hint: str = "",
+    accept: str = "application/vnd.github+json", hint: str = "", ends: int | None = None,
 ) -> Listing:  # fmt: skip
     """One page of what `path` lists.
 
@@ -178,6 +178,7 @@ async def listing(
         inside: finds the list in the answer, where it is not the answer itself.
         keep: picks the objects that are shown.
         hint: what to try if there is no such list.
+        ends: how many GitHub lists at most, without a word about the others.
     """
     params = {name: value for name, value in (params or {}).items() if value is not None}
     scope = [path, params]
@@ -223,6 +224,8 @@ async def listing(
     if following:
         left = _Left(total and min(total, reached), pages, most, filtered=keep is not None)
         note = " ".join(filter(None, [note, left.told(position, following, listed)])) or None
+    elif ends is not None and (int(position["q"].get("page", 1)) - 1) * most + listed >= ends:
+        note = " ".join(filter(None, [note, f"GitHub lists the first {ends} only."]))
     elif (total or 0) > reached:
         told = f"GitHub shows the first {reached:,} of {total:,} only: search for something narrower."
         note = " ".join(filter(None, [note, told]))

@@ -65,7 +65,7 @@ class Pulls:
             raise Invalid("One of `number` and `ref` has to be given.")
         if base is not None:
             where = f"{repo.path}/compare/{base.path}...{ref.path}"
-            return Diff(where, f"{base.name}...{ref.name} of {repo.full}", True)
+            return Diff(where, f"{base.name}...{ref.name} of {repo.full}", True, compares=True)
         return Diff(f"{repo.path}/commits/{ref.path}", f"commit {ref.name} of {repo.full}", True)
 
     async def reviews(

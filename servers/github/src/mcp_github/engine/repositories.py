@@ -158,7 +158,7 @@ class Repositories:
             params = {"sha": ref.name if ref else None, "path": path, "author": author, "since": since, "until": until}
         return await listing(
             self.api, where, what, COMMIT, params=params, repo=repo, fields=fields, limit=limit, cursor=cursor,
-            hint="`list_refs` shows branches and tags." if number is None else "",
+            hint="`list_refs` shows branches and tags." if number is None else "", ends=250 if number else None,
         )  # fmt: skip
 
     async def commit(self, repo: Repo, ref: Ref) -> Record:
@@ -177,7 +177,7 @@ class Repositories:
             f"{file['filename']} {file['status']} +{file['additions']} -{file['deletions']}" for file in files[:60]
         ]
         more = len(files) - 60
-        note = f"{more} more files: use read_diff." if more > 0 else None
+        note = f"{'At least ' if found.following else ''}{more} more files: use read_diff." if more > 0 else None
         return Record(note=note, removed=found.removed or None, data=data)
 
     async def releases(self, repo: Repo, *, fields: Sequence[str] | None, limit: int, cursor: str | None) -> Listing:
