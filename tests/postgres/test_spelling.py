@@ -1,5 +1,7 @@
 """A name that is misspelt, and another dialect's word, are answered with the right spelling."""
 
+from pathlib import Path
+
 import pytest
 
 from postgres.serving import Base, inside, make, text_of
@@ -231,3 +233,21 @@ async def test_a_comparison_says_that_policies_hide_rows() -> None:
             found = text_of(await wire.call("get_table", table="a", compare_with="b")).replace("public.", "")
             assert said in found, found
             assert (hides in found) == (role == "reader")
+
+
+async def test_a_name_without_its_schema_means_the_same_in_all_tools(tmp_path: Path) -> None:
+    base = make(
+        "CREATE SCHEMA early; CREATE SCHEMA late; CREATE TABLE early.one (wrong integer); CREATE TABLE one (id integer);"
+        "CREATE TABLE early.other (id integer); CREATE TABLE late.other (id integer)"
+    )
+    (tmp_path / "one.csv").write_text("id\n7\n")
+    for role in ("owner", "postgres"):
+        async with inside("--write", "--files", tmp_path, f"app={base.url(role)}") as wire:
+            assert "table public.one," in text_of(await wire.call("get_table", table="one")), role
+            assert "public" in text_of(await wire.call("query_rows", sql="SHOW search_path"))
+            said = text_of(await wire.call("copy_from_file", file="one.csv", table="one"))
+            assert "Inserted 1 row" in said, said
+            for tool, more in (("get_table", {}), ("copy_from_file", {"file": "one.csv"})):
+                said = text_of(await wire.call(tool, table="other", **more))
+                assert "Name one of them: `early.other`, `late.other`." in said, said
+    assert base.rows("SELECT count(*), (SELECT count(*) FROM early.one) FROM one") == [(2, 0)]
