@@ -48,7 +48,8 @@ _NAMED = 5
 _DESCRIBE = """
 SELECT json_build_object(
   'oid', c.oid::text, 'comment', obj_description(c.oid, 'pg_class'),
-  'rows', CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
+  'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
+      sum(greatest(l.reltuples, 0)) END FROM pg_partition_tree(c.oid) t
       JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint,
   'bytes', CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
       WHEN c.relkind IN ('r', 'm', 'S') THEN pg_total_relation_size(c.oid) END,
