@@ -90,4 +90,5 @@ def _problem(
         where = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
         fix = next_move(git, repository, place, revision.text if revision else None, stop)
         return NotFound(f"There is no file `{place.display}` in {where}.", fix)
-    return explained(failure, git, repository, revision, stop)
+    # Without a revision it begins at HEAD all the same, and there may be none.
+    return explained(failure, git, repository, revision or HEAD, stop)
