@@ -181,6 +181,46 @@ def _seconds_for_git(folder: Path, date: str) -> int:
 
 
 @pytest.mark.anyio
+async def test_pages_are_of_what_the_first_one_was_of(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {f"{name}.txt": f"{name}\n" * 400 for name in "bcdefgh"})
+    first = made.git("rev-parse", "HEAD").strip()
+    made.commit("all of them", {f"{name}.txt": f"{name} changed\n" * 400 for name in "bcdefgh"})
+    calls: dict[str, dict[str, object]] = {
+        "list_files": {"limit": 3},
+        "search_text": {"pattern": "changed", "limit": 100},
+        "read_diff": {"rev": f"{first}..main"},
+    }
+    async with serving(made.path) as asking:
+        cursors = {tool: _cursor(await asking(tool, **arguments)) for tool, arguments in calls.items()}
+        whole = {tool: await asking(tool, **calls[tool], cursor=cursors[tool]) for tool in calls}
+        made.commit("meanwhile", {"a.txt": "changed\n", "b.txt": "b\n"})
+        for tool in ("list_files", "search_text"):
+            assert await asking(tool, **calls[tool], cursor=cursors[tool]) == whole[tool]
+        said = await asking("read_diff", **calls["read_diff"], cursor=cursors["read_diff"])
+        assert "no longer those of the page before" in said
+        cursor = _cursor(await asking("read_diff", rev=f"{first}..main"))
+        assert (await asking("read_diff", rev=f"{first}..main", cursor=cursor)).startswith("[")
+
+
+def _cursor(said: str) -> str:
+    return re.findall(r'cursor="([^"]+)"', said.partition("\n")[0])[0]
+
+
+@pytest.mark.anyio
+async def test_blame_tells_the_day_of_the_author_and_knows_a_folder(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.write("docs/a.txt", "one\n")
+    made.git("add", "--all")
+    made.git("commit", "--quiet", "--message=late", "--date=2024-02-29T23:30:00 -0930")
+    async with serving(made.path) as asking:
+        assert " 2024-02-29 Ada Lovelace: late" in await asking("get_blame", path="docs/a.txt")
+        for rev in ({}, {"rev": "HEAD"}):
+            assert "`docs` is a folder" in await asking("get_blame", path="docs", **rev)
+        assert "Exchange them" in await asking("read_file", path="docs/a.txt", start_line=3, end_line=2)
+
+
+@pytest.mark.anyio
 async def test_refs_of_every_kind(tmp_path: Path) -> None:
     made = history(tmp_path / "app")
     made.git("remote", "add", "origin", "https://me:hunter2@example.org/app.git")
@@ -377,6 +417,8 @@ async def test_a_path_in_a_submodule_is_said_to_be_in_one(tmp_path: Path) -> Non
         for tool, more in calls:
             said = await asking(tool, path="libs/inner/in.txt", **more)
             assert "`libs/inner` is a submodule, which is not entered" in said, (tool, more, said)
+        for tool in ("read_file", "list_files", "get_blame"):
+            assert "`libs/inner` is a submodule, which is not entered" in await asking(tool, path="libs/inner"), tool
         assert "Did you mean `notes.txt`" in await asking("get_blame", path="note.txt")
         # One wrong letter is looked for beside it, a wrong folder everywhere.
         assert "Did you mean `docs/" in await asking("read_file", path="Docs/" + _in_docs(made))
