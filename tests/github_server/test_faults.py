@@ -42,6 +42,7 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (422, {}, "Validation Failed", "can't use the request"),
         (451, {}, "DMCA", "legal reasons"),
         (406, {}, "diff too large", "file by file"),
+        (403, {}, "The requested blob is too large to fetch via the API", "does not send so much of issue #3"),
     ],
 )
 async def test_a_refusal_is_explained_and_not_repeated(
@@ -355,3 +356,21 @@ async def test_graphql_that_broke_off_is_no_mistake_of_the_caller(oracle: Oracle
         files = [{"path": "new.txt", "content": "x"}]
         text = await refused(client, "write_files", repo="octo/app", branch="main", message="M", files=files)
         assert "GitHub failed on" in text and "It may have been done all the same" in text
+
+
+@pytest.mark.anyio
+async def test_members_that_are_hidden_are_not_said_to_be_all(oracle: Oracle) -> None:
+    where = {"Location": f"{oracle.url}/orgs/octo/public_members"}
+    oracle.answer("GET", "/orgs/octo/members", RENAMED, status=302, headers=where)
+    async with served(oracle, "--toolsets", "all") as client:
+        result = await client.call_tool("list_people", {"org": "octo"})
+    assert "The organisation `octo` shows this token only its public members." in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_list_goes_on_whatever_its_address_holds(oracle: Oracle) -> None:
+    at = f"{oracle.url}/repos/octo/app/issues?labels=a,b&page="
+    link = {"Link": f'<{at}2>; rel="next", <{at}2>; rel="last"'}
+    oracle.answer("GET", "/repos/octo/app/issues", [issue(1)], headers=link)
+    async with served(oracle) as client:
+        assert "cursor" in await call(client, "list_issues", repo="octo/app", labels=["a", "b"], limit=1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -152,7 +153,7 @@ class Api:
             reply = await side.client.send(request)
         except NotFound as problem:
             raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
-        self._tell_rename(repo, what, reply.moved)
+        self._tell_rename(repo, what, reply.instead)
         if reply.status == 304 and kept is not None:
             side.kept.move_to_end(key)
             return kept[1]
@@ -265,9 +266,9 @@ class Api:
             found = await self.get(path, what, quiet=True)
             self.policy.require_insider(what, outsider=is_outsiders(found.data))
 
-    def _tell_rename(self, repo: Repo | None, what: str = "", moved: str = "") -> None:
-        if moved:
-            note = f"{what[:1].upper()}{what[1:]} was moved: this is `{moved}`."
+    def _tell_rename(self, repo: Repo | None, what: str = "", instead: str = "") -> None:
+        if instead:
+            note = f"{what[:1].upper()}{what[1:]} {instead}."
         elif repo is not None and repo.key in self.client.renamed:
             note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
         else:
@@ -344,8 +345,8 @@ def paging(position: Mapping[str, Any]) -> dict[str, str]:
 
 def _linked(link: str, rel: str) -> dict[str, str]:
     """The paging parameters of the address that a `Link` header calls `rel`."""
-    for part in link.split(","):
-        address, _, rest = part.strip().partition(";")
-        if f'rel="{rel}"' in rest:
-            return paging(dict(parse_qsl(urlsplit(address.strip("<>")).query)))
+    # An address may have commas of its own.
+    for found in re.finditer("<([^>]*)>([^<]*)", link):
+        if f'rel="{rel}"' in found[2]:
+            return paging(dict(parse_qsl(urlsplit(found[1]).query)))
     return {}

@@ -22,6 +22,8 @@ needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
 _TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|must be enabled)\b")
 """A feature that is off is answered with any of several statuses: no other token would help against it. A label or
 branch of the caller's that is called so is quoted without the verb."""
+_TOO_LARGE = re.compile(r"too[ _]large")
+"""No token helps against it, though GitHub says 403."""
 _BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
 """A failure of GitHub's own in the middle of a GraphQL request, which comes without a type."""
 _SECONDARY_SECONDS = 60.0
@@ -55,6 +57,8 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
             return NotFound(
                 f"GitHub has nothing for {what}.{words}", "The repository's owner can turn that on in its settings."
             )
+        case 403 | 422 if _TOO_LARGE.search(said):
+            return TooLarge(f"GitHub's API does not send so much of {what}.{words}", "Ask for a part of it.")
         case 403:
             return _forbidden(reply, said, what)
         case 404 | 409 if "is empty" in said:

@@ -61,7 +61,7 @@ class Request:
         what: it asks for, in words for messages.
         reads: whether it may be repeated and may follow a redirect.
         follows: whether a redirect is followed; else it is the reply.
-        moved: see `Reply`.
+        instead: see `Reply`.
     """
 
     verb: str
@@ -74,7 +74,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     max_bytes: int = _MAX_BYTES
     follows: bool = True
-    moved: str = ""
+    instead: str = ""
 
     @property
     def resource(self) -> str:
@@ -222,7 +222,9 @@ class Client:
             )
         path = self._policy.api_url.redirect(target, request.what)
         old = _repo_in(request.path)
-        moved = request.moved
+        instead = request.instead
+        if path.endswith("/public_members"):
+            instead = "shows this token only its public members"
         if self._policy.allowed or (old and path.startswith("/repositories/")):
             new = await self._repo_at(path)
             if self._policy.allowed:
@@ -231,10 +233,10 @@ class Client:
                 if await self._is_gone(old, request):
                     self.renamed[old.lower()] = new
                 else:
-                    moved = f"{new}{_REPO.sub('', path)}"
+                    instead = f"was moved: this is `{new}{_REPO.sub('', path)}`"
         # GitHub's redirects after a rename come without the query.
         params = dict(parse_qsl(urlsplit(target).query)) or request.params
-        return replace(request, path=path, params=params, moved=moved)
+        return replace(request, path=path, params=params, instead=instead)
 
     async def _is_gone(self, repo: str, request: Request) -> bool:
         """Whether the repository itself has another name, by the redirect of `request`; an issue moves alone, too."""
@@ -286,7 +288,7 @@ class Client:
         token = auth.token.encode() if auth is not None else b""
         names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers.raw}
         body = body.replace(token, b"[token]") if token else body
-        return Reply(answer.status_code, names, body, request.moved)
+        return Reply(answer.status_code, names, body, request.instead)
 
     def _url(self, request: Request) -> str:
         params = sorted((name, _plain(value)) for name, value in request.params.items() if value is not None)

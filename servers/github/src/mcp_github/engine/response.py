@@ -17,10 +17,10 @@ class Reply:
 
     Attributes:
         headers: names in lower case.
-        moved: where GitHub keeps what was asked for by now, as `owner/name/issues/7`, if that alone was moved.
+        instead: what GitHub did with what was asked for, behind its name, where a redirect led to something else.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    moved: str = ""
+    instead: str = ""
