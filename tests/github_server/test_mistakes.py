@@ -292,3 +292,17 @@ async def test_all_checks_count(oracle: Oracle) -> None:
         note = (await call(client, "list_checks", **O, ref="main", wait=0))["note"]
     assert "1 of 101 checks are still going on" in note
     assert "more than these 100 statuses: together `failure`" in note
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "sent"),
+    [
+        ("issues", "crash", "crash is:issue"), ("issues", "crash is:pr", "crash is:pr"),
+        ("issues", "Type:Issue x", "Type:Issue x"), ("pull_requests", "is:open x", "is:open x is:pr"),
+        ("users", "type:org octo", "type:org octo"), ("orgs", "octo", "octo type:org"),
+    ],
+)  # fmt: skip
+async def test_a_query_says_what_it_wants_once(kind: str, query: str, sent: str, oracle: Oracle) -> None:
+    async with served(oracle) as client:
+        await call(client, "search_github", kind=kind, query=query)
+    assert oracle.sent("GET", "/search/")[-1].query["q"] == sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -39,6 +40,8 @@ _KINDS: Mapping[str, tuple[str, Shape, str]] = {
     "issues": ("issues", _FOUND, "is:issue"), "pull_requests": ("issues", _FOUND, "is:pr"),
     "users": ("users", PERSON, "type:user"), "orgs": ("users", PERSON, "type:org"), "topics": ("topics", TOPIC, ""),
 }  # fmt: skip
+_KIND_SAID = {"is": "(?:is|type):(?:issue|pr|pull-request)", "ty": "type:(?:user|org)"}
+"""Where a query says itself which of the two kinds of an index it wants."""
 _TEXT_MATCHES = "application/vnd.github.text-match+json"
 
 
@@ -104,7 +107,8 @@ class Repositories:
         place, shape, qualifier = _KINDS[kind]
         in_repositories = kind not in ("users", "orgs", "topics")
         bound = policy.search(query, repo, bound=in_repositories)
-        if qualifier and qualifier not in bound:
+        # Two that exclude each other would find nothing.
+        if qualifier and not re.search(rf"\b{_KIND_SAID[qualifier[:2]]}\b", bound, re.IGNORECASE):
             bound = f"{bound} {qualifier}"
 
         private = "private" if kind == "repositories" else "repository.private"
