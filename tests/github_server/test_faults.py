@@ -159,6 +159,25 @@ async def test_the_limit_of_graphql_is_known_behind_its_200(oracle: Oracle) -> N
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("inside", [False, True])
+async def test_a_secondary_limit_of_graphql_stops_everything(inside: bool, oracle: Oracle) -> None:
+    said = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+    oracle.answer("POST", "/graphql", {"errors": [said]} if inside else said)
+    async with served(oracle) as client:
+        assert "60 s" in await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
+        assert "secondary rate limit" in await refused(client, "get_issue", **ASK)
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+async def test_no_data_is_no_answer(oracle: Oracle) -> None:
+    oracle.answer("POST", "/graphql", {"data": None})
+    async with served(oracle) as client:
+        said = await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
+    assert "GitHub sent no data for pull request #5" in said
+
+
+@pytest.mark.anyio
 async def test_when_to_come_back_is_said(oracle: Oracle) -> None:
     oracle.answer("GET", PATH, status=503, headers={"Retry-After": "7"})
     spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 500)}

@@ -193,6 +193,12 @@ class Api:
         parsed = cast("dict[str, Any]", parsed)
         data = parsed.get("data")
         errors = cast("list[Any]", parsed.get("errors") or [])
+        if data is None and not errors:
+            # Also limits are told so, with status 200.
+            if not (said := parsed.get("message")):
+                fix = _MAYBE_DONE if writes else "Try again in a moment."
+                raise Unavailable(f"GitHub sent no data for {what}.", fix)
+            errors = [{"message": said}]
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
             problem = failures.graphql_problem(errors, reply, what, self.client.limits)
             if writes and isinstance(problem, Unavailable) and problem.retry_after is None:

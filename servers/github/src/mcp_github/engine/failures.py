@@ -97,6 +97,8 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
 def graphql_problem(errors: list[Any], reply: Reply, what: str, limits: RateLimits) -> Problem:
     """The problem GraphQL's `errors` in `reply` stand for."""
     first, words = _first(errors), graphql_words(errors)
+    if "secondary rate limit" in words or "abuse detection" in words:
+        return _secondary(limits, _number(reply.headers.get("retry-after")))
     match first.get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
             reset = _number(reply.headers.get("x-ratelimit-reset"))
@@ -138,16 +140,21 @@ def _limit(reply: Reply, said: str, limits: RateLimits) -> Problem | None:
         return None
     headers = reply.headers
     if (after := _number(headers.get("retry-after"))) is not None:
-        limits.reached(EVERYTHING, time.time() + after)
-        return limited(EVERYTHING, after)
+        return _secondary(limits, after)
     if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
         resource = headers.get("x-ratelimit-resource", "core")
         limits.reached(resource, reset)
         return limited(resource, reset - time.time())
     if reply.status == 429 or "rate limit" in said.lower() or "abuse detection" in said.lower():
-        limits.reached(EVERYTHING, time.time() + _SECONDARY_SECONDS)
-        return limited(EVERYTHING, _SECONDARY_SECONDS)
+        return _secondary(limits, None)
     return None
+
+
+def _secondary(limits: RateLimits, seconds: float | None) -> Problem:
+    """The problem that a secondary limit is, of so many seconds as GitHub says, if it does."""
+    wait = _SECONDARY_SECONDS if seconds is None else seconds
+    limits.reached(EVERYTHING, time.time() + wait)
+    return limited(EVERYTHING, wait)
 
 
 def _forbidden(reply: Reply, said: str, what: str) -> Problem:

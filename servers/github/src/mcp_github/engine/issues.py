@@ -67,11 +67,11 @@ class Issues:
             data["body"] = pick(found.data, clipped("body", _BODY))
         if pick(found.data, "sub_issues_summary.total") and not fields:
             subs = await self.api.get(f"{where}/sub_issues", what, {"per_page": 50}, repo=repo)
-            data["sub_issue_list"] = [self._child(item, repo) for item in subs.data]
+            data["sub_issue_list"] = [self._child(item, repo) for item in subs.data if item]
         for kind in ("blocked_by", "blocking"):
             if pick(found.data, f"issue_dependencies_summary.total_{kind}") and not fields:
                 others = await self.api.get(f"{where}/dependencies/{kind}", what, {"per_page": 50}, repo=repo)
-                data[kind] = [self._child(item, repo) for item in others.data]
+                data[kind] = [self._child(item, repo) for item in others.data if item]
         if url := found.data.get("parent_issue_url"):
             parts = str(url).split("/")
             data["parent"] = f"{parts[-4]}/{parts[-3]}#{parts[-1]}"
