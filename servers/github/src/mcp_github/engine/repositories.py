@@ -33,7 +33,13 @@ __all__ = ["Kind", "Repositories", "default_branch", "find_release", "names_in",
 
 Kind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
 
-_FOUND = Shape({**PULL.getters, **ISSUE.getters}, ("repo", *ISSUE.default))
+_FOUND = Shape(
+    {
+        **PULL.getters, **ISSUE.getters, "merged_at": "pull_request.merged_at",
+        "merged": lambda item: pick(item, "pull_request.merged_at") is not None if "pull_request" in item else None,
+    },
+    ("repo", *ISSUE.default),
+)  # fmt: skip
 _KINDS: Mapping[str, tuple[str, Shape, str]] = {
     "repositories": ("repositories", REPOSITORY, ""), "code": ("code", CODE, ""),
     "commits": ("commits", COMMIT_HIT, ""),
