@@ -76,3 +76,15 @@ async def test_a_listing_of_all_databases_goes_on_page_by_page(server: str, tool
 
         assert [line for page in pages for line in entries(page)] == entries(whole) and len(entries(whole)) > 6
         assert all(len(entries(page)) <= 2 for page in pages)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("server", TOOLS)
+async def test_a_cursor_is_refused_beside_another_statement(server: str, tmp_path: Path) -> None:
+    sql = "SELECT id FROM t ORDER BY id"
+    async with serving(server, tmp_path) as wire:
+        cursor = cursor_in(await wire.call("query_rows", database="one", sql=f"{sql};", limit=1))
+        for same in (sql, " SELECT id\nFROM t  ORDER BY id ;;\n", None):
+            assert "[2]" in text_of(await wire.call("query_rows", cursor=cursor, limit=1, sql=same)), same
+        refused = await wire.call("query_rows", cursor=cursor, sql="SELECT name FROM t")
+        assert refused["isError"] and "another statement" in text_of(refused)

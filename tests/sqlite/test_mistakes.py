@@ -49,6 +49,11 @@ async def test_what_can_mean_one_statement_only_is_run(tmp_path: Path) -> None:
         for sql in ("EXPLAIN SELECT * FROM t", "-- why\n explain/**/query plan SELECT * FROM t"):
             answer = await wire.request("tools/call", {"name": "explain_query", "arguments": {"sql": sql}})
             assert text_of(answer).startswith("SCAN t"), sql
+        for condition in ("name = ?", "name = :n AND id < @m OR name = :n", "name = $1", "name = ?3 OR id = ?"):
+            answer = await wire.request(
+                "tools/call", {"name": "explain_query", "arguments": {"sql": f"SELECT * FROM t WHERE {condition}"}}
+            )
+            assert "SEARCH t" in text_of(answer), (condition, text_of(answer))
 
 
 async def test_another_dialect_is_answered_with_sqlites_own(tmp_path: Path) -> None:

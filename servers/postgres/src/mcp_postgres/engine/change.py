@@ -245,7 +245,8 @@ class _Work:
                 await session.together((_PREPARE + part.sql, ()), ("DEALLOCATE mcp_gate", ()))
             except psycopg.Error as error:
                 found = problem(error, name, before=len(_PREPARE))
-                if error.sqlstate == "42601" and not isinstance(found, Refused):
+                is_other = error.sqlstate == "42601" and not _OF_ROWS.match(begin_of(part.sql))
+                if is_other and not isinstance(found, Refused):
                     raise Invalid(found.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.") from error
                 raise found from error
         await self._acting(on=True)

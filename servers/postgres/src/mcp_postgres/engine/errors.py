@@ -44,7 +44,6 @@ _NOT_UTF8 = (
 _PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
 _MOVES = {
     "22003": "Send a smaller value, or choose a larger type.",
-    **dict.fromkeys(("22007", "22008"), "Write a time as '2026-01-31 12:00'."),
     "22012": "`a / nullif(b, 0)` is null there.",
     "22P02": "Send a value of that type.",
     "23502": "Give it a value.",
@@ -75,7 +74,7 @@ _WAYS = {
 _MISSING = {"42P01": "relation", "42703": "column", "42883": "function", "42704": "type", "3F000": "schema"}
 _NAME = re.compile(
     r'(relation|table|view|index|sequence|function|operator|type|schema|column|parameter) "?((?:[^"(]|"")+?)"?'
-    r"(?:\(| does not| of relation| referenced in|$)"
+    r"(?:\(| does not| of relation| referenced in| specified in|$)"
 )
 
 
@@ -214,6 +213,9 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Invalid(f"PostgreSQL says {said}{where}.", "The database's encoding lacks it: write it otherwise.")
         case "22P02" if _ARRAY.search(primary) and "malformed record" not in primary:
             return Invalid(f"PostgreSQL says {said}{where}.", "One of the values of an array is `= ANY ($1)`.")
+        case "22007" | "22008":
+            # PostgreSQL's hint is a setting, which no call can set for another.
+            return Invalid(f"PostgreSQL says {said}{where}.", "Write a time as '2026-01-31 12:00'.")
         case "42702":
             return Invalid(f"PostgreSQL says {said}{where}.", "Write the table, or its alias, before it: `o.id`.")
         case "42601" if "multiple commands" in primary:

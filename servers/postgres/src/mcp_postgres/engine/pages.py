@@ -188,7 +188,7 @@ class Pages:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
-        wanted.check(result.statement.database)
+        wanted.check(result.statement)
         return name, shown, result.statement
 
     async def next(self, connections: Connections, name: str, shown: int, *, limit: int, max_bytes: int) -> RowPage:

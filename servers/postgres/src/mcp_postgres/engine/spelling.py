@@ -87,7 +87,7 @@ _COMMANDS = {
 _WORDS = (
     (r"[^\s\\]\s*\\(?:gx?|G|crosstabview)\b", "a statement ends with `;`, and psql's commands are not taken"),
     (r"\bEXPLAIN\s+QUERY\s+PLAN\b", "EXPLAIN, without QUERY PLAN"),
-    (r"\bSELECT\b[^;]*\bINTO\b", "CREATE TABLE name AS SELECT ..., by `edit_schema`"),
+    (r"\bSELECT\b[^;]*(?<!\bINSERT )(?<!\bMERGE )\bINTO\b", "CREATE TABLE name AS SELECT ..., by `edit_schema`"),
     (r"\bDELETE\b[^;]*\bLIMIT\b|\bUPDATE\b[^;]*\bLIMIT\b", "WHERE key IN (SELECT key FROM ... LIMIT 10)"),
     (r"\bUPDATE\b[^;]*\bJOIN\b[^;]*\bSET\b", "UPDATE table SET column = ... FROM other WHERE table.id = other.id"),
     (r"\bINSERT\s+INTO\s+[\w.]+\s+SET\b", "INSERT INTO table (column) VALUES (...)"),
@@ -107,7 +107,7 @@ _WORDS = (
     (r"\bQUALIFY\b", "a subquery that has the window function, and WHERE around it"),
     (r"\bAUTO_?INCREMENT\b", "GENERATED ALWAYS AS IDENTITY"),
     (r"\b(?:DATETIME|TINYINT|MEDIUMTEXT|NVARCHAR)\b", "the types are timestamptz, smallint, text"),
-    (r"\bSHOW\s+(?:TABLES|DATABASES|COLUMNS)\b|\bPRAGMA\b|\bDESC(?:RIBE)?\s", "`list_objects` and `get_table` tell it"),
+    (r"\bSHOW\s+(?:TABLES|DATABASES|COLUMNS)\b|\A\s*(?:PRAGMA|DESC\w*)\s", "`list_objects` and `get_table` tell it"),
     (r"\bON\s+DUPLICATE\s+KEY\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b|\bREPLACE\s+INTO\b", "INSERT ... ON CONFLICT (key)"
      " DO UPDATE SET column = excluded.column, or DO NOTHING"),
     (r"\bFROM\s+DUAL\b", "SELECT needs no FROM"),
@@ -205,7 +205,9 @@ async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = 
         denied = _DENIED.search(found.what)
         columns = await within(partial(_readable, name=denied[1])) if denied else ""
         return Refused(found.what, columns) if columns else found
-    word = word_for(sql, is_schema=is_schema) if "SQLSTATE 42" in found.what else ""
+    # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
+    is_other = "SQLSTATE 42601" in found.what or ("SQLSTATE 42" in found.what and not found.fix)
+    word = word_for(sql, is_schema=is_schema) if is_other else ""
     word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
     if not word and "SQLSTATE 42601" in found.what:
         word = await within(partial(_where_it_stopped, said=found.what, sql=sql))

@@ -225,7 +225,7 @@ class Policy(sql.Policy[Table, Request]):
 
     def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
         """A statement to be explained."""
-        return PlanOf(self.read(database, sql, parameters), tuple(indexes))
+        return PlanOf(self.read(database, _EXPLAIN.sub("", sql), parameters), tuple(indexes))
 
     def advice(self, database: str | None, queries: Sequence[str]) -> Advice:
         """Statements to find indexes for."""
@@ -273,6 +273,8 @@ class Policy(sql.Policy[Table, Request]):
                 return next(word for word, kind in _OF_DATABASE.items() if kind is type(request))
 
 
+_EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+VERBOSE)?\s+(?!ANALY[SZ]E\b)(?=\w)", re.I)
+"""What the tool adds itself; ANALYZE is an argument of its own."""
 _MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\s+LEVEL(?:\s+\w+){1,2}?))*"
 _BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)

@@ -22,7 +22,7 @@ from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.rows import Results, RowPage
 from mcp_sqlite.engine.pool import Pool, Rest
 from mcp_sqlite.engine.process import problem_of
-from mcp_sqlite.policy import AcrossStatement, Database, NextPage, ReadStatement
+from mcp_sqlite.policy import AcrossStatement, NextPage, ReadStatement
 
 __all__ = ["Pages", "told"]
 
@@ -32,7 +32,7 @@ _BYTES = 64 * 1024 * 1024
 
 @dataclass
 class _Result:
-    database: Database
+    statement: ReadStatement
     columns: list[str]
     file: IO[bytes]
     rest: Rest
@@ -69,10 +69,10 @@ class Pages:
         with self._tidied(spool):
             reply, rest = await self._pool.call_on(request)
             if "results" not in reply:
-                return self._page(statement.database, reply, rest, spool)
+                return self._page(statement, reply, rest, spool)
             found = [
                 problem_of(page["error"]) if "error" in page
-                else self._page(statement.database, page, _ended(page), f"{spool}{number}")
+                else self._page(statement, page, _ended(page), f"{spool}{number}")
                 for number, page in enumerate(reply["results"])
             ]  # fmt: skip
             if all(isinstance(item, Problem) for item in found):
@@ -80,18 +80,18 @@ class Pages:
             return Results([item if isinstance(item, RowPage) else str(item) for item in found])
 
     async def changed(
-        self, request: Mapping[str, Any], database: Database
+        self, request: Mapping[str, Any], statement: ReadStatement
     ) -> tuple[dict[str, Any], list[RowPage | None]]:
         """What a change did, and the rows that each of its statements gave back."""
         spool = self._scratch.new(".rows")
         with self._tidied(spool):
             reply = await self._pool.call({**request, "spool": spool, "spool_bytes": _BYTES})
             return reply, [
-                None if step["columns"] is None else self._page(database, step, _ended(step), f"{spool}{number}")
+                None if step["columns"] is None else self._page(statement, step, _ended(step), f"{spool}{number}")
                 for number, step in enumerate(reply["steps"])
             ]
 
-    def _page(self, database: Database, reply: Mapping[str, Any], rest: Rest | None, spool: str) -> RowPage:
+    def _page(self, statement: ReadStatement, reply: Mapping[str, Any], rest: Rest | None, spool: str) -> RowPage:
         """The first page of a result, whose other rows a worker has written to `spool`, or writes still."""
         notes = _notes(reply)
         cursor = None
@@ -101,7 +101,7 @@ class Pages:
             with contextlib.suppress(PermissionError):
                 os.unlink(spool)
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(database, reply["columns"], file, rest, notes)
+            self._results[name] = _Result(statement, reply["columns"], file, rest, notes)
             while len(self._results) > _MOST_RESULTS:
                 self._results.popitem(last=False)[1].finalizer()
             cursor = Cursor.encode("rows", [name, 0, reply["shown"]])
@@ -133,7 +133,7 @@ class Pages:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
-        wanted.check(result.database)
+        wanted.check(result.statement)
         self._results.move_to_end(name)
         await result.rest.done.wait()
         found, end, more = await in_thread(

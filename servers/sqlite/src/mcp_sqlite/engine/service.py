@@ -230,7 +230,7 @@ class Engine:
             "do": "change", "path": statement.database.address, "sql": statement.sql, "mode": mode,
             "parameters": statement.parameters, "dry_run": dry_run, "max_cell": _CELL,
         }  # fmt: skip
-        found, returned = await self._pages.changed(request, statement.database)
+        found, returned = await self._pages.changed(request, statement)
         findings: list[tuple[str, list[str]]] = []
         broken: dict[str, Any] = found.get("broken", {})
         if broken.get("lost"):

@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 from mcp_sqlite.worker.tokens import TOKEN
 
 __all__ = [
-    "Failure", "Lines", "NotUtf8", "parameters", "placeholders", "real", "record", "text_of", "text_or_bytes", "wanted",
+    "Failure", "Lines", "NotUtf8", "nothing_for", "parameters", "placeholders", "real", "record", "text_of",
+    "text_or_bytes", "wanted",
 ]  # fmt: skip
 
 _EXACT = 2**53
@@ -151,6 +152,7 @@ def text_of(value: Any) -> str:
     return Lines(100).line([value])[1:-2]
 
 
+_MOST_VALUES = 32766
 _ONE_NAME = "One name takes one value, whatever sign it has: write different names."
 
 
@@ -187,10 +189,25 @@ def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
 
 def placeholders(sql: str) -> list[str]:
     """What stands for values in a statement, as it is written there; the first first."""
+    return list(dict.fromkeys(_each_placeholder(sql)))
+
+
+def _each_placeholder(sql: str) -> list[str]:
     if not any(sign in sql for sign in "?:@$"):
         return []
     found = (match["value"] or "" for match in TOKEN.finditer(sql))
-    return [item for item in dict.fromkeys(found) if re.match(r"\?|[:@$]\w", item)]
+    return [item for item in found if re.match(r"\?|[:@$]\w", item)]
+
+
+def nothing_for(sql: str) -> list[None] | dict[str, None]:
+    """NULL for whatever stands for a value in a statement that is only planned: values do not matter then."""
+    each = _each_placeholder(sql)
+    if each and not any(name.startswith("?") for name in each):
+        return dict.fromkeys(each)
+    number = 0
+    for name in each:
+        number = max(number, int(name[1:])) if name[1:].isdecimal() else number + 1
+    return [None] * min(number, _MOST_VALUES)
 
 
 def wanted(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mcp_sqlite.worker.advice import Advice, advised
 from mcp_sqlite.worker.authorizer import Mode
+from mcp_sqlite.worker.cells import nothing_for
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.file_tables import bring_files
 from mcp_sqlite.worker.statements import execute
@@ -19,12 +20,13 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     database = connections.reader(request["path"])
     sql = "EXPLAIN QUERY PLAN " + EXPLAIN.sub("", request["sql"])
     mode = Mode(request.get("mode", Mode.EXPLAIN))
+    given = request.get("parameters") or nothing_for(sql)
     bring_files(database, mode, sql)
     with database.interrupt.over(database.connection):
-        steps = execute(database, mode, sql, request.get("parameters")).fetchall()
+        steps = execute(database, mode, sql, given).fetchall()
     reads = list(database.authorizer.reads)
     scans = [detail for _, _, _, detail in steps if _is_whole(detail)]
-    advice = advised(database, sql, request.get("parameters"), reads) if steps else Advice()
+    advice = advised(database, sql, given, reads) if steps else Advice()
     indexes = [ddl for ddl, _ in advice.made.values()]
     then = _tree(advice.named_rows()) if indexes else ""
     return {"tree": _tree(steps), "scans": scans, "indexes": indexes, "then": then, "tried": advice.tried}

@@ -197,7 +197,7 @@ class Policy(ABC, Generic[T, R]):
             Invalid: neither is given.
         """
         if cursor is not None:
-            return NextPage(cursor, None if database is None else self.database(database))
+            return NextPage(cursor, None if database is None else self.database(database), sql=sql and _text(sql))
         if sql is None:
             raise Invalid(
                 "`query_rows` was given no `sql`.", "Pass one statement, or the `cursor` of an earlier answer."

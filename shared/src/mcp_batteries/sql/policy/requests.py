@@ -74,23 +74,37 @@ class SchemaStatement(ReadStatement):
 
 @dataclass(frozen=True)
 class NextPage:
-    """The page at a cursor, of a result of `database` if one was named, and of its `role`."""
+    """The page at a cursor, of a result of `database` and of `sql` if they were named.
+
+    Attributes:
+        role: see `Database`.
+    """
 
     cursor: str
     database: Database | None
     role: str | None = None
+    sql: str | None = None
 
-    def check(self, database: Database) -> None:
-        """Check that the result belongs to `database`.
+    def check(self, statement: ReadStatement) -> None:
+        """Check that the result belongs to `statement`.
 
         Raises:
-            Invalid: another database was named.
+            Invalid: another database was named, or another statement.
         """
-        if self.database not in (None, database):
+        if self.database not in (None, statement.database):
             raise Invalid(
-                f"The `cursor` belongs to a result of the database {quote(database.name)}.",
+                f"The `cursor` belongs to a result of the database {quote(statement.database.name)}.",
                 "Pass the `cursor` alone, or run the query again.",
             )
+        if self.sql is not None and _words(statement.sql) not in _words(self.sql):
+            raise Invalid(
+                "The `cursor` belongs to a result of another statement than `sql`.",
+                "Pass the `cursor` alone for its next page, or `sql` alone to run it.",
+            )
+
+
+def _words(sql: str) -> str:
+    return " ".join(sql.split()).rstrip("; ")
 
 
 @dataclass(frozen=True)
