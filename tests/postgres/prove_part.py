@@ -178,6 +178,10 @@ HIDDEN = (
     "SELECT p.id FROM app.person p NATURAL JOIN (SELECT 'Canary-1@x' AS email) x",
     "SELECT x.email FROM app.person p FULL JOIN (SELECT 'Canary-1@x' AS email) x USING (email)",
     "SELECT p.id FROM app.person p JOIN app.bare x USING (email)",
+    "SELECT n::regclass FROM generate_series(16384, 16999) n", "SELECT '16384'::regclass", "SELECT 2200::regnamespace",
+    "SELECT ARRAY[16384]::regclass[]", "SELECT to_json(x.a) FROM json_to_record('{\"a\": 16384}') AS x(a regclass)",
+    "SELECT format_type(n, -1) FROM generate_series(16384, 16999) n", "SELECT regtypein('16384')", "SELECT 10::regrole",
+    "SELECT id::oid::regprocedure::text FROM app.orders", "SELECT makeaclitem(10, 10, 'SELECT', false)",
 )  # fmt: skip
 """What is refused whatever stands around it; a view or function that the operator lists by name is not."""
 SHOWN = (
@@ -185,6 +189,8 @@ SHOWN = (
     "SELECT shown.fine(1)",
     "SELECT now(), 1 + 1",
     "SELECT upper(note) FROM app.orders",
+    "SELECT tableoid::regclass, pg_typeof(note)::text FROM app.orders",
+    "SELECT to_tsvector('english', note) FROM app.orders",
 )
 WRITES = (
     "UPDATE app.orders SET note = p.email FROM app.person p WHERE p.id = person RETURNING note",

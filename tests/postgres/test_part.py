@@ -89,3 +89,22 @@ def test_an_alias_that_is_spelled_like_a_tree_is_an_alias() -> None:
     for broken in ("", "{", "{A :b", "{A b}", "(1", ")"):
         with pytest.raises(ValueError, match=r"tree|value"):
             read_tree(broken)
+
+
+@pytest.mark.anyio
+async def test_numbers_do_not_become_names_of_what_is_not_served() -> None:
+    base = make("CREATE SCHEMA priv; CREATE TABLE priv.canary (id integer); CREATE TABLE t (id integer)")
+    base.run("INSERT INTO t VALUES (1)", "owner")
+    numbers = "FROM generate_series(16384, 17400) n"
+    async with inside("--only", "public", f"app={base.url('postgres')}") as wire:
+        for sql in (
+            f"SELECT string_agg(n::regclass::text, ' ') {numbers}",
+            f"SELECT string_agg(n::regtype::text, ' ') {numbers}",
+            f"SELECT to_json(array_agg(n::regnamespace)) {numbers}", "SELECT 'priv.canary'::regclass",
+            f"SELECT string_agg(format_type(n, -1), ' ') {numbers}", "SELECT '{priv.canary}'::regclass[]",
+            f"SELECT string_agg(j.a::text, ' ') {numbers}, json_to_record(json_build_object('a', n)) AS j(a regclass)",
+        ):  # fmt: skip
+            said = text_of(await wire.call("query_rows", sql=sql, max_cell=100_000))
+            assert "not served" in said or "may tell of more" in said, f"{sql}: {said[:300]}"
+        said = text_of(await wire.call("query_rows", sql="SELECT tableoid::regclass, pg_typeof(id)::text FROM t"))
+        assert said.endswith('["t","integer"]\n'), said

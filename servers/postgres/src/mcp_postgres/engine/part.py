@@ -56,7 +56,7 @@ FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid >= {FIR
 """
 _TELLING = (
     "^(pg_|lo_|loread|lowrite|to_reg|has_|currtid|ts_stat|ts_rewrite|query_|cursor_|binary_upgrade|brin_|gin_clean|"
-    "row_security|set_config|nextval|setval|currval|lastval)|_to_xml|_to_xmlschema|"
+    "row_security|set_config|nextval|setval|currval|lastval|format_type|makeaclitem|acldefault)|_to_xml|_to_xmlschema|"
     "_description$"
 )
 """PostgreSQL's own functions that tell of more than their arguments, or act."""
@@ -69,6 +69,14 @@ _COMPUTING = {
     "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector",
 }  # fmt: skip
 """Extensions whose stable functions depend on settings, and on nothing in tables."""
+_NAMES = "(?:24|1008|2202|2205|2206|2207|2210|2211|4089|4090|4096|4097)"
+"""Types whose values are numbers of relations, functions, types, schemas and roles, shown by name; and arrays."""
+_NAMING = re.compile(
+    rf":(?:consttype|paramtype|resulttype) {_NAMES} |:funcid (?!1619 )\d+ :funcresulttype {_NAMES} "
+    rf"|(?:funccoltypes|(?<!:self_reference true )(?<!:self_reference false ):coltypes) \(o (?:\d+ )*{_NAMES}[ )]"
+)
+"""In a tree: where such a value is made of something else. `pg_typeof`, 1619, tells of what is there."""
+_TABLE_OF_ROW = re.compile(r"\{RELABELTYPE :arg \{VAR [^{}]*:varattno -6 [^{}]*\} :resulttype 2205 ")
 _ATTNO = re.compile(r":varattno (\d+)")
 _LIST = "`list_objects` lists what is served."
 
@@ -144,6 +152,11 @@ class ServedPart:
         self.check()
         try:
             (tree,) = trees
+            if self.part.only and _NAMING.search(_TABLE_OF_ROW.sub("", tree)):
+                raise Barred(
+                    "A value of the type regclass, or one like it, may tell names of what is not served.",
+                    "Only `tableoid::regclass` may be shown; `pg_typeof(value)::text` tells a type.",
+                )
             return Flow(self).outputs(tree)
         except Barred as why:
             raise Refused(why.what, why.fix) from None
