@@ -405,3 +405,17 @@ async def test_vectors_are_short_and_a_similarity_search_uses_its_index() -> Non
 
 def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
     assert snapshot(build(load(Settings, ["postgresql://localhost/app"])))["bytes"]["tools_list"] <= 2250 * 4
+
+
+@pytest.mark.anyio
+async def test_a_dry_run_says_which_sequences_it_has_moved() -> None:
+    base = make("CREATE TABLE numbered (id integer GENERATED ALWAYS AS IDENTITY, word text); CREATE SEQUENCE other")
+    async with inside("--write", "--ddl", base.url("owner")) as wire:
+        sql = "INSERT INTO numbered (word) VALUES ('x') RETURNING id"
+        for number in (1, 2):
+            said = text_of(await wire.call("write_rows", sql=sql, dry_run=True))
+            assert f"[{number}]" in said and "stays so after a dry run:\nsequence public.numbered_id_seq\n" in said, (
+                said
+            )
+        for tool, still in (("write_rows", "UPDATE numbered SET word = 'y'"), ("edit_schema", "DROP SEQUENCE other")):
+            assert "Moved on" not in text_of(await wire.call(tool, sql=still, dry_run=True))

@@ -136,6 +136,10 @@ class Effects:
             if self._is_old(oid) and not name.startswith("index "):
                 strongest = min(mode, held.get(name, (mode, 0.0))[0], key=list(_STOPS).index)
                 held[name] = strongest, min(since, held.get(name, ("", since))[1])
+        # The mode that taking a number from one has, and nothing else.
+        moved = [
+            what for what, (mode, _) in held.items() if what.startswith("sequence ") and mode == "RowExclusiveLock"
+        ]
         locks = [
             f"{what}: {mode} for {1000 * (now - since):.0f} ms, {_STOPS.get(mode, '')}"
             for what, (mode, since) in held.items()
@@ -159,6 +163,7 @@ class Effects:
             ("Written anew, whole:", rewritten),
             ("Rows, by triggers and cascades too:", touched),
             ("Read whole:", read),
+            ("Moved on, which stays so after a dry run:", moved),
         ]
         return objects, [(title, lines) for title, lines in findings if lines]
 
