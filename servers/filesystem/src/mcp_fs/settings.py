@@ -44,7 +44,7 @@ class Settings(Common):
     undo_megabytes: int = Field(
         512, ge=0, description="Megabytes of old contents to keep for undo_changes, in the user's folder; 0 keeps none."
     )
-    undo_days: int = Field(7, ge=1, le=3650, description="Days to keep them.")
+    undo_days: int = Field(7, ge=1, le=3650, description="Days to keep those old contents.")
 
     def depends_on(self) -> Dependencies | None:
         return None if self.client_roots == "narrow" else Dependencies(places=self.folders)

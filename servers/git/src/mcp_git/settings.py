@@ -36,12 +36,12 @@ class Settings(Common):
     )
     write: bool = Field(False, description="Offer tools that change the index, commits, branches and the work tree.")
     fetch: bool = Field(False, description="Offer to fetch from the remotes of a repository's own configuration.")
-    push: bool = Field(False, description="Offer to push to them; the user is asked before each push.")
+    push: bool = Field(False, description="Offer to push to those remotes; the user is asked before each push.")
     remote_folder: Annotated[tuple[str, ...], ABSOLUTE] = Field(
-        (), description="Folders in which remotes may also lie on this machine; hooks there are not run."
+        (), description="Local folder that may contain remotes; hooks there do not run; repeatable."
     )
     worktree_folder: Annotated[str | None, ABSOLUTE] = Field(
-        None, description="Folder in which worktrees may be made with --write; each is served like a repository."
+        None, description="Folder for worktrees made with --write; each is served like a repository."
     )
     remote_timeout: int = Field(300, ge=1, le=3600, description="Seconds until a fetch or push is stopped.")
     timeout: int = Field(30, ge=1, le=600, description="Seconds until a running git command is stopped.")

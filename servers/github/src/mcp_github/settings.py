@@ -19,7 +19,7 @@ TOOLSETS = (
 
 
 class Settings(Common):
-    """Serve GitHub over MCP: read what the token may read, change only what you open, and leak nothing."""
+    """Serve GitHub over MCP: read what the token may read, change only what you allow, and leak nothing."""
 
     COMMAND: ClassVar[str] = "mcp-github"
     ASKED: ClassVar[tuple[Asked, ...]] = (

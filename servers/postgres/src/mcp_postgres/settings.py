@@ -15,7 +15,7 @@ __all__ = ["Settings"]
 
 
 class Settings(Common):
-    """Serve PostgreSQL databases over MCP: read them safely whoever the role is, and follow their changes."""
+    """Serve PostgreSQL databases over MCP: read them safely with any role, and follow their changes."""
 
     COMMAND: ClassVar[str] = "mcp-postgres"
     # A variable, since a URL often holds a password and everybody sees command lines.
@@ -42,18 +42,19 @@ class Settings(Common):
     )
     password_command: str | None = Field(
         None,
-        description="Command that prints it, such as a cloud's token; {host}, {port}, {user} and {dbname} are put in.",
+        description="Command that prints the password, such as a cloud's token; {host}, {port}, {user} and {dbname} "
+        "are filled in.",
     )
     write: bool = Field(False, description="Offer a tool that changes rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
     admin: bool = Field(
-        False, description="As `--ddl`, whoever the role is; also roles, extensions, DO and CALL. Trust the model."
+        False, description="Like `--ddl` for any role, plus roles, extensions, DO and CALL. Trust the model."
     )
     dba: bool = Field(
         False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings."
     )
     trust_database: bool = Field(
-        False, description="Vouch for everybody who may create objects, where the role could do harm by their code."
+        False, description="Trust everybody who may create objects, even if the role could do harm through their code."
     )
     only: tuple[str, ...] = Field(
         (),
@@ -87,7 +88,7 @@ class Settings(Common):
     @classmethod
     def _identifier(cls, channel: str | None) -> str | None:
         if channel is not None and not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", channel):
-            raise ValueError("a channel is a plain lower-case identifier")
+            raise ValueError("must be a plain lower-case identifier")
         return channel
 
     @model_validator(mode="after")
@@ -96,19 +97,21 @@ class Settings(Common):
             if self.transport == "stdio" or not (self.auth_file or self.auth_tokens or self.auth_issuer):
                 raise ValueError("--role-claim is for HTTP with tokens, which name the callers' roles")
             if self.ddl or self.admin:
-                raise ValueError("--role-claim goes without --ddl and --admin: what one caller lays, others would run")
+                raise ValueError(
+                    "--role-claim does not work with --ddl or --admin: others would run what one caller defines"
+                )
         return self
 
     @model_validator(mode="after")
     def _one_source(self) -> Settings:
         if self.password_file and self.password_command:
-            raise ValueError("--password-file and --password-command: take one of them")
+            raise ValueError("use either --password-file or --password-command")
         return self
 
     @model_validator(mode="after")
     def _part(self) -> Settings:
         if (self.only or self.mask) and (self.ddl or self.admin):
-            raise ValueError("--only and --mask go without --ddl and --admin: what is defined could reach the rest")
+            raise ValueError("--only and --mask do not work with --ddl or --admin: a definition could reach the rest")
         return self
 
     def printout(self) -> str | None:

@@ -57,7 +57,7 @@ class Settings(Common):
     @model_validator(mode="after")
     def _part(self) -> Settings:
         if (self.only or self.mask) and self.ddl:
-            raise ValueError("--only and --mask go without --ddl: what is defined could reach the rest")
+            raise ValueError("--only and --mask do not work with --ddl: a definition could reach the rest")
         return self
 
     def absent(self) -> list[str]:

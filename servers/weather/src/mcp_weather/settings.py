@@ -24,7 +24,7 @@ _OPEN_METEO = (
 
 
 class Settings(Common):
-    """Serve the weather over MCP: now, to come, past, alerts, air and sea, with nothing to configure."""
+    """Serve the weather over MCP: current, forecast and past weather, alerts, air and sea, without configuration."""
 
     COMMAND: ClassVar[str] = "mcp-weather"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("", "--units imperial", "--places ./places.toml")

@@ -53,7 +53,7 @@ class Settings(common.Settings):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("fs", "{folder}")
 
     servers: Annotated[tuple[str, ...], Positional()] = Field(
-        (), description="A server and what follows its command; then -- and the next server."
+        (), description="A server with its arguments; then -- and the next server."
     )
     discover: bool = Field(
         False,

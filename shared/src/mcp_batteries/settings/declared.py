@@ -174,7 +174,7 @@ class Settings(BaseModel):
     host: str = Field("127.0.0.1", description="Address to listen on with http and sse.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on with http and sse; 0 takes a free port.")
     socket: Annotated[str | None, ABSOLUTE] = Field(
-        None, description="Listen with http on this Unix socket, which only this user opens, and on no address."
+        None, description="Listen with http on this Unix socket, not on an address; only this user can open it."
     )
     allow_anonymous: bool = Field(
         False, description="Serve everybody who can reach the address when no token is required."
@@ -201,7 +201,7 @@ class Settings(BaseModel):
     )
     public_url: str | None = Field(None, description="URL that clients use, such as https://files.example.org/mcp.")
     server_card: bool = Field(
-        False, description="Tell anybody what this server is and where: a server card and catalogue; experimental."
+        False, description="Publish a server card and a catalog with name, version and URL; experimental."
     )
     tls_certificate: Annotated[str | None, ABSOLUTE] = Field(
         None, description="Serve https with this certificate and its chain (PEM file); reloaded when it changes."
@@ -248,8 +248,8 @@ class Settings(BaseModel):
     read_only: bool = Field(False, description="Offer only tools that change nothing.")
     tools: tuple[str, ...] = Field(
         (),
-        description="Offer only these tools or toolsets; default stands for those without this option, all for every "
-        "one, call_tools for one that makes several calls; repeatable.",
+        description="Offer only these tools or toolsets; default means the usual ones, all means every one, "
+        "call_tools means a tool that makes several calls; repeatable.",
     )
     exclude_tools: tuple[str, ...] = Field((), description="Leave out these tools or toolsets; repeatable.")
     confirm: bool = Field(False, description="Ask the user before a tool replaces or removes anything.")

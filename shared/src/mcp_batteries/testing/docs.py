@@ -90,10 +90,10 @@ def _options() -> str:
         "# Settings of every server",
         "",
         "Every server has these settings; `SERVER` stands for its command in capitals, such as `MCP_FS`. A flag",
-        "overrides its variable, a variable overrides the default. An unknown flag or variable stops the start with a",
-        "message that names the right one. A list is separated like PATH. Passwords and keys (such as a",
-        "`--bus` URL with a password) belong in variables, or in a file that the variable with `_FILE`",
-        "behind it names: every process list shows a command line.",
+        "overrides its variable, and a variable overrides the default. An unknown flag or variable stops the",
+        "start with a message that names the right one. Separate the values of a list as in PATH. Put passwords and",
+        "keys (such as a `--bus` URL with a password) into variables, or into a file that the variable's name with",
+        "`_FILE` at its end gives: every process list shows command lines.",
         "",
     ]
     for heading, names in Settings.GROUPS.items():
