@@ -1,4 +1,4 @@
-"""What happens after a while, for many who wait equally long and of whom few wait to the end."""
+"""Timeouts for many that wait equally long and of which few expire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Delay", "Wait"]
 
 
 class Wait:
-    """One that waits."""
+    """One pending timeout."""
 
     __slots__ = ("context", "then", "when")
 
@@ -25,7 +25,7 @@ class Wait:
         self.then = self.context = None
 
     def end(self) -> None:
-        """Call what waited, unless it was cancelled."""
+        """Call the callback, unless the wait was cancelled."""
         then, self.then = self.then, None
         if then is not None:
             then()
@@ -34,7 +34,7 @@ class Wait:
 class Delay:
     """Calls back after `seconds`, on one event loop.
 
-    Who began first is due first, so the loop keeps one timer for all; one for each costs a call five times as much.
+    The first to begin is the first due, so one timer of the loop serves all; separate timers cost five times as much.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -44,7 +44,7 @@ class Delay:
         """Of the loop's timer, which would keep what the first call held for as long as others come."""
 
     def begin(self, then: Callable[[], object]) -> Wait:
-        """Call `then` unless the wait is cancelled before; in the context of who asks for it."""
+        """Call `then`, in the caller's context, unless the wait is cancelled first."""
         loop = asyncio.get_running_loop()
         wait = Wait(loop.time() + self._seconds, then)
         self._waits.append(wait)

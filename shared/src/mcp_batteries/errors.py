@@ -1,15 +1,14 @@
-"""The failures a caller can act on, as one small family.
+"""The failures that a caller can act on, as one small family.
 
 Everything a server refuses or cannot do is a `Problem`: what failed, then the next move. Tools report it
-as `isError` with this text, resources as a JSON-RPC error with the same text. Any other exception is a
-defect of ours: its text stays in the log and the client reads only that the server failed. Programs
-find the same in `_meta` of the result, or in `data` of the error: `kind` (the class below in snake case), `status` and
-`retry_after_s`.
+as `isError` with this text, resources as a JSON-RPC error with the same text. Any other exception is our defect: its
+text stays in the log, and the client only learns that the server failed. Programs find the same in `_meta` of the
+result, or in `data` of the error: `kind` (the class below in snake case), `status` and `retry_after_s`.
 
     Problem
     ├── NotFound      the thing named does not exist
-    ├── Refused       policy says no, whoever asks
-    ├── Invalid       the request itself cannot mean anything here
+    ├── Refused       policy refuses, whoever asks
+    ├── Invalid       the request itself makes no sense here
     ├── Conflict      the world changed under the caller
     ├── TooLarge      beyond a limit, with the way to ask for less
     └── Unavailable   not now; `retry_after` seconds when known
@@ -53,26 +52,26 @@ def well_formed(text: str) -> str:
 
 
 def quote(text: str, limit: int = 120) -> str:
-    """A caller's own words for a message: in backticks, on one line, at most `limit` characters."""
+    """A caller's own text in a message: in backticks, on one line, at most `limit` characters."""
     line = well_formed(text).replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
     return f"`{line}`" if len(line) <= limit else f"`{line[: limit - 1]}…`"
 
 
 def first_of(error: BaseException) -> BaseException:
-    """`error`, or the first that a group, or groups in groups, hold."""
+    """`error`, or the first exception inside a group, nested or not."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused, in the C library's words: those of Windows come in the language of its user."""
+    """Why the system refused, in the C library's words, because Windows' own come in the user's language."""
     words = os.strerror(error.errno) if getattr(error, "winerror", None) and error.errno else ""
     return (error.strerror or type(error).__name__) if not words or words.startswith("Unknown error") else words
 
 
 class Problem(ToolError, ResourceError):
-    """Raised when a request fails for a reason the caller can understand and often mend.
+    """Raised when a request fails for a reason that the caller can understand and often fix.
 
     Args:
         what: what failed, one sentence, identifiers in backticks, no path outside what is served.
@@ -88,7 +87,7 @@ class Problem(ToolError, ResourceError):
 
     @property
     def fields(self) -> dict[str, str | int | float]:
-        """What programs read: `kind`, and where they are known `status` and `retry_after_s`."""
+        """What programs read: `kind`, and if known `status` and `retry_after_s`."""
         name = next(cls for cls in type(self).__mro__ if cls.__module__ == __name__).__name__
         known = {"status": self.status, "retry_after_s": getattr(self, "retry_after", None)}
         kind = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
@@ -96,7 +95,7 @@ class Problem(ToolError, ResourceError):
 
 
 class NotFound(Problem, ResourceNotFoundError):
-    """Raised when the named thing does not exist, or may not be known to exist."""
+    """Raised when the named thing does not exist, or the caller may not know that it exists."""
 
 
 class Refused(Problem):
@@ -116,7 +115,7 @@ class TooLarge(Problem):
 
 
 class Unavailable(Problem):
-    """Raised when something beneath us does not answer now.
+    """Raised when something that we depend on does not answer now.
 
     Args:
         retry_after: seconds until another try makes sense, when known.

@@ -1,4 +1,4 @@
-"""Where the other programs are that a server starts."""
+"""Finds other programs that a server starts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ one for each of its children, for everybody to see."""
 def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts: bool = False) -> str | None:
     """The absolute path of the program `name` in the first of `folders` (default: those of PATH) that has it.
 
-    Never one in the current folder: there Windows, and `shutil.which` with it, looks first, and a host starts servers
-    in folders whose files nobody has vouched for.
+    Never uses the current folder, where Windows and `shutil.which` look first: hosts start servers in folders with
+    untrusted files.
 
     Args:
-        scripts: whether a batch file will do on Windows; cmd.exe reads its arguments once more.
+        scripts: whether to accept a batch file on Windows, whose arguments cmd.exe parses once more.
     """
     if folders is None:
         folders = os.environ.get("PATH", os.defpath).split(os.pathsep)

@@ -45,7 +45,7 @@ DEFAULT_PAGE_BYTES = 10_000
 
 
 class Stopped(Exception):
-    """Raised inside blocking work when nobody waits for it any more."""
+    """Raised inside blocking work once nobody waits for it."""
 
 
 class Stop:
@@ -69,17 +69,17 @@ class Stop:
         return self._is_set or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def check(self) -> None:
-        """Return at once, or raise `Stopped`. Cheap enough for every few hundred items of a loop."""
+        """Raise `Stopped` if set. Cheap enough for every few hundred items of a loop."""
         if self.is_set():
             raise Stopped
 
 
 class Threads:
-    """At most `most` pieces of work at once, on one event loop; others wait in the order in which they came.
+    """Runs at most `most` pieces of work at once, on one event loop; others wait in order.
 
-    Work that nobody waits for any more keeps its thread, but nobody's place. The way there and back takes half of what
-    `anyio.to_thread` takes, whose limiter and checkpoints are turns of the loop and whose queues are written in Python.
-    The threads end with the loop, however it ends, and when they have had nothing to do for a while.
+    Abandoned work keeps its thread but does not count. A round trip takes half as long as with `anyio.to_thread`, whose
+    limiter and checkpoints cost turns of the loop and whose queues are written in Python. The threads end with the
+    loop, however it ends, and after a while without work.
     """
 
     def __init__(self, most: int) -> None:
@@ -93,7 +93,7 @@ class Threads:
         return self._working > 0
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What `work` returns or raises, in a copy of the caller's context; who is cancelled waits no longer."""
+        """Run `work` in a copy of the caller's context; a cancelled caller stops waiting."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         if self._end is None and not self._ending:
             self._end = self._until_end()
@@ -109,7 +109,7 @@ class Threads:
             del job  # An error holds this frame, and the future the error.
 
     async def _until_end(self) -> AsyncGenerator[None]:
-        """Event loops end what has been begun of such functions, when all tasks have ended."""
+        """Event loops close started generators like this one after all tasks have ended."""
         try:
             yield
         finally:
@@ -145,14 +145,14 @@ class Threads:
             self._waiting.remove(job)
 
     def keep(self, thread: _Thread) -> bool:
-        """Take a thread back, on that thread; False where it is to end."""
+        """Take a thread back, on that thread; False if it should end."""
         if self._ending or len(self._idle) >= self._most:
             return False
         self._idle.append(thread)
         return True
 
     def release(self, thread: _Thread) -> bool:
-        """Forget an idle thread, on that thread; False where it is not idle."""
+        """Forget an idle thread, on that thread; False if it is not idle."""
         try:
             self._idle.remove(thread)
         except ValueError:
@@ -160,7 +160,7 @@ class Threads:
         return True
 
     def done(self, job: _Job, result: Any, error: BaseException | None) -> None:
-        """Tell who waits for a job what became of it."""
+        """Give the result of a job to its waiting caller."""
         if not job.future.cancelled():
             self._tell(job, result, error)
             self._begin()
@@ -218,7 +218,7 @@ class _Thread(threading.Thread):
             del job, result, error
 
     def _next(self) -> _Job | None:
-        """What it is given next; None to end."""
+        """The next job; None to end."""
         end = time.monotonic() + _IDLE_SECONDS
         while True:
             try:
@@ -239,9 +239,9 @@ _workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, Threads, T
 
 
 class _LastStop(Stop):
-    """The stop sign of work that nobody waits for: where it looks, it lets the work of calls go on for a moment.
+    """The stop sign of work that nobody waits for; each check pauses while calls work.
 
-    Two threads that read folders take the interpreter's lock from each other with every name.
+    Two threads that read folders fight for the interpreter's lock at every name.
     """
 
     __slots__ = ("_calls",)
@@ -267,10 +267,9 @@ async def in_thread(
     """Run `work(stop)` on a worker thread and return its result.
 
     Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
-    `stop.check()`. Past `seconds` the work is stopped the same way. What the work tells by `progress.tell` reaches
-    whoever called the tool. `long` marks work that can take seconds: it has threads of its own, so that quick calls
-    find one however much of it there is. `last` marks work that nobody waits for, and that goes slowly while calls
-    are at work.
+    `stop.check()`. After `seconds` the work is stopped the same way. `progress.tell` inside the work reaches the caller
+    of the tool. `long` marks work that can take seconds: it has separate threads, so that quick calls always find one.
+    `last` marks work that nobody waits for; it slows down while calls run.
 
     Raises:
         Unavailable: The deadline passed; `what` names the work in the message.
@@ -292,9 +291,9 @@ async def in_thread(
 
 
 def clip(text: str, limit: int, how: str) -> str:
-    """`text`, or its first `limit` characters behind a line that says so and how to go on.
+    """`text`, or its first `limit` characters after a line that says so and how to continue.
 
-    The notice stands first because hosts cut the middle and the end of long results.
+    The notice comes first because hosts cut the middle and the end of long results.
     """
     if len(text) <= limit:
         return text
@@ -302,7 +301,7 @@ def clip(text: str, limit: int, how: str) -> str:
 
 
 def head(text: str, most: int) -> str:
-    """As much of `text` as `most` bytes of UTF-8 hold."""
+    """As much of `text` as fits into `most` bytes of UTF-8."""
     if len(text) <= most and text.isascii():
         return text
     data = text.encode("utf-8", "replace")
@@ -310,9 +309,9 @@ def head(text: str, most: int) -> str:
 
 
 def descriptors(wanted: int) -> int | None:
-    """How many this process may have open, raised to `wanted` where the system lets it be; None where none are counted.
+    """How many this process may open, raised to `wanted` if the system allows it; None if the system does not count.
 
-    Terminals of macOS leave a process 256.
+    On macOS, a process started from a terminal may open only 256.
     """
     if sys.platform == "win32":
         return None
@@ -332,9 +331,9 @@ def descriptors(wanted: int) -> int | None:
 class Cursor:
     """Opaque page positions, valid for one listing with one set of arguments.
 
-    A cursor carries its position and a digest over (kind, scope, position): a foreign or edited cursor is
-    refused instead of giving a wrong page. The digest is not a secret: every position is one the caller may
-    ask for, and replicas of one server accept each other's cursors.
+    A cursor carries its position and a digest over (kind, scope, position): a foreign or edited cursor is refused
+    instead of giving a wrong page. The digest is not secret: the caller may ask for every position, and replicas of one
+    server accept each other's cursors.
     """
 
     @classmethod

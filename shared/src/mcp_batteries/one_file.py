@@ -1,6 +1,6 @@
 """A server in one file: plain functions become tools, and what functions make of a file becomes a live resource.
 
-It is the same server that rooms make, with the same options; a server that outgrows its file becomes rooms.
+It is the same server that rooms make, with the same options. A server that outgrows its file becomes rooms.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Server:
         """What a `Case` of the contract takes."""
 
     def run(self) -> NoReturn:
-        """Serve as the command line says; see `mcp_batteries.run`."""
+        """Serve according to the command line; see `mcp_batteries.run`."""
         run(self.program)
 
     @overload

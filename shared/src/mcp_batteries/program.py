@@ -1,4 +1,4 @@
-"""A server as something to start: what the command, `--check` and the contract have to know of it."""
+"""A server that can be started: what the command, `--check` and the contract need to know."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Program:
 
     Attributes:
         words: the command line that starts it as a process, before its arguments.
-        settings: the class of its settings; imported when asked for, as is all that follows.
+        settings: the class of its settings; like the rest below, imported on first access.
         build: the `Assembled` server for such settings.
-        demonstration: how `--check` sees an update.
+        demonstration: how `--check` triggers an update.
     """
 
     words: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""What a long call tells while it runs: what its work counts, or else that it still runs.
+"""Progress of a long call: what its work counts, or otherwise that it still runs.
 
-A host that hears of progress waits on, where it would give up a silent call after a minute. So every tool call tells,
-and no tool has to think of it; one that can count says more by `tell`.
+A host gives up a silent call after a minute, but keeps waiting if it hears of progress. So every tool call reports it,
+without the tool's help; a tool that can count reports more with `tell`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEP = 0.001
 
 
 class _Call:
-    """What was told last of one call; set on whatever thread works for it."""
+    """The last report of one call; set on every thread that works for it."""
 
     __slots__ = ("told",)
 
@@ -45,17 +45,18 @@ _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 def tell(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Say how far the call is for which this is done; from any of its threads, and as often as is convenient."""
+    """Report how far the current call is, from any of its threads and as often as is convenient."""
     call = _call.get()
     if call is not None:
         call.told = (done, total, message)
 
 
 class Reported:
-    """A block that reports what is told within, at most ten times a second; after two seconds of silence, that it runs.
+    """A block that reports what its code tells, at most ten times a second; after two silent seconds, that it still
+    runs.
 
-    Most calls are done before there is anything to tell, or any deadline is near: until then this costs nearly nothing.
-    Within another such block it tells by that one.
+    Most calls end before there is anything to report, or any deadline is near: until then this costs almost nothing.
+    Inside another such block it reports through the outer one.
 
     Args:
         name: of what runs.

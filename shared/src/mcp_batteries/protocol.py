@@ -1,4 +1,4 @@
-"""Numbers of the protocol that the SDK does not name, and names of clients that need something of their own."""
+"""Constants of the protocol that the SDK does not name, and names of clients that need special treatment."""
 
 __all__ = ["RESOURCE_NOT_FOUND", "VS_CODE"]
 

@@ -1,4 +1,4 @@
-"""The one `main` of every server: settings in, a served process out, an exit status that says the truth.
+"""The one `main` of every server: settings in, a served process out, and a truthful exit status.
 
 Conventions tie it to a server's package: see `program.program_of`.
 """
@@ -22,7 +22,7 @@ __all__ = ["loop_options", "run"]
 
 
 def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
-    """Run a server, named by its package or given, as `arguments` (default: the command line) say, then exit.
+    """Run a server, given as a package name or a `Program`, according to `arguments` (default: the command line); exit.
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
     """
@@ -159,7 +159,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
 
 
 def _leave_no_core() -> None:
-    """A core is a file with every secret and all that was read; who needs one raises the limit again (`prlimit`)."""
+    """Disable core dumps: they contain every secret and all data read. Use `prlimit` to enable them again."""
     if sys.platform != "win32":
         import resource
 
@@ -168,7 +168,7 @@ def _leave_no_core() -> None:
 
 
 def _hear_of_children() -> None:
-    """A host may hand down that SIGCHLD is ignored: then no exit status is kept, and all children seem to succeed."""
+    """Undo an inherited ignored SIGCHLD, with which no exit status is kept and all children seem to succeed."""
     if sys.platform != "win32":
         import signal
 
@@ -177,7 +177,7 @@ def _hear_of_children() -> None:
 
 
 def loop_options(settings: Settings) -> dict[str, Any]:
-    """How `anyio.run` makes the event loop."""
+    """The options with which `anyio.run` creates the event loop."""
     # psycopg cannot work on the loop that Windows gives.
     if not any(part.SELECTOR_LOOP for part in settings.parts()) and not (settings.bus or "").startswith("postgres"):
         return {}

@@ -1,8 +1,8 @@
 """Private folders for what a process needs for as long as it runs.
 
-A process that is killed can't take its folder away: the next one with such a folder does. Who is still there holds the
-folder by flock(2), for which systemd-tmpfiles leaves it alone too; on Windows by a file that goes with its handle.
-Machines that share a file system may not see each other's locks: each takes away only what has its own name.
+A killed process cannot remove its folder: the next one with such a folder does. A live process holds its folder with
+flock(2), which systemd-tmpfiles respects too; on Windows with a file that disappears with its handle. Machines that
+share a file system may not see each other's locks: each removes only folders that carry its own name.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _UNSURE_SECONDS = 60.0
 
 
 class Scratch:
-    """A private folder, made when it is needed, that goes away with the process.
+    """A private folder, created when needed and removed with the process.
 
     Args:
-        name: its name begins with it; folders of that name that killed processes have left go when this one is made.
+        name: the beginning of its name; creating this folder removes such folders of killed processes.
     """
 
     def __init__(self, name: str) -> None:
@@ -70,13 +70,13 @@ class Scratch:
         return os.path.join(self.path, secrets.token_hex(8) + ending)
 
     def renew(self) -> None:
-        """Have another folder made: a system may clean up what was not used for days."""
+        """Use a new folder: a system may clean up folders that were unused for days."""
         self.__dict__.pop("path", None)
 
 
 @cache
 def _machine() -> str:
-    """The same for all processes that see each other's locks, and hardly for others."""
+    """Identifies the machine: the same for all processes that see each other's locks, and hardly for others."""
     names = [socket.gethostname()]
     with suppress(OSError), open("/etc/machine-id", encoding="utf-8", errors="replace") as file:
         names.append(file.read())
@@ -84,7 +84,7 @@ def _machine() -> str:
 
 
 def _hold(path: str) -> int:
-    """A descriptor that tells others, as long as it is open, that the folder is no leftover."""
+    """A descriptor that shows others, as long as it is open, that the folder is in use."""
     if sys.platform == "win32":
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOINHERIT | os.O_TEMPORARY
         return os.open(os.path.join(path, _HELD), flags)
@@ -116,7 +116,7 @@ def _remove(path: str, fd: int) -> None:
 
 
 def _clean(parent: str, prefix: str) -> None:
-    """Take away the folders in `parent` that nobody holds any more."""
+    """Remove the folders in `parent` that nobody holds any more."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix):

@@ -80,16 +80,16 @@ class Sessions:
 
     @property
     def state(self) -> Any:
-        """What the lifespan of `server` gave, which all share."""
+        """The result of the lifespan of `server`, which all sessions share."""
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
         return None if manager is None else manager._lifespan_state  # pyright: ignore[reportPrivateUsage]
 
     def get(self, key: str) -> StreamableHTTPServerTransport | None:
-        """The one of this id, if it is open."""
+        """The session with this id, if it is open."""
         return self._transports.get(key)
 
     def of(self, scope: Scope, key: str) -> StreamableHTTPServerTransport | None:
-        """The same, if who sends the request of `scope` opened it: to others it does not exist."""
+        """The same, if the sender of the request `scope` opened it: for others it does not exist."""
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
         if manager is None:
             return None
@@ -100,14 +100,14 @@ class Sessions:
 
     @property
     def ids(self) -> Collection[str]:
-        """Of those that are open."""
+        """The ids of open sessions."""
         return self._transports.keys()
 
     async def end(self, *ids: str) -> None:
-        """End these as their clients' DELETE would, or all of them.
+        """End these sessions as their clients' DELETE would, or all of them.
 
-        Left to its own end the manager waits a second for each call in flight, to write an answer into a stream that
-        it no longer reads.
+        By itself, the manager waits a second for each call in flight, to write an answer into a stream that it no
+        longer reads.
         """
         for transport in [self._transports[key] for key in ids or list(self._transports) if key in self._transports]:
             await transport.terminate()
@@ -121,8 +121,8 @@ class Sessions:
 def connection_of(session: ServerSession) -> Connection:
     """The connection behind `session`, a proxy made anew for each request.
 
-    What a legacy client subscribed to outlives the request: it is told on the connection, and ends with the
-    connection's exit stack. Neither can be reached through the proxy's public names.
+    A legacy client's subscription outlives the request: notices go to the connection, and it ends with the connection's
+    exit stack. Neither can be reached through the proxy's public names.
     """
     return session._connection  # pyright: ignore[reportPrivateUsage]
 
@@ -138,12 +138,12 @@ _MOST_MESSAGES = 16
 class SessionTransport(StreamableHTTPServerTransport):
     """One session of Streamable HTTP, which can be used without the SDK's streams.
 
-    The SDK has no public way from a session's request to its handler, nor to say that a session is in use.
+    The SDK has no public way from a session's request to its handler, nor to mark a session as in use.
     """
 
     @property
     def in_use(self) -> int:
-        """How many requests are being answered; as long as there are any, `idle_scope` has no deadline."""
+        """How many requests are in progress; while there are any, `idle_scope` has no deadline."""
         return self._requests_in_flight
 
     @in_use.setter
@@ -152,16 +152,16 @@ class SessionTransport(StreamableHTTPServerTransport):
 
     @property
     def idle_seconds(self) -> float | None:
-        """After which it ends, unused."""
+        """The idle time after which it ends."""
         return self._idle_timeout
 
     def metadata(self, request: Request) -> ServerMessageMetadata:
-        """What handlers learn of `request`."""
+        """The metadata of `request` for handlers."""
         return self._message_metadata(request)
 
     @contextmanager
     def messages(self, request_id: RequestId) -> Generator[MemoryObjectReceiveStream[EventMessage]]:
-        """What the session's dispatcher has for the client of this request; the last, a response, is no message."""
+        """What the session's dispatcher sends to the client of this request; the final response is not a message."""
         streams = cast(
             "tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]",
             anyio.create_memory_object_stream(_MOST_MESSAGES),
@@ -175,7 +175,7 @@ class SessionTransport(StreamableHTTPServerTransport):
                 stream.close()
 
     async def end_messages(self, request_id: RequestId) -> None:
-        """Have `messages` of this request end, behind what is on its way to them.
+        """End `messages` of this request, after what is already queued for them.
 
         Raises:
             anyio.ClosedResourceError: The session is over.
@@ -191,13 +191,13 @@ class SessionTransport(StreamableHTTPServerTransport):
         params: Mapping[str, Any] | None,
         opts: CallOptions | None,
     ) -> dict[str, Any]:
-        """The client's answer to `method`, asked where `messages` of this request are sent."""
+        """Ask the client `method` where `messages` of this request are sent; returns its answer."""
         dispatcher = cast("JSONRPCDispatcher[TransportContext]", connection.outbound)
         return await dispatcher.send_raw_request(method, params, opts, _related_request_id=request_id)
 
 
 def tool_table(server: MCPServer[Any]) -> dict[str, Tool]:
-    """What `tools/call` finds, by name, to be changed in place.
+    """The tools that `tools/call` finds, by name; change it in place.
 
     `add_tool` takes a function and makes the SDK's own kind of tool of it; ours is a subclass.
     """
@@ -221,9 +221,9 @@ def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None
 
 
 def spare_spans(server: MCPServer[Any]) -> None:
-    """Have `server` open spans only while there is a provider that takes them.
+    """Let `server` open spans only while a provider receives them.
 
-    Without one the SDK's middleware, which cannot be turned off, works for nothing, a tenth of a small call.
+    Without one the SDK's middleware, which cannot be turned off, wastes a tenth of a small call.
     """
     chain = lowlevel(server).middleware
     for place, middleware in enumerate(chain):
@@ -241,9 +241,9 @@ def _spans_where_wanted(spans: OpenTelemetryMiddleware) -> ServerMiddleware[Any]
 
 
 def tell_at_start(server: MCPServer[Any], told: Mapping[str, Any]) -> None:
-    """Make every legacy handshake of `server` tell more of it, by the names of `InitializationOptions`.
+    """Make every legacy handshake of `server` say more about it, by the names of `InitializationOptions`.
 
-    Told to the constructor, the SDK repeats it in every answer of the modern era.
+    If the constructor got it, the SDK would repeat it in every answer of the modern era.
     """
     low = lowlevel(server)
     create = low.create_initialization_options
@@ -255,9 +255,10 @@ def tell_at_start(server: MCPServer[Any], told: Mapping[str, Any]) -> None:
 
 
 def small_tls_buffers() -> None:
-    """Have asyncio keep two TLS records for each connection from now on.
+    """Make asyncio keep only two TLS records for each connection from now on.
 
-    It keeps 256 KiB from the first byte of a handshake, which strangers can have as often as there are descriptors.
+    By default it keeps 256 KiB from the first byte of a handshake, and strangers can open as many as there are
+    descriptors.
     """
     SSLProtocol.max_size = 32 * 1024
 

@@ -1,4 +1,4 @@
-"""`--check`: this very configuration, tried by a real client, one line a step."""
+"""`--check`: try this configuration with a real client, one line per step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECONDS = 20.0
 
 
 class _Said(NamedTuple):
-    """What a step has to say: on its line, and with `-v` below it."""
+    """What a step reports: on its line, and with `-v` below it."""
 
     line: str
     details: Sequence[str] = ()
@@ -70,7 +70,7 @@ class _Report:
 
     @contextmanager
     def waiting(self, name: str) -> Generator[None]:
-        """Show whoever waits for what; a pipe gets the lines alone, also where FORCE_COLOR calls it a terminal."""
+        """Show the user what runs; a pipe gets only the lines, even if FORCE_COLOR calls it a terminal."""
         if not sys.stdout.isatty():
             yield
             return
@@ -96,7 +96,7 @@ def _say(line: str) -> None:
 def check(program: Program, settings: Settings) -> int:
     """Start the server as its own process, use it as a client would, print a line for each step.
 
-    What is mounted in it is tried too, one server after the other.
+    Mounted servers are tried too, one after the other.
 
     Returns:
         0 when every step that could be tried worked, else 1.
@@ -187,7 +187,7 @@ async def _try_http(program: Program, settings: Settings, report: _Report, stder
 
 
 def _last_words(settings: Settings, stderr: str) -> str:
-    """Why the process ended, by what it wrote last: its own sentence, or the end of a traceback."""
+    """Why the process ended, from its last output: its own sentence, or the end of a traceback."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix(f"{settings.COMMAND}: ") if lines else ""
 

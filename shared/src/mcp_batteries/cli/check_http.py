@@ -1,4 +1,4 @@
-"""`--check` of what a server has for HTTP alone: certificate, tokens and names, the issuer's keys, the bus."""
+"""The part of `--check` that is only for HTTP: certificate, tokens and names, the issuer's keys, the bus."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _BUS_SECONDS = 5.0
 
 
 async def answers_over_http(program: Program, settings: Settings, said: list[str]) -> str:
-    """Start the server as `settings` have it, but for its port and files, and ask what probes and strangers ask.
+    """Start the server as in `settings`, except for port and files, and send the requests of probes and strangers.
 
     Args:
-        said: takes what it says on standard error.
+        said: receives what the server writes to standard error.
 
     Raises:
-        RuntimeError: It does not answer as it should, or ended: with the reason in its own words.
+        RuntimeError: It does not answer as it should, or exited; with its own reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         socket = str(Path(folder) / "socket") if settings.socket else None
@@ -73,7 +73,7 @@ async def answers_over_http(program: Program, settings: Settings, said: list[str
 
 
 async def _ready(process: anyio.abc.Process, said: list[str]) -> str | None:
-    """Where it listens, once it says so; None at the end of what it says."""
+    """The URL where it listens, once it says so; None if its output ends first."""
     assert process.stderr is not None
     text = ""
     async for chunk in process.stderr:
@@ -121,7 +121,7 @@ async def _asked(url: str, settings: Settings) -> str:
 
 
 async def bus_answers(url: str) -> str:
-    """Send something over the bus at `url`, on a channel of its own, until it comes back.
+    """Send messages over the bus at `url`, on a separate channel, until one comes back.
 
     Raises:
         RuntimeError: It does not.

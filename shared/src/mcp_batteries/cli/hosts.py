@@ -1,4 +1,4 @@
-"""The entry for a host's configuration, exact for the way this very process was installed.
+"""The entry for a host's configuration, exact for the way in which this process was installed.
 
 Each host's file format is data here; sources are the hosts' own documentation. The generated pages (`testing.pages`)
 come from the same functions, so what a page shows is what `--print-config` prints.
@@ -81,7 +81,7 @@ _VARIABLES = {
 
 
 class Input(NamedTuple):
-    """Something VS Code asks its user for, once, and keeps where secrets are kept."""
+    """A value that VS Code asks its user for once and keeps in its secret storage."""
 
     id: str
     description: str
@@ -89,7 +89,7 @@ class Input(NamedTuple):
 
 
 def launch(command: str, file: str | None = None, extra: str | None = None) -> list[str]:
-    """The words that start this installation again, from any folder; those that start `file` if nothing is installed.
+    """The command that starts this installation again, from any folder, or `file` if nothing is installed.
 
     A checkout or git address that `uvx --from` was given is found in the metadata the installer left (PEP 610);
     anything else is named by the absolute path of its executable. A bare package name never appears: on the
@@ -120,7 +120,7 @@ _CACHED = {"archive-v0", "builds-v0"}
 
 
 def _address(installed: Distribution, extra: str | None = None) -> str | None:
-    """Where `installed` came from as an installer takes it, unless it came from an index (PEP 610)."""
+    """The origin of `installed` in the form that installers accept; None if it came from an index (PEP 610)."""
     origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
     if origin.get("vcs_info"):
@@ -136,7 +136,7 @@ def _address(installed: Distribution, extra: str | None = None) -> str | None:
 
 
 def _run() -> list[str]:
-    """`uv run` with what this environment has, which goes with this process: what no other package in it needs."""
+    """`uv run` with the packages of this temporary environment that no other package in it needs."""
     here = [item for item in distributions() if _CACHED & set(Path(str(item.locate_file(""))).parts)]
     needs = [(item, match) for item in here for need in item.requires or [] if (match := _REQUIREMENT.match(need))]
     extras = {(_plain(match[1]), extra.strip()) for _, match in needs for extra in (match[2] or "").split(",")}
@@ -156,7 +156,7 @@ def _plain(name: str) -> str:
 
 
 def _uv(program: str) -> str:
-    """The absolute path of uv or uvx: a host that was started from the desktop may not find what a shell finds."""
+    """The absolute path of uv or uvx: a host started from the desktop may not find what a shell finds."""
     beside = os.environ.get("UV", "")
     folder, name = os.path.split(beside)
     there = os.path.join(folder, name.replace("uv", program, 1))
@@ -172,10 +172,10 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     """The configuration text for `host` that starts, or connects to, a server with these settings.
 
     Args:
-        absolute: name the program by its absolute path, since desktop programs often do not have it on theirs.
+        absolute: name the program by its absolute path, because desktop programs often do not have it on their path.
 
     Raises:
-        Invalid: the host does not connect to what the settings say, or would read a name in them as another one.
+        Invalid: the host cannot connect as the settings say, or would misread a name in them.
     """
     quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
     name = settings.COMMAND.removeprefix("mcp-")
@@ -196,7 +196,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
 
 
 def _check_name(host: str, word: str) -> None:
-    """Refuse what would start the server with another folder or file than was meant."""
+    """Refuse names with which the host would start the server on the wrong folder or file."""
     fix = "Name it by a link with a plain name."
     if well_formed(word) != word:
         raise Invalid(f"{quote(word)} is not UTF-8, and hosts' files can hold nothing else.", fix)
@@ -205,16 +205,16 @@ def _check_name(host: str, word: str) -> None:
 
 
 def not_there(settings: Settings) -> str:
-    """A sentence about what these settings name and is not there; empty if all is."""
+    """A sentence about files and folders in the settings that do not exist; empty if all do."""
     whole, *mounted = settings.parts()
     missing = ", ".join(quote(path) for part in mounted or [whole] for path in part.absent())
     return f"Not there yet, and the server needs it: {missing}." if missing else ""
 
 
 def environment(settings: Settings) -> list[Asked]:
-    """The variables of an entry: secrets that were given, and what is asked for and was not given.
+    """The variables of an entry: secrets that were set, and required values that were not.
 
-    An entry that connects to a URL starts nothing and has none.
+    An entry that connects to a URL starts nothing and has no variables.
     """
     return [item for part in settings.parts() for item in _environment(part)] if settings.transport == "stdio" else []
 
@@ -244,8 +244,8 @@ def starting(
     """The entry for `host` that starts a server with `words`.
 
     Args:
-        variables: what the server finds in its environment; a secret's value is left to the host wherever that can be.
-        inputs: what else VS Code asks for; `words` hold `${input:ID}` in its place.
+        variables: the server's environment; where possible, the host supplies a secret's value.
+        inputs: other values that VS Code asks for; `words` contain `${input:ID}` in their place.
     """
     plain: dict[str, Any] = {"command": words[0], "args": list(words[1:])}
     hands_on = _HANDS_ON.get(host, "")
@@ -338,7 +338,7 @@ def _inputs(inputs: Sequence[Input]) -> dict[str, Any]:
 
 
 def _json(data: Any, depth: int = 0) -> str:
-    """JSON whose lists of words stand on one line, where they read like the command they are."""
+    """JSON with lists of strings on one line, where they read like a command."""
     pad = "  " * (depth + 1)
     if isinstance(data, dict) and data:
         pairs = cast("dict[str, Any]", data).items()
@@ -354,7 +354,7 @@ _SEPARATORS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def _spelled(value: Any) -> str:
-    """A string, a list of strings or a number as JSON, TOML 1.0 and YAML 1.2 spell it alike."""
+    """A string, a list of strings or a number in the one form that JSON, TOML 1.0 and YAML 1.2 share."""
     # TOML takes no half of a pair as a number, YAML no such control character and some of them for ends of lines.
     text = json.dumps(value, ensure_ascii=False)
     return _SEPARATORS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""An entry put into the text of a host's configuration file, in JSON, TOML or YAML: all else stays as it is."""
+"""Insert an entry into the text of a host's configuration file (JSON, TOML or YAML) and change nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Piece(NamedTuple):
     """What is inserted.
 
     Attributes:
-        at: characters before it in the new text.
+        at: its position in the new text, in characters.
     """
 
     at: int
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 def pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator[Piece]:
-    """What to insert into `before`, in the order of the places.
+    """What to insert into `before`, ordered by position.
 
     Raises:
         Conflict: there is another server of that name.
@@ -58,7 +58,7 @@ def pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator
 
 
 def inserted(text: str, pieces: Sequence[Piece]) -> str:
-    """`text` with `pieces`, which are in the order of their places."""
+    """`text` with `pieces` inserted; they are ordered by position."""
     for at, piece in pieces:
         text = text[:at] + piece + text[at:]
     return text

@@ -1,8 +1,8 @@
-"""`--install HOST` and `--uninstall HOST`: the entry goes into the host's own configuration file, and out again.
+"""`--install HOST` and `--uninstall HOST`: put the entry into the host's own configuration file, and take it out.
 
-Only text is inserted, so comments, order and spacing of the file stay as they are. What was inserted is noted, and the
-file as it was is kept, in a private folder of the user: taking out an entry gives back the same bytes, and leaves alone
-whatever else was edited in between.
+`--install` only inserts text, so the file's comments, order and spacing stay. It notes what it inserted, and keeps the
+old file, in a private folder of the user. So `--uninstall` restores the same bytes, and leaves other edits since then
+alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RESTART = {
 
 
 def install(host: str, settings: Settings, places: Places) -> str:
-    """Write the entry of these settings into the file of `host`; what to tell the person.
+    """Write the entry for these settings into the file of `host`; returns the message for the person.
 
     Raises:
         Invalid: the host has no such file, or cannot reach a server with these settings.
@@ -92,7 +92,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
 
 
 def _typed(words: list[str]) -> str:
-    """`words` as a person types them here: the program by its name where a shell finds the same one."""
+    """`words` as a person types them: the program by name if a shell finds the same program."""
     program = words[0]
     name = os.path.basename(program).removesuffix(".exe")
     found = find_executable(name)
@@ -102,7 +102,7 @@ def _typed(words: list[str]) -> str:
 
 
 def uninstall(host: str, settings: Settings, places: Places) -> str:
-    """Take the entry out of the file of `host`; what to tell the person.
+    """Take the entry out of the file of `host`; returns the message for the person.
 
     Raises:
         NotFound: nothing was installed there.
@@ -122,7 +122,7 @@ def _note(host: str, settings: Settings, places: Places) -> Path:
 
 
 def _take_out(note: Path) -> Path:
-    """The file out of which what `note` tells of was taken; the host's may be another one by now."""
+    """The file without the entry that `note` describes; the host may use another file by now."""
     told = cast("dict[str, Any]", json.loads(note.read_text("utf-8")))
     path = Path(told["file"])
     now = _read(path)
@@ -161,7 +161,7 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file as a whole, with the mode it had; a new one is for its owner only."""
+    """Replace the whole file and keep its mode; a new file is for its owner only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

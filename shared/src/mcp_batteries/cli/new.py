@@ -138,7 +138,7 @@ def main(name: str) -> None:
 
 
 def _source() -> str:
-    """Where this very package is from, so that the project finds the same: the index has it under no name of ours."""
+    """Where this package came from, so that the project uses the same one: it is not on the package index."""
     origin = cast("dict[str, Any]", json.loads(distribution("mcp-batteries").read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
     if origin.get("vcs_info"):

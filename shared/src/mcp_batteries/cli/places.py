@@ -1,4 +1,4 @@
-"""Where a user's files are, and among them the configuration file of each host."""
+"""Where a user's files are, including the configuration file of each host."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Places:
     """Where a user's files are on one machine.
 
     Attributes:
-        platform: as `sys.platform` says it.
+        platform: a value of `sys.platform`.
         roaming, local: `%APPDATA%` and `%LOCALAPPDATA%` on Windows.
-        notes: the folder for what was installed.
+        notes: the folder for notes on what was installed.
     """
 
     home: Path
@@ -46,7 +46,7 @@ class Places:
         )
 
     def application(self, *names: str) -> Path:
-        """A file of a desktop program, where the system keeps such files."""
+        """A file of a desktop program, in the system's folder for such files."""
         if self.platform == "win32":
             return self.roaming.joinpath(*names)
         if self.platform == "darwin":
@@ -64,7 +64,7 @@ class Places:
         """The configuration file of `host` for this user.
 
         Raises:
-            Invalid: the host has none that could be written.
+            Invalid: the host has no file that we can write.
         """
         windows = self.platform == "win32"
         match host:

@@ -1,4 +1,4 @@
-"""How `--check` sees an update."""
+"""How `--check` triggers an update."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ __all__ = ["demonstration"]
 
 
 def demonstration(settings: Settings) -> Demonstration:
-    """That of the first server that has one."""
+    """The demonstration of the first server that has one."""
     found = (program_of(part.package()).demonstration(part) for part in settings.mounted)
     return next(filter(None, found), None)

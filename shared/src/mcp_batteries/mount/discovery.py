@@ -1,4 +1,4 @@
-"""Three tools in place of all: for clients that would load every tool's schema before the first question."""
+"""Three tools that replace all others, for clients that load every tool's schema before the first question."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ class Discovery:
         raise self._none(name)
 
     async def unwrapped(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Middleware that makes a request for `call_tool` one for the tool itself, by its name here.
+        """Middleware that turns a request for `call_tool` into one for the tool itself, by its name here.
 
-        From here on it is that tool's: in the audit log, for scopes, consent and limits.
+        From here on it counts as that tool's: in the audit log, for scopes, consent and limits.
         """
         if ctx.method == "tools/call" and ctx.params is not None:
             params = self._unwrapped(ctx.params)
@@ -123,7 +123,7 @@ class Discovery:
         return call
 
     def _meant(self, name: Any) -> str | None:
-        """The tool called `name`, be it without its server where only one has it."""
+        """The tool called `name`; the server's prefix may be missing if only one server has the tool."""
         if isinstance(name, list) and len(cast("list[Any]", name)) == 1:
             name = cast("list[Any]", name)[0]
         if not isinstance(name, str):
@@ -145,7 +145,7 @@ class Discovery:
 
 
 def _object(given: Any) -> Mapping[str, Any] | None:
-    """`given`, or the JSON text of it, as an object; nothing is an empty one, None stands for what is none."""
+    """`given`, or its JSON text, as an object; empty if nothing was given, None if it is not an object."""
     if isinstance(given, str):
         try:
             given = parsed(given)
@@ -163,7 +163,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _score(words: set[str], item: Tool) -> int:
-    """How well a tool fits: a word of its name counts more than one of what is said of it."""
+    """How well a tool fits: a word in its name counts more than one in its description."""
     named, said = (
         _stems(item.name) | {item.name.partition("_")[0]},
         _stems(f"{item.title} {item.description} {' '.join(item.parameters.get('properties', {}))}"),

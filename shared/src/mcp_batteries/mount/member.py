@@ -1,4 +1,4 @@
-"""One mounted server: what it offers under other names, and its life beside the others'."""
+"""One mounted server: its offers under prefixed names, and its lifetime beside the others."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Member:
         self._stop = anyio.Event()
 
     def named(self, name: str) -> str:
-        """What a tool or prompt of the server is called here."""
+        """The name here of a tool or prompt of the server."""
         return f"{self.name}_{name}"
 
     def own(self, name: str) -> str:
-        """What a tool or prompt that is called `name` here is called in the server."""
+        """The name in the server of the tool or prompt that is called `name` here."""
         return name.removeprefix(f"{self.name}_")
 
     def tools(self) -> list[StrictTool]:
-        """The server's tools as they are now, as they are offered here."""
+        """The server's current tools, as offered here."""
         return [
             self._tool(cast("StrictTool", tool))
             for name, tool in tool_table(self.server).items()
@@ -70,7 +70,7 @@ class Member:
         return tool.model_copy(update=update)
 
     def renamed(self, text: str) -> str:
-        """`text` with the names of tools that stand between backticks as they are here."""
+        """`text` with the tool names in backticks replaced by their names here."""
         names: Collection[str] = {
             *tool_table(self.server),
             *self.server.withheld,
@@ -96,7 +96,7 @@ class Member:
         return skill or self.server.catalog.missing(uri) is None
 
     def contained(self, listing: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-        """`listing`, which lists nothing where the server cannot say what there is: the others' entries stay."""
+        """`listing`, but empty if the server fails to list, so that the other servers' entries stay."""
 
         async def listed() -> Any:
             if self.failed:
@@ -110,7 +110,7 @@ class Member:
         return listed
 
     async def handle(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Pass a request that concerns this server alone through what it has around its requests."""
+        """Pass a request for this server alone through the server's own middleware."""
         if self.failed:
             raise MCPError(INTERNAL_ERROR, f"`{self.name}` does not work: {self.failed} The other servers do.")
         params = ctx.params
@@ -133,13 +133,13 @@ class Member:
         return result
 
     def around(self, call_next: CallNext) -> CallNext:
-        """`call_next` behind what the server has around its requests."""
+        """`call_next`, wrapped in the server's own middleware."""
         for layer in reversed(self.server.around):
             call_next = cast("CallNext", partial(_passed, layer, call_next))
         return call_next
 
     async def live(self) -> None:
-        """Be there until `stop`; the end of one server is not the end of the others."""
+        """Run until `stop`; if one server ends, the others continue."""
         low = lowlevel(self.server)
         try:
             async with low.lifespan(low):

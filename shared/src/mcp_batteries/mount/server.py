@@ -1,4 +1,4 @@
-"""The servers of one process as one: every list is all lists, and every request finds the server it is for."""
+"""The servers of one process as one: lists are merged, and every request reaches its server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 def build(settings: Settings) -> Assembled:
-    """The servers that `settings` name. One that cannot be built is told of, and left out.
+    """Build the servers that `settings` name; report and leave out those that cannot be built.
 
     Raises:
         Invalid: none is named.
@@ -84,7 +84,7 @@ def build(settings: Settings) -> Assembled:
 
 
 def _members(settings: Settings) -> tuple[list[Member], dict[str, str]]:
-    """The servers, and why others could not be built."""
+    """The servers, and the reasons why others could not be built."""
     if not settings.mounted:
         raise Invalid("No server is named.", f"Name one: `{settings.COMMAND} {settings.EXAMPLES[0]}`.")
     members: list[Member] = []
@@ -106,7 +106,7 @@ def _members(settings: Settings) -> tuple[list[Member], dict[str, str]]:
 
 
 def _catalog(members: Sequence[Member]) -> Catalog:
-    """What the servers offer beside tools, prompts under their names here."""
+    """What the servers offer besides tools; prompts have their names here."""
     catalog = Catalog()
     for member in members:
         own = member.server.catalog
@@ -133,7 +133,7 @@ def _instructions(members: Sequence[Member], left_out: Mapping[str, str], *, dis
 
 
 def _refresh(server: Assembled, members: Sequence[Member]) -> None:
-    """Offer the servers' tools as they are now."""
+    """Offer the servers' current tools."""
     table = tool_table(server)
     tools = [tool for member in members for tool in member.tools()]
     kept = {name: tool for name, tool in table.items() if name in (*NAMES, *LEFT_OUT)}
@@ -162,7 +162,7 @@ _BY_URI = {"resources/read", "resources/subscribe", "resources/unsubscribe", "re
 
 @dataclass(frozen=True)
 class _Switch:
-    """Middleware that passes each request through what the server it is for has around its requests."""
+    """Middleware that passes each request through the middleware of the server that it is for."""
 
     members: Sequence[Member]
 

@@ -1,4 +1,4 @@
-"""Which servers there are, each with settings of its own, and what is the process's."""
+"""Which servers to mount, each with its own settings, and the settings of the process."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Settings(common.Settings):
 
 
 def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each server's name with the words that follow it."""
+    """Each server's name with its arguments."""
     segment: list[str] = []
     for word in [*words, _NEXT]:
         if word != _NEXT:
@@ -130,7 +130,7 @@ def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _refuse_names(words: Sequence[str]) -> None:
-    """Refuse the next server's name where `--` is missing before it: it would be taken for a path."""
+    """Refuse a server's name without `--` before it, which would otherwise be taken for a path."""
     known = {command.name.removeprefix("mcp-") for command in _commands()}
     for before, word in pairwise(["", *words]):
         # What follows an option may be its value.
@@ -141,7 +141,7 @@ def _refuse_names(words: Sequence[str]) -> None:
 
 
 def _common_arguments(settings: Settings) -> list[str]:
-    """The command line that tells a server what its process is told."""
+    """The command line that passes the process's settings to a server."""
     fields = common.Settings.model_fields
     shared = {name: getattr(settings, name) for name in fields if name not in _HERE | {"tools", "exclude_tools"}}
     return _Common(**shared).arguments()

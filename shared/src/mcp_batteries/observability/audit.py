@@ -1,7 +1,7 @@
-"""One JSON line per call, for the operator who must answer who did what and when.
+"""One JSON line per call, for an operator who must know who did what and when.
 
-Names and sizes only: never an argument's value, a result or a secret, nor a name that a client made up. Off unless a
-file is named.
+It holds names and sizes only: never an argument's value, a result, a secret or a name that a client made up. Off unless
+a file is named.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Audit:
     Each line: `time` (UTC, RFC 3339), over HTTP the caller's `identity` (where tokens are asked for) and `address`,
     `client`, `method`, `name` (tool or prompt), `arguments` (their names), `outcome` ("ok", "error" for a result
     with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out` (text and blob characters). Names that are not
-    this server's are "unknown". What HTTP refused has the outcome "refused" and what `refusals` says of it.
+    this server's are "unknown". Requests that HTTP refused have the outcome "refused" and the details from `refusals`.
 
     Args:
         arguments: of the tool or prompt that a method and a name mean; None if they mean none.
@@ -120,7 +120,7 @@ class Audit:
         )
 
     def refused(self, line: Mapping[str, Any]) -> None:
-        """Append what `refusals` tells."""
+        """Append a refused request that `refusals` reports."""
         self._append({**line, "outcome": "refused"})
 
     def _append(self, line: Mapping[str, Any]) -> None:
@@ -139,7 +139,7 @@ class Audit:
             _log.error("a line is missing in the audit file: %s", reason(problem))
 
     def _follow_name(self, file: int) -> None:
-        """Go on in a new file where this one was moved away, as programs do that rotate logs."""
+        """Continue in a new file if this one was moved away, as log rotation does."""
         try:
             if os.path.samestat(os.stat(self._path), os.fstat(file)):
                 return
@@ -160,7 +160,7 @@ def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
 
 
 def caller_in(scope: Scope) -> dict[str, str]:
-    """The same of a request that may not have got as far as a message."""
+    """The same for a request that may not have become a message."""
     user, client, local = scope.get("user"), scope.get("client"), local_user(scope)
     named = identity(user.access_token) if isinstance(user, AuthenticatedUser) else local
     address = local if local != named else None
@@ -170,19 +170,19 @@ def caller_in(scope: Scope) -> dict[str, str]:
 
 
 def local_user(scope: Scope) -> str | None:
-    """The user at the other end of a Unix socket, such as `uid 1000`, as the system tells it."""
+    """The user at the other end of a Unix socket, such as `uid 1000`, as the system reports it."""
     server, client = scope.get("server"), scope.get("client")
     return str(client[0]) if client and server and server[1] is None else None
 
 
 def identity(token: AccessToken) -> str:
-    """How `token`'s owner is called in logs and limits: its subject, at its issuer if it has one."""
+    """The name of `token`'s owner in logs and limits: its subject, at its issuer if it has one."""
     issuer = (token.claims or {}).get("iss")
     return f"{token.subject}@{issuer}" if issuer else token.subject or token.client_id
 
 
 def claim(name: str) -> str | None:
-    """What the token of the call under way says under `name`; None without a token, or where that is no text."""
+    """The claim `name` in the token of the current call; None without a token, or if it is not text."""
     token = get_access_token()
     found: Any = None if token is None else (token.claims or {}).get(name)
     return found if isinstance(found, str) and found else None

@@ -1,6 +1,6 @@
-"""Log lines for machines, one JSON object each, on standard error; and no more of them than somebody can read.
+"""Log lines for machines, one JSON object each, on standard error, and not more than somebody can read.
 
-Of an exception they hold the kinds and the places: its words may quote what a file, a row or a caller said.
+Of an exception they hold only kinds and places, because its text may quote a file, a row or a caller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def announce(words: str, level: int = logging.INFO) -> None:
-    """Tell whoever started the server, at any level of the log and in its form."""
+    """Tell the person who started the server, at any log level and in the log's form."""
     formatters = [handler.formatter for handler in logging.getLogger().handlers]
     for formatter in formatters:
         if isinstance(formatter, JsonFormatter):
@@ -44,9 +44,9 @@ def announce(words: str, level: int = logging.INFO) -> None:
 
 
 class RateLimitFilter(logging.Filter):
-    """Lets through what one place in the code says once in `seconds`, with how often it said so meanwhile.
+    """Lets each place in the code log once per `seconds`, with the number of suppressed lines.
 
-    For lines of libraries that every client can cause, as often as it likes.
+    For library messages that any client can trigger as often as it likes.
     """
 
     def __init__(self, seconds: float = 60) -> None:

@@ -1,7 +1,7 @@
-"""What is counted of every request, once, for whoever wants to hear it: Prometheus, OpenTelemetry, or both.
+"""Counts every request once, for Prometheus, OpenTelemetry, or both.
 
-Names and figures only. What a caller can make up (the name of a tool that does not exist) is no name here: it would
-be contents, and without end.
+It records names and figures only, and no names that a caller made up, such as that of a missing tool: those would be
+contents, and unlimited in number.
 """
 
 from __future__ import annotations

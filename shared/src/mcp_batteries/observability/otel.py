@@ -1,7 +1,7 @@
-"""OpenTelemetry: traces, metrics and logs of the SDK and of this package, to where the OTEL_* variables say.
+"""OpenTelemetry: sends traces, metrics and logs of the SDK and of this package where the OTEL_* variables say.
 
 The SDK opens a span for each message and takes over the caller's trace; without a provider that is a no-op. This
-module installs providers, with OTLP over HTTP, and takes the words of errors out of what leaves: they may quote a
+module installs providers, with OTLP over HTTP, and removes error texts from what it sends, because they may quote a
 caller, a file or a row.
 """
 
@@ -60,7 +60,7 @@ class Telemetry:
     """Providers for one server; a sink of `measures`, sending from construction to the end of `running`.
 
     Args:
-        knows: whether there is a tool or prompt that a method would find under a name.
+        knows: whether a method would find a tool or prompt under a name.
     """
 
     def __init__(self, name: str, version: str, knows: Knows) -> None:
@@ -105,7 +105,7 @@ class Telemetry:
 
 
 class _Wordless(SpanExporter):
-    """Passes spans on without what their errors said, and without names that a client made up."""
+    """Passes spans on without error texts, and without names that a client made up."""
 
     def __init__(self, exporter: SpanExporter, knows: Knows) -> None:
         self._exporter, self._knows = exporter, knows
@@ -156,7 +156,7 @@ def _rid_of_invention(attributes: dict[str, AttributeValue], knows: Knows) -> st
 
 
 class _Handler(logging.Handler):
-    """Log records as OpenTelemetry's; of an exception its kind, not its words."""
+    """Converts log records to OpenTelemetry's; of an exception it keeps the kind, not the text."""
 
     def __init__(self, provider: LoggerProvider) -> None:
         super().__init__()

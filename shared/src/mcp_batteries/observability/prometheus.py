@@ -1,4 +1,4 @@
-"""`/metrics`: the figures of this process in Prometheus' own text, for who may ask."""
+"""`/metrics`: the figures of this process in Prometheus' text format, for callers who may read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Prometheus:
     """The figures of one server; a sink of `measures`.
 
     Args:
-        gauges: what is asked at each scrape: name to (meaning, the figure).
+        gauges: evaluated at each scrape; name to (meaning, figure).
     """
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
@@ -61,7 +61,7 @@ class Prometheus:
         self._seconds.labels(method, tool).observe(seconds)
 
     def counting(self, app: ASGIApp) -> ASGIApp:
-        """`app`, each of whose responses is counted by its status."""
+        """Wraps `app` and counts its responses by status."""
 
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             async def watched(message: Message) -> None:
@@ -74,7 +74,7 @@ class Prometheus:
         return counted
 
     def page(self, app: ASGIApp) -> ASGIApp:
-        """`app`, and the figures at `/metrics`."""
+        """Wraps `app` and serves the figures at `/metrics`."""
 
         async def shown(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and scope["path"] == "/metrics" and scope["method"] in ("GET", "HEAD"):

@@ -1,4 +1,4 @@
-"""What secrets look like, for those who warn of them and those who must not write them down."""
+"""What secrets look like, for code that warns of them and code that must not write them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES = re.compile(r"passw(?:or)?d|secret|api[_-]?key|access[_-]?token|authoriz
 
 
 def hidden(data: Any, known: re.Pattern[str]) -> Any:
-    """`data` (JSON) with `***` for whatever looks like a secret, is called like one, or is a `known` one."""
+    """`data` (JSON) with `***` for every value that looks like a secret, has a secret's name, or is in `known`."""
     match data:
         case str():
             for shape in (known, *_COMPILED):

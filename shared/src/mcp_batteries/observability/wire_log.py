@@ -1,7 +1,7 @@
-"""Every message as it came and went, in a file, for whoever has to find out what a host really says.
+"""Records every message as it came and went in a file, to find out what a host really sends.
 
-It holds what tools read and write, so it is off unless a file is named, and for its owner alone. What looks like a
-secret is masked; what is a secret of the settings always is.
+It holds what tools read and write, so it is off unless a file is named, and only the owner can read it. It masks what
+looks like a secret, and always the secrets of the settings.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class WireLog:
     """Appends a line of JSON per message to `path`, mode 0600: `time`, `direction`, over HTTP who and which, `message`.
 
     A file of 16 MiB becomes `path`.1, in place of the one before. A message over 64 KiB is cut, and `bytes` says its
-    length; what is no JSON is `text`.
+    length; what is not JSON is `text`.
 
     Args:
-        secrets: what is masked wherever it stands.
+        secrets: masked wherever they appear.
 
     Raises:
         Unavailable: The file can't be written.
@@ -70,7 +70,7 @@ class WireLog:
             ) from None
 
     def note(self, direction: Direction, data: bytes, **where: object) -> None:
-        """Write down one message, or one piece of a body, as it is on the wire."""
+        """Record one message, or one piece of a body, as it is on the wire."""
         if not data.strip():
             return
         line: dict[str, object] = {
@@ -93,7 +93,7 @@ class WireLog:
         self._file.close()
 
     def layer(self, app: ASGIApp) -> ASGIApp:
-        """`app`, whose requests and answers are written down; a piece of a stream is a line of its own."""
+        """Wraps `app` and records its requests and answers; each piece of a stream is a separate line."""
 
         async def noted(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":

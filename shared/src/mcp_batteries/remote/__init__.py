@@ -1,13 +1,13 @@
-"""Data that lives elsewhere: fetched once for all server processes of a user, and followed without their asking.
+"""Data that lives elsewhere: fetched once for all server processes of a user, and followed on their behalf.
 
     server's fetch(key, validators) -> Fresh | NotModified | Failed
         ^                  `Cache`: what was fetched, how old it is, when to look again, who may look
         |                     ^
     `RemoteSource`: polls what somebody subscribed to, tells the hub which URIs changed
 
-There is no leader. Every process with a subscriber looks when the next look is due, the one that gets the resource's
-lock fetches, and all of them, that one included, learn of a change from the file watcher on the data folder. A
-process killed half-way loses its lock with its life.
+There is no leader. Every process with a subscriber checks when the next check is due, the one that gets the resource's
+lock fetches, and all of them learn of a change from the file watcher on the data folder. A killed process loses its
+lock.
 """
 
 from mcp_batteries.remote.cache import Cache, Failed, Fetch, Fresh, NotModified, Outcome, Snapshot, Validators

@@ -1,4 +1,4 @@
-"""What was fetched, how old it is, when to look again and who may look."""
+"""What was fetched, how old it is, when to check again and who may check."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Fresh:
     """New content, or the same again.
 
     Attributes:
-        poll_after: seconds for which the upstream says, or is known, to have nothing newer.
-        digest: of what counts as content, where `body` has parts that always differ; by default of `body`.
+        poll_after: seconds for which the upstream says, or we know, that it has nothing newer.
+        digest: of the relevant content, if `body` has parts that always differ; by default of `body`.
     """
 
     body: bytes
@@ -72,12 +72,12 @@ class NotModified:
 
 @dataclass(frozen=True)
 class Failed:
-    """No answer that can be used, for now.
+    """No usable answer for now.
 
     Attributes:
         reason: one sentence for people, such as "Open-Meteo answered 503.".
-        retry_after: seconds for which the upstream asked not to be asked; None if it did not say.
-        everything: the upstream means all keys of the same scope, not this one only.
+        retry_after: seconds for which the upstream wants no requests; None if it did not say.
+        everything: whether the upstream means all keys of the same scope, not only this one.
     """
 
     reason: str
@@ -92,7 +92,7 @@ Fetch = Callable[[str, Validators], Awaitable[Outcome]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An answer: the last good content, and how much it is worth."""
+    """An answer: the last good content, and how reliable it is."""
 
     body: bytes
     digest: str
@@ -114,7 +114,7 @@ class Snapshot:
 
     @property
     def ttl(self) -> float:
-        """Seconds until another look can bring something new."""
+        """Seconds until another check can find something new."""
         return 0.0 if self.stale else max(0.0, self.next_poll_at - self.now)
 
     def json(self) -> Any:
@@ -128,7 +128,7 @@ class Cache:
 
     Args:
         fetch: see `Fetch`. Keys are strings that it understands; secrets need not be in them.
-        scope: what a limit of the upstream's applies to, for a key; by default one scope for all.
+        scope: the scope of a key, to which the upstream's limits apply; by default one scope for all.
         clock: seconds since the epoch.
         sleep: waits that many seconds.
     """
@@ -158,13 +158,13 @@ class Cache:
         pass
 
     async def get(self, key: str, *, max_age: float = math.inf) -> Snapshot:
-        """The content of `key`: kept, fetched, or the last good one where nothing newer can be had.
+        """The content of `key`: kept, fetched, or the last good one if nothing newer is available.
 
         Args:
-            max_age: seconds; what was confirmed longer ago is fetched again even if it is not due. 0 always fetches.
+            max_age: seconds; older content is fetched again even if it is not due. 0 always fetches.
 
         Raises:
-            Unavailable: nothing was ever fetched, and can't be now.
+            Unavailable: nothing was ever fetched, and nothing can be fetched now.
             Problem: what the fetcher raised.
         """
         asked = self.clock()
@@ -197,14 +197,14 @@ class Cache:
         return self._snapshot(entry)
 
     async def ttl(self, key: str) -> float:
-        """Seconds for which what is kept of `key` can't be outdated; 0 if nothing is, or it is stale."""
+        """Seconds for which the kept content of `key` cannot be outdated; 0 if there is none, or it is stale."""
         entry = await self.do(lambda: self.store.read(key))
         if entry.body is None or entry.error is not None:
             return 0.0
         return max(0.0, entry.next_poll_at - self.clock())
 
     async def poll(self, key: str) -> float:
-        """Look at `key` if that is due and nobody else is looking; seconds until the next look.
+        """Check `key` if that is due and nobody else does; returns seconds until the next check.
 
         Raises:
             NotFound: the upstream has nothing there.
@@ -229,14 +229,14 @@ class Cache:
         return min(max(entry.next_poll_at - self.clock(), 0.0), _LONGEST_POLL)
 
     async def do(self, work: Callable[[], T]) -> T:
-        """Run `work` on the store, on a worker thread if that may block."""
+        """Run `work` on the store, on a worker thread if it may block."""
         if not self.store.blocks:
             return work()
         # Short, and not abandoned by a cancelled call: nobody would release a lock it takes.
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     async def _look(self, key: str, entry: Entry) -> Entry:
-        """Ask the upstream, keep what it says; whoever calls holds the lock."""
+        """Ask the upstream and keep its answer; the caller holds the lock."""
         scope = "pause " + self._scope(key)
         pause = await self.do(lambda: self.store.state(scope))
         left = float(pause.get("until", 0.0)) - self.clock()

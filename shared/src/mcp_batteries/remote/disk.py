@@ -1,13 +1,12 @@
 """The store that all server processes of one user share: a private folder of small files.
 
-    data/   one file a resource: a line of JSON with the digest, then the body. Changes only when the content does,
+    data/   one file per resource: a line of JSON with the digest, then the body. Changes only when the content does,
             so that this is the folder to watch.
-    meta/   what each look found out: validators, when to look again, why it failed.
-    locks/  one file a resource, held by whoever is fetching it.
-    state/  small objects all processes agree on, such as how much of a limit is used.
-    tmp/    files being written; they become real by being renamed.
+    meta/   what each check found: validators, when to check again, why it failed. locks/  one file per resource, held
+    by the process that fetches it. state/  small objects all processes agree on, such as how much of a limit is used.
+    tmp/ files being written; they become real by being renamed.
 
-Names are keyed digests: they tell neither what was asked nor for whom, and two accounts never meet.
+Names are keyed digests: they reveal neither the request nor the account, and accounts never share entries.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class DiskStore:
     """A `Store` in the folder `where`, which is made if it is not there.
 
     Args:
-        identity: two stores with another identity in one folder share nothing.
+        identity: stores with different identities in one folder share nothing.
         max_bytes: what `tidy` leaves.
 
     Raises:
@@ -204,7 +203,7 @@ class DiskStore:
 
 
 def _patiently(change: Callable[[], None]) -> None:
-    """Do `change`; on Windows again for a while, where a reader that has the file open for a moment makes it fail."""
+    """Do `change`; on Windows retry for a while, because it fails while a reader has the file open."""
     until = time.monotonic() + _BUSY_SECONDS
     while True:
         try:

@@ -35,7 +35,7 @@ class Entry:
 
 
 class Watch(Protocol):
-    """Hears of bodies that change, whichever process changes them; keys are what `Store.place` gives."""
+    """Reports changed bodies, whichever process changes them; keys come from `Store.place`."""
 
     async def add(self, keys: Collection[Hashable]) -> None: ...
 
@@ -45,14 +45,14 @@ class Watch(Protocol):
 
 
 class Store(Protocol):
-    """Entries by name. Everything here may block if `blocks`; then it is called on worker threads only."""
+    """Entries by name. If `blocks`, every method may block and is called only on worker threads."""
 
     blocks: bool
 
     def read(self, key: str) -> Entry: ...
 
     def write(self, key: str, entry: Entry, *, body: bool) -> None:
-        """Keep `entry`; its body only if `body`, which is what `watch` hears of."""
+        """Keep `entry`; its body only if `body`, which `watch` then reports."""
         ...
 
     def drop(self, key: str) -> None:
@@ -60,7 +60,8 @@ class Store(Protocol):
         ...
 
     def lock(self, key: str) -> Callable[[], None] | None:
-        """Take the lock of `key` among all processes without waiting; what releases it, None if it is taken."""
+        """Take the lock of `key` among all processes without waiting; returns what releases it, or None if it is
+        taken."""
         ...
 
     def state(self, name: str) -> dict[str, Any]:
@@ -68,15 +69,15 @@ class Store(Protocol):
         ...
 
     def update(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Replace the object `name` by `change` of it, one process at a time; what it is now."""
+        """Replace the object `name` by `change` of it, one process at a time; returns the new object."""
         ...
 
     def tidy(self) -> None:
-        """Forget what is too old, and the oldest of what is too much."""
+        """Remove entries that are too old, and the oldest if there are too many."""
         ...
 
     def place(self, key: str) -> Hashable:
-        """What `watch` calls `key`."""
+        """The name that `watch` uses for `key`."""
         ...
 
     def watch(self) -> Watch: ...

@@ -1,4 +1,4 @@
-"""The store that leaves nothing behind: one process, gone with it."""
+"""The store that leaves nothing behind: in memory, for one process."""
 
 from __future__ import annotations
 

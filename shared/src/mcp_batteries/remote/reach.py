@@ -1,4 +1,4 @@
-"""Why a service was not reached, in words that tell where to look: its host, its port, a proxy."""
+"""Says why a service was not reached and where to look: its host, its port, a proxy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["why_unreached"]
 
 
 def why_unreached(url: str, error: BaseException) -> str:
-    """What was met on the way to the host of `url`, as a clause without its full stop."""
+    """What went wrong on the way to the host of `url`, as a clause without a full stop."""
     parts = urlsplit(url)
     host, port = f"`{parts.hostname}`", parts.port or (443 if parts.scheme == "https" else 80)
     proxies = getproxies()

@@ -36,10 +36,10 @@ class _Followed:
 
 
 class RemoteSource:
-    """Tells which URIs changed when what they show has changed upstream. Give it to `assemble` as a source.
+    """Reports URIs whose content changed upstream. Give it to `assemble` as a source.
 
     Args:
-        locate: the one spelling of a URI; None if it is of another kind. Raises `Problem` if it may not be watched.
+        locate: the canonical form of a URI; None if it is of another kind. Raises `Problem` if it may not be watched.
         keys: the cache keys of what such a URI shows. It may ask the upstream, through the cache; whatever fails is
             retried later.
     """
@@ -102,7 +102,7 @@ class RemoteSource:
             self._reset()
 
     async def reconsider(self) -> None:
-        """Find out anew what each URI shows; those that show something else are told as changed."""
+        """Determine again what each URI shows; report those that show something else as changed."""
         for uri, followed in list(self._followed.items()):
             before = followed.keys
             await self._resolve(uri)
@@ -149,7 +149,7 @@ class RemoteSource:
             self._changed([uri])
 
     async def _first_look(self, key: str) -> bytes | None:
-        """What is kept of `key`; it is looked at if that is nothing."""
+        """The kept entry of `key`; it is checked if there is none."""
         if not await self._body(key):
             try:
                 await self._look(key)
@@ -158,7 +158,7 @@ class RemoteSource:
         return await self._body(key)
 
     async def _look(self, key: str) -> float:
-        """Seconds until the next look."""
+        """Seconds until the next check."""
         async with self._at_once:
             try:
                 wait = await self._cache.poll(key)
@@ -210,6 +210,6 @@ class RemoteSource:
 
 
 def _log(what: str, problem: Exception) -> None:
-    """An answer that nobody foresaw must not end the looks at everything else, so it is only told."""
+    """Log an unforeseen answer, which must not stop the checks of everything else."""
     known = isinstance(problem, OSError | Problem)
     logger.log(logging.INFO if known else logging.ERROR, "%s: %s", what, problem, exc_info=None if known else problem)

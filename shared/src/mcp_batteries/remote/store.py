@@ -20,8 +20,7 @@ logger = logging.getLogger(__name__)
 def open_store(where: str | None, command: str, identity: Sequence[str]) -> Store:
     """The store for a server's setting `cache`: a folder, `memory`, or None for the user's own cache folder.
 
-    Where nobody named a folder and the user's own can't be written, as in a container with a read-only root, it is
-    memory.
+    If no folder was named and the user's own is not writable, as in a container with a read-only root, it is memory.
 
     Args:
         command: names the folder.

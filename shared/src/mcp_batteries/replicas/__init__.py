@@ -1,7 +1,7 @@
-"""Between replicas: what one announces, the subscribers of all others hear.
+"""Connects replicas: what one announces, the subscribers of all others hear.
 
-Each adapter is what an official client library needs to send bytes to everybody and to receive them; the rest
-(`remote`) is the same for all. Imported only where `--bus` asks for it.
+Each adapter sends and receives bytes with an official client library; the rest (`bus`) is the same for all. Adapters
+are imported only if `--bus` needs them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def connect(url: str, name: str) -> RemoteBus:
     """The bus at `url` for the replicas of the server `name`; it connects once `RemoteBus.running` is entered.
 
     Raises:
-        Invalid: There is no such kind of bus, or its library is not installed.
+        Invalid: The kind of bus is unknown, or its library is not installed.
     """
     scheme = urlsplit(url).scheme
     if scheme not in _KINDS:

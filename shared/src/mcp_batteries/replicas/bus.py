@@ -1,15 +1,15 @@
-"""A subscription bus over a link to the other replicas, which may be gone at any time without anybody noticing more.
+"""A subscription bus over a link to the other replicas that may fail at any time without anybody noticing.
 
-To announce is to tell one's own subscribers and to leave a message for the others: no call waits for the link or fails
-with it. What gets lost on the way is noticed, and then all who may have missed something look again, which costs a
-reader one look:
+A replica that announces something tells its own subscribers and queues a message for the others: no call waits for the
+link or fails with it. Replicas notice lost messages, and then tell all who may have missed something to look again,
+which costs a reader one look:
 
-- Each replica numbers what it announces. A number that was left out is a message that was lost.
+- Each replica numbers what it announces. A missing number means a lost message.
 - Each replica repeats its last number in a beat: once a second while it has subscribers or has just announced
   something. So the loss of the last message is noticed too.
 - A link delivers to everybody, the sender included. A link that does not bring back a replica's own beats within three
   seconds is lost, whatever its library says of the connection; so is one that fails to send.
-- Who has a new link may have missed anything.
+- A replica with a new link may have missed anything.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Link(Protocol):
 
 
 class RemoteBus(InMemorySubscriptionBus):
-    """A bus of this process that is one with those of the other replicas while `running` is entered.
+    """A bus that is joined with those of the other replicas while `running` is entered.
 
     Args:
         link: reaches them.
@@ -121,7 +121,7 @@ class RemoteBus(InMemorySubscriptionBus):
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Hold the link for as long as the block lasts; it need not be there at the beginning."""
+        """Hold the link for as long as the block lasts; it need not work at the beginning."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._reconnect)
             tasks.start_soon(self._tell_gaps)
@@ -144,7 +144,7 @@ class RemoteBus(InMemorySubscriptionBus):
             await anyio.sleep(max(_FIRST_WAIT, begun + wait - anyio.current_time()))
 
     async def _use_link(self) -> str:
-        """Connect, and use the link until it is lost; why it is."""
+        """Connect, and use the link until it is lost; returns the reason."""
         reasons: list[str] = []
         ready = anyio.Event()
         async with anyio.create_task_group() as tasks:
@@ -270,6 +270,6 @@ class RemoteBus(InMemorySubscriptionBus):
         self._gap.set()
 
     def deliver(self, event: ServerEvent) -> None:
-        """Tell the subscribers of this process alone."""
+        """Tell only the subscribers of this process."""
         for listener in list(self._listeners.values()):
             listener(event)

@@ -1,6 +1,6 @@
-"""PostgreSQL: LISTEN and NOTIFY, over two connections of its own: one that waits cannot send.
+"""PostgreSQL: LISTEN and NOTIFY, over two separate connections, because one that waits cannot send.
 
-They have to reach the server itself, or a pooler in session mode: one in transaction mode loses the LISTEN.
+They must reach the server itself, or a pooler in session mode: transaction mode loses the LISTEN.
 """
 
 from __future__ import annotations
