@@ -1,9 +1,9 @@
-"""Arguments taken strictly, and refused in one line a model can act on.
+"""Strict argument checks, with refusals in one line that a model can act on.
 
 The SDK drops unknown arguments, takes `true` for 1 and answers a mistake with a paragraph of library prose.
-Here the published schema and the check are the same thing: unknown names are refused with the valid ones,
-booleans are not numbers. What can mean only one thing is taken as that, because clients and models send it: "42" for
-42, null for what may be left out, `oldText` for `old_text`, one value for a list of one.
+Here the published schema and the check are the same: unknown names are refused with the valid ones, and booleans are
+not numbers. Values that can mean only one thing are accepted, because clients and models send them: "42" for 42, null
+for what may be left out, `oldText` for `old_text`, one value for a list of one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST = 1000
 
 
 def slim(schema: Schema) -> Schema:
-    """`schema` (JSON Schema as pydantic writes it) without what a model pays for and does not need.
+    """`schema` (JSON Schema as pydantic writes it) without the parts that cost a model tokens and do not help it.
 
     Generated titles, null alternatives of optional arguments, references to small definitions and defaults that say
     nothing (false, an empty text, list or object) go; names, descriptions, types, bounds, enums and other defaults
@@ -79,9 +79,9 @@ def slim(schema: Schema) -> Schema:
 
 
 def published(schema: Any) -> Any:
-    """A slimmed `schema` as clients see it: without bounds that nobody crosses by intention.
+    """A slimmed `schema` as clients see it: without bounds that nobody exceeds on purpose.
 
-    Those are lower bounds of 0 and 1, longest texts, and upper bounds from 1,000 on; the check names them.
+    Those are lower bounds of 0 and 1, maximum lengths, and upper bounds from 1,000 on; the check names them.
     """
     if isinstance(schema, list):
         return [published(item) for item in cast("list[Any]", schema)]
@@ -131,7 +131,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
 
 
 def _misnamed(unknown: Sequence[str], members: Mapping[str, Any], schema: Schema) -> list[str]:
-    """What is to be said of names that are no arguments, and of required ones that are missing beside them."""
+    """The messages for unknown argument names, and for required ones that are missing as well."""
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
     missing = [name for name in schema.get("required", ()) if name not in members] if unknown else []
     mistakes: list[str] = []
@@ -153,7 +153,7 @@ def _may_be_left_out(name: str, schema: Schema) -> bool:
 
 
 def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:
-    """`members`, a name in camel case or other letters as the property whose name it is."""
+    """`members`, with names in camel case or other case replaced by the property that they mean."""
     if members.keys() <= properties.keys():
         return dict(members)
     known = {plain(name): name for name in properties}
@@ -163,12 +163,12 @@ def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> di
 
 
 def plain(name: str) -> str:
-    """What stays of `name` where case and the marks between words don't count."""
+    """`name` without case and without the separators between words."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
 def _meant(value: Any, schema: Schema) -> object:
-    """`value` in the shape `schema` asks for, if that shape is plain to see; else as it is."""
+    """`value` in the shape that `schema` wants, if that is unambiguous; otherwise unchanged."""
     kinds = _kinds(schema)
     if isinstance(value, str) and kinds and kinds <= {"array", "object", "null"}:
         # Some hosts send an array or object argument as JSON inside a string.
@@ -203,10 +203,10 @@ def _meant_members(members: Mapping[str, Any], schema: Schema) -> dict[str, Any]
 
 
 def parsed(text: str) -> Any:
-    """The array or object that `text` is as JSON; else `text`.
+    """The array or object that `text` contains as JSON; otherwise `text`.
 
     Raises:
-        Invalid: an object in it has a name twice; to take the last one would drop what else was meant.
+        Invalid: an object in it has a name twice; taking the last one would drop the other value.
     """
     try:
         value: object = json.loads(text, object_pairs_hook=_each_once)

@@ -1,4 +1,4 @@
-"""Rooms to server: the one place where what is declared becomes what is served."""
+"""Builds a server from rooms: the one place where declarations become what is served."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LASTING = CacheHint(ttl_ms=3_600_000)
 
 
 class ServerSettings(Protocol):
-    """What `assemble` needs of a server's settings."""
+    """The part of a server's settings that `assemble` needs."""
 
     @property
     def read_only(self) -> bool: ...
@@ -113,7 +113,7 @@ class Assembled(MCPServer[Any]):
         """Call a tool by name.
 
         Raises:
-            MCPError: There is none; by the specification that is an error of the protocol (tools, "Error handling").
+            MCPError: There is no such tool; the specification calls that a protocol error (tools, "Error handling").
         """
         table = tool_table(self)
         if name not in table and name in self.withheld:
@@ -130,7 +130,7 @@ class Assembled(MCPServer[Any]):
             )
 
     def _instead_of(self, name: str, table: Mapping[str, Tool]) -> str:
-        """Which tools may have been meant; a model can't ask for the list, so without any all that there are."""
+        """Tools that the caller may have meant, or all tools if none is similar: a model cannot ask for the list."""
         names = [*table, *self.withheld]
         if name.lower().startswith(_READING):  # Who wants to read is led to nothing that changes things.
             names = [item for item in names if item.startswith(_READING)]
@@ -141,10 +141,10 @@ class Assembled(MCPServer[Any]):
         return f"There are: {', '.join(listed[:_MOST_NAMED])}{', ...' * (len(listed) > _MOST_NAMED)}."
 
     async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = ()) -> None:
-        """Offer `tools`, as far as they are chosen, beside those the rooms declare; tell clients.
+        """Offer those of `tools` that the operator chose, beside those of the rooms; tell clients.
 
         Args:
-            instead_of: names of tools that are offered no longer.
+            instead_of: names of tools to withdraw.
 
         Raises:
             ValueError: another tool has one of the names.
@@ -184,32 +184,32 @@ def assemble(
     version: str,
     instructions: str,
 ) -> Assembled:
-    """The server that offers everything `rooms` declare.
+    """Build the server that offers everything that `rooms` declare.
 
     Args:
         name: the command's name, as clients and logs know the server.
         settings: decides what is offered; read-only offers no tool that is not `effect="read"`.
         rooms: objects with marked methods; their order is the order of the lists.
-        catalog: what is offered beside what the rooms declare.
-        tools: the same for tools; what is chosen of them.
+        catalog: what to offer beside the rooms' declarations.
+        tools: the same for tools, as far as the operator chose them.
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
-        consent: asked before each call that does more than read; may refuse, or have the person asked.
-        explains: what an exception of a method means that is not a defect.
-        withholds: what a tool lacks that is not offered; nothing for one that is.
-        turned_off: tools that none of `rooms` has, and what the operator can do to have them.
+        consent: called before each call that does more than read; may refuse, or ask the person.
+        explains: turns a method's exception that is not a defect into a `Problem`.
+        withholds: what an unavailable tool lacks; nothing for an available one.
+        turned_off: tools that none of `rooms` has, and how the operator can enable them.
         special: toolsets that are not offered unless `--tools` names them.
-        later: toolsets whose tools come while the server runs.
-        follows: what `list_changes` says of this server.
+        later: toolsets whose tools appear while the server runs.
+        follows: the texts of `list_changes` for this server.
         tools_change: whether tools come and go while the server runs.
-        skills: where they come from; the catalog gets them here.
-        verifier: lets callers over HTTP in by the tokens of a service; without it nobody has any of those.
-        instructions: for the model: what is served and how to begin, a few sentences.
+        skills: their sources; this function adds them to the catalog.
+        verifier: accepts a service's tokens from callers over HTTP.
+        instructions: a few sentences for the model: what is served and how to begin.
 
     Raises:
         ValueError: two rooms offer the same name.
-        Invalid: `--tools` or `--exclude-tools` names what is not there.
+        Invalid: `--tools` or `--exclude-tools` names a tool or toolset that does not exist.
     """
     catalog, follows = catalog or Catalog(), follows or Following()
     catalog.skills = skills
@@ -341,7 +341,7 @@ def assemble(
 
 
 def _explained(method: Callable[..., Any], explains: Explain) -> Callable[..., Any]:
-    """`method`, which raises what an exception of it stands for where that is known; tools do it themselves."""
+    """Wraps `method` and raises the `Problem` that its exception stands for, if known; tools do it themselves."""
 
     @functools.wraps(method)
     async def explained(*args: Any, **kwargs: Any) -> Any:
@@ -358,7 +358,7 @@ def _explained(method: Callable[..., Any], explains: Explain) -> Callable[..., A
 
 
 def _how(flags: Sequence[str], why: str) -> str:
-    """How a tool that is not offered could be."""
+    """How the operator could make an unavailable tool available."""
     how = f"The operator can start the server with `{' '.join(flags)}`." if flags else ""
     return f"{how} {why}".strip()
 
@@ -368,10 +368,10 @@ def _caller(ctx: ServerRequestContext[Any]) -> str | None:
 
 
 def _state_security(path: str | None) -> RequestStateSecurity | None:
-    """What guards the state a client carries from a question to its answer, with the keys all replicas share.
+    """Protects the state that a client carries from a question to its answer, with the keys that all replicas share.
 
     Raises:
-        Invalid: The file holds no keys that could be used.
+        Invalid: The file holds no usable keys.
         Unavailable: The file cannot be read.
     """
     if path is None:

@@ -1,4 +1,4 @@
-"""`call_tools`: several calls in one, for a model whose every turn costs. Off until `--tools` names it."""
+"""`call_tools`: several calls in one, for models where each turn is expensive. Off unless `--tools` names it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _way: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("way")
 
 
 def calls_in(params: Mapping[str, Any] | None) -> int:
-    """How many calls a request is, for limits that count them."""
+    """How many calls a request contains, for limits that count them."""
     wrapped = params is not None and params.get("name") == CALL_TOOL
     call: Any = params.get("arguments") if params is not None and wrapped else params
     if not isinstance(call, Mapping):
@@ -58,10 +58,10 @@ def calls_in(params: Mapping[str, Any] | None) -> int:
 
 
 def one_by_one(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with each of their calls as its `name` and `arguments`; what is not a call stays as it is.
+    """The arguments, with each call as `name` and `arguments`; anything that is not a call stays unchanged.
 
-    The shorter `{NAME: ARGUMENTS}` is what models are told; they know the other from the protocol. What is taken for
-    the list everywhere else, such as its text, is here too: whoever counts the calls is to see all that are made.
+    The schema tells models the shorter `{NAME: ARGUMENTS}`; they know the other form from the protocol. This accepts
+    everything that argument checks accept for the list, such as its JSON text, so that all calls are counted.
     """
     match [name for name in arguments if plain(name) == "calls"]:
         case [name]:
@@ -115,7 +115,7 @@ class Call:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a call came to: its text, and whatever else it showed."""
+    """The result of a call: its text, and its other content."""
 
     text: str
     others: Sequence[Any] = ()
@@ -128,7 +128,7 @@ class _Answer:
 
 @dataclass(frozen=True)
 class CallTools:
-    """The one tool of this room, and the middleware that lets its calls take the way of every other.
+    """The one tool of this room, and the middleware that handles its calls like all others.
 
     Args:
         table: every tool that can be called, by name.
@@ -177,10 +177,10 @@ class CallTools:
         return _page(calls, answers, why, max_bytes)
 
     async def _shorten(self, calls: Sequence[Call], answers: list[_Answer], max_bytes: int) -> None:
-        """Make those answers anew whose page is longer than what is left for it in the end.
+        """Repeat calls whose page is longer than the space that is finally left for it.
 
-        A page that is cut may hold the cursor of the next one, behind lines that nobody has seen. What was read before
-        a change can't be read again, and what took long is not.
+        Cutting a page could hide lines before the cursor of the next one. Reads before a change cannot be repeated, and
+        slow ones are not.
         """
         share = _share([_size(answer.text) for answer in answers], max_bytes)
         for number in reversed(range(len(answers))):
@@ -192,7 +192,7 @@ class CallTools:
                 answers[number] = answer if again.failed else again
 
     async def passing(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Middleware, the outermost: each call goes through all the rest, as if it came alone."""
+        """The outermost middleware: each call passes through all other middleware, as if it came alone."""
         if ctx.method != "tools/call" or (ctx.params or {}).get("name") != CALL_TOOLS:
             return await call_next(ctx)
         before = _way.set((ctx, call_next))
@@ -202,7 +202,7 @@ class CallTools:
             _way.reset(before)
 
     def _within(self, call: Call, share: int) -> Mapping[str, Any]:
-        """The arguments of `call`; a tool that pages makes its page as long as its share."""
+        """The arguments of `call`; a tool with pages gets its share as the page size."""
         if "max_bytes" in call.arguments or not self._pages(call):
             return call.arguments
         return {**call.arguments, "max_bytes": max(share, _LEAST_BYTES)}
@@ -240,7 +240,7 @@ async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
 
 
 def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes: int) -> CallToolResult:
-    """All answers as one; what is longer than its share of `max_bytes` is cut, and says so."""
+    """All answers as one; an answer longer than its share of `max_bytes` is cut, and says so."""
     share = _share([_size(answer.text) for answer in answers], max_bytes)
     parts: list[str] = []
     content: list[ContentBlock] = []
@@ -265,7 +265,7 @@ def _size(text: str) -> int:
 
 
 def _share(sizes: Sequence[int], most: int) -> int:
-    """The most bytes that one answer may have, so that all together have at most `most`."""
+    """The most bytes that each answer may have, so that all together have at most `most`."""
     left = most
     for number, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - number)

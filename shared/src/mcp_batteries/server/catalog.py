@@ -1,7 +1,7 @@
-"""What a server lists, reads, prompts and completes: the handlers behind everything but `tools/call`.
+"""Lists, reads, prompts and completions: the handlers of everything but `tools/call`.
 
-They stand on the low-level server because `MCPServer`'s own handlers ignore list cursors, read exactly one
-content per resource, and answer a mistaken prompt argument as a defect.
+They are on the low-level server because `MCPServer`'s own handlers ignore list cursors, read exactly one content per
+resource, and report a wrong prompt argument as a defect.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Template:
 
 @dataclass
 class Catalog:
-    """Everything the rooms declared, and the handlers that serve it."""
+    """Everything that the rooms declared, and the handlers that serve it."""
 
     tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
     views: dict[str, View] = field(default_factory=dict[str, View])
@@ -107,7 +107,7 @@ class Catalog:
             self.fixed[declared.uri] = (declared, method)
 
     def arguments(self, method: str, name: str) -> Collection[str] | None:
-        """The arguments of the tool or prompt that `method` would find under `name`; None if there is none."""
+        """The arguments of the tool or prompt that `method` finds under `name`; None if there is none."""
         if method == "tools/call":
             return next((tool.input_schema.get("properties", {}) for tool in self.tools if tool.name == name), None)
         if method == "prompts/get" and name in self.prompts:
@@ -115,7 +115,7 @@ class Catalog:
         return None
 
     def install(self, server: MCPServer[Any]) -> None:
-        """Put the handlers on the low-level server of `server`."""
+        """Install the handlers on the low-level server of `server`."""
         low = lowlevel(server)
         low.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
         low.add_request_handler("resources/list", PaginatedRequestParams, self._list_resources)
@@ -179,7 +179,7 @@ class Catalog:
         return ReadResourceResult(contents=list(contents), **ttl)
 
     def missing(self, uri: str) -> NotFound | None:
-        """That nothing here has a URI of this form, and which forms there are; None for one that may exist."""
+        """An error that no resource has a URI of this form, with the valid forms; None if it may exist."""
         return None if self._reader(uri) is not None else self._nothing(uri)
 
     def _nothing(self, uri: str) -> NotFound:
@@ -259,10 +259,10 @@ def entry(tool: Tool) -> ToolEntry:
 
 
 def _with_dialect(tools: list[ToolEntry], ctx: ServerRequestContext[Any]) -> list[ToolEntry]:
-    """`tools` with the name of their schemas' dialect, for VS Code only.
+    """`tools` with the name of their schemas' dialect, only for VS Code.
 
-    Without the name, VS Code loads a schema of schemas from json-schema.org, unless it is new enough to bring that one
-    along; when it can't, it drops every tool. The one of this name all versions bring along.
+    Without the name, VS Code loads a meta-schema from json-schema.org, unless it is new enough to include it; if it
+    cannot, it drops every tool. All versions include the one of this name.
     """
     client = ctx.session.client_params
     if client is None or not client.client_info.name.startswith(VS_CODE):
@@ -271,7 +271,7 @@ def _with_dialect(tools: list[ToolEntry], ctx: ServerRequestContext[Any]) -> lis
 
 
 def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
-    """The `prompts/list` entry of a marked method; its parameters are the arguments, all strings."""
+    """The `prompts/list` entry of a marked method; its parameters are the arguments, which are all strings."""
     hints = get_type_hints(method, include_extras=True)
     arguments = [
         PromptArgument(
@@ -291,7 +291,7 @@ _DELIMITERS = str.maketrans({",": "%2C", "&": "%26"})
 
 
 def _one_spelling(uri: str) -> str:
-    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1), a `file:` one with an empty host (RFC 8089, 2)."""
+    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1); `file:` URIs get an empty host (RFC 8089, 2)."""
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
     if scheme == "file":
@@ -329,7 +329,7 @@ def _messages(result: Any) -> list[PromptMessage]:
 
 
 def _content(item: Any) -> Any:
-    """What a message says: a text, a resource's contents as an attachment, or a block as it is."""
+    """The content of a message: a text, a resource's contents as an attachment, or a block unchanged."""
     if isinstance(item, str):
         return TextContent(type="text", text=well_formed(item))
     if isinstance(item, TextResourceContents | BlobResourceContents):
@@ -341,7 +341,7 @@ def page(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -
     """The part of `items` that `cursor` asks for, and the cursor of the next.
 
     Raises:
-        MCPError: the cursor is another list's.
+        MCPError: the cursor belongs to another list.
     """
     start = 0
     if cursor is not None:
@@ -356,7 +356,7 @@ def page(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -
 async def _contained(work: Awaitable[Any]) -> Any:
     """Await `work`; a `Problem` becomes the JSON-RPC error with its text, with the problem as its cause.
 
-    Any other exception is a defect: the SDK would send its text to handshake-era clients.
+    Any other exception is a defect, whose text the SDK would send to handshake-era clients.
     """
     try:
         return await work

@@ -1,4 +1,4 @@
-"""Which of the declared tools are offered: what `--tools` and `--exclude-tools` name, by tool or by toolset."""
+"""Which of the declared tools are offered, according to `--tools` and `--exclude-tools`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ALL, DEFAULT = "all", "default"
 
 
 class Missing(NamedTuple):
-    """What a tool that is not offered lacks.
+    """What an unavailable tool lacks.
 
     Attributes:
-        flags: the operator's switches that would open it.
-        why: what else is in the way, a sentence with the way on.
+        flags: the operator's switches that would make it available.
+        why: a sentence with any other reason and what to do.
     """
 
     flags: Sequence[str] = ()
@@ -28,10 +28,10 @@ class Choice:
     """The operator's choice among a server's tools.
 
     Args:
-        tools: names of tools or toolsets to offer; none of them mean `default`.
+        tools: names of tools or toolsets to offer; empty means `default`.
         excluded: names to leave out, also of what `tools` names.
-        special: the toolsets that `default` does not stand for.
-        named: the tools that nothing stands for but their own name.
+        special: the toolsets that `default` does not include.
+        named: the tools that only their own name includes.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Choice:
         self._special, self._named = frozenset(special), frozenset(named)
 
     def closed(self, name: str, toolsets: Collection[str]) -> Missing | None:
-        """Why the tool `name` of some toolsets is not offered; None where it is."""
+        """Why the tool `name` of some toolsets is not offered; None if it is."""
         names = {name, *toolsets, ALL}
         if name in self._named:
             names = {name}
@@ -52,10 +52,10 @@ class Choice:
         return None if names.intersection(self._tools) else Missing([f"--tools {','.join((*self._tools, name))}"])
 
     def check(self, tools: Mapping[str, Collection[str]], later: Collection[str] = ()) -> None:
-        """Return when every chosen name is one of `tools` or of their toolsets.
+        """Check that every chosen name is one of `tools` or of their toolsets.
 
         Args:
-            tools: the toolsets of each tool there could be.
+            tools: the toolsets of each possible tool.
             later: toolsets whose tools come while the server runs.
 
         Raises:

@@ -1,7 +1,7 @@
-"""Asking the person first, in both protocol eras, and taking every kind of no for a no.
+"""Asks the person first, in both protocol eras, and treats every kind of no as a no.
 
-Handshake-era clients are asked by a request of the server's, 2026-07-28 clients by an input-required result that
-they answer by calling again; the SDK's resolvers hide the difference. Nothing is changed before the answer.
+Handshake-era clients get a request from the server; 2026-07-28 clients get an input-required result, which they answer
+by calling again. The SDK's resolvers hide the difference. Nothing is changed before the answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Question:
     """A server's own reason to ask.
 
     Attributes:
-        fix: what can be done where nobody can be asked, one sentence.
+        fix: one sentence on what to do if nobody can be asked.
     """
 
     text: str
@@ -49,13 +49,13 @@ class Confirmation(BaseModel):
 async def ask(
     tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: Question | None = None
 ) -> InputRequiredResult | None:
-    """Have the person confirm a call; None once they have, or the result that puts the question.
+    """Ask the person to confirm a call; None once they have, or the result that carries the question.
 
     Args:
-        question: a server's own reason to ask; else that the call can replace or remove something.
+        question: a server's own reason to ask; by default that the call can replace or remove something.
 
     Raises:
-        Refused: they said no, did not answer in time, or the client cannot ask or gives no answer to it.
+        Refused: they said no or did not answer in time, or the client cannot ask or does not answer.
     """
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:

@@ -1,7 +1,7 @@
-"""What a person is shown of a call before they consent: everything that matters in it, wherever it stands.
+"""What a person sees of a call before they consent: everything that matters, wherever it is.
 
-A text is shown whole up to some kilobytes, else its start and its end with its length; files are paths and sizes. What
-a harmless start could hide is looked for in all of it and said: secrets, links, characters nobody can see, and where
+A text is shown whole up to some kilobytes, otherwise its start and end with its length; files are shown as paths and
+sizes. The whole text is searched for what a harmless start could hide: secrets, links, invisible characters, and where
 it was read before.
 """
 
@@ -56,7 +56,7 @@ def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = 
     """The call of `tool` with `arguments`, for a question to a person.
 
     Args:
-        origins: where texts of it were read before, in words.
+        origins: where its texts were read before, in words.
     """
     short: list[str] = []
     long: list[str] = []
@@ -126,7 +126,7 @@ def _listed(files: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def remarkable(arguments: Mapping[str, Any]) -> list[str]:
-    """What is remarkable in any of the texts, however deep and however far down."""
+    """What is remarkable in any of the texts, at any depth and position."""
     texts = list(_texts(arguments))
     views = [view for text in texts for view in _views(text)]
     notes = [f"it holds what looks like {what}" for what, how in SHAPES.items() if _found(how, views)]
@@ -157,7 +157,7 @@ def _found(shape: str, views: Sequence[tuple[str, _How]]) -> bool:
 
 
 def _folded(text: str) -> str:
-    """`text` without what a page or a reader undoes: entities, percent signs, other widths, invisible characters."""
+    """`text` with decoded entities and percent escapes, normalised widths and no invisible characters."""
     plain = unquote(unescape(unicodedata.normalize("NFKC", text)))
     return "".join(char for char in plain if char in "\n\t" or not _is_invisible(char))
 

@@ -1,4 +1,4 @@
-"""How a room says what it offers: decorators that only mark methods.
+"""Decorators with which a room declares its offers; they only mark methods.
 
 A room is a small class, usually a frozen dataclass holding its policy and engine. Its marked bound methods
 become tools, resources, prompts and completions when `assemble` walks the rooms; nothing is registered at
@@ -117,14 +117,14 @@ def tool(
     Args:
         title: for people, in sentence case.
         effect: decides all four hints and whether read-only mode hides the tool.
-        idempotent: whether a repeated call changes nothing more; by default only for `read`.
+        idempotent: whether a repeated call changes nothing further; by default only for `read`.
         open_world: whether it reaches systems beyond this server's own data.
-        seconds: the call's time limit; the work behind it is stopped, not only forgotten.
-        view: the page that shows its result in hosts that can.
-        app_only: for views alone; the model never sees it.
+        seconds: the call's time limit; the work itself is stopped, not only abandoned.
+        view: the page that shows its result in hosts that support views.
+        app_only: only for views; the model never sees it.
         toolset: the groups of tools it belongs to, any of which offers it; by default its module.
-        adapt: takes names that models know from other servers; the published schema has ours only.
-        gate: the switches that have to be on for it, all of them; what either means is the server's policy.
+        adapt: accepts names that models know from other servers; the published schema has only ours.
+        gate: the switches that must all be on for it; their meaning is the server's policy.
     """
     repeatable = effect == "read" if idempotent is None else idempotent
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
@@ -133,14 +133,14 @@ def tool(
 
 
 def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
-    """Have a class offer tools that it inherits in a server's own words.
+    """Let a class offer inherited tools in a server's own words.
 
     Args:
         descriptions: of tools, by their names; instead of their docstrings.
         arguments: annotations, by the names of arguments; instead of `Any`.
 
     Raises:
-        AttributeError: the class has no tool of a name.
+        AttributeError: the class lacks a named tool.
     """
 
     def decorate(cls: type[C]) -> type[C]:
@@ -159,7 +159,7 @@ def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -
 
 
 def renames(**names: str) -> Adapt:
-    """Take each argument of a foreign name as the one it stands for, unless that is there as well."""
+    """Rename each argument with a foreign name to ours, unless ours is present too."""
 
     def adapt(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         meant = {name: names.get(name, name) for name in arguments}
@@ -176,7 +176,7 @@ def resource(uri: str, *, name: str, title: str, mime_type: str | None = None, l
     `results.Lasting` with them.
 
     Args:
-        last: listed behind all others.
+        last: listed after all others.
     """
     return _mark(DeclaredResource(uri, name, title, mime_type, last))
 
@@ -189,7 +189,7 @@ def lists_resources(method: F) -> F:
 def prompt(title: str) -> Callable[[F], F]:
     """Mark an `async def` method as a prompt: string arguments in, text or messages out.
 
-    One that asks the user first names a parameter `request` for the `GetPromptRequestParams`, and returns an
+    A prompt that asks the user first names a parameter `request` for the `GetPromptRequestParams`, and returns an
     `InputRequiredResult` until they hold the answers.
     """
     return _mark(DeclaredPrompt(title))

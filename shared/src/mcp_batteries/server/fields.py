@@ -1,4 +1,4 @@
-"""Arguments that several servers take, in the same words."""
+"""Arguments that several servers take, with the same descriptions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ IN_HEADER = "in-header"
 
 
 def in_header(name: str) -> dict[str, Any]:
-    """`json_schema_extra` of an argument by which a proxy may route and authorise.
+    """`json_schema_extra` of an argument that a proxy may use to route and authorise.
 
     With `--param-headers` clients over HTTP repeat it in the header `Mcp-Param-<name>`, and a call whose header differs
-    is refused; without, nothing of it is seen.
+    is refused; without the option it has no effect.
     """
     return {IN_HEADER: name}
 

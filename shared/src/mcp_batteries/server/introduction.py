@@ -1,7 +1,7 @@
 """How a server introduces itself to people: what it is for, its home page, its icon.
 
-The SDK puts `serverInfo` on every answer of the modern era. What nobody needs twice is told where a client begins only:
-in the answers to `initialize` and `server/discover`.
+The SDK puts `serverInfo` on every answer of the modern era. What nobody needs twice goes only into the answers to
+`initialize` and `server/discover`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ICONS = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x1
 
 
 def introduce(server: MCPServer[Any], package: str, description: str) -> dict[str, Any]:
-    """Have `server` tell what it is: what this returns.
+    """Make `server` introduce itself; returns the introduction.
 
     Args:
         package: its import name, where the icons are.

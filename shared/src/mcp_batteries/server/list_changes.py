@@ -33,14 +33,14 @@ class Changes:
     """A page of changes.
 
     Attributes:
-        since: what to ask with next time.
+        since: the cursor for the next call.
         lines: one text for each change.
-        total: of how many this is a page; those before it were on pages before.
-        first: the number of the first one, from 1.
-        following: what is followed from now on, in the first answer.
-        added: what is followed from now on besides.
-        absent: why there is nothing yet at some of what is followed from now on.
-        cut: true if there were more, which are forgotten.
+        total: the number of changes of which this is a page; earlier pages had those before it.
+        first: the number of the first change, from 1.
+        following: what is followed from now on; only in the first answer.
+        added: what is additionally followed from now on.
+        absent: why nothing exists yet at some of the followed URIs.
+        cut: whether there were more changes, which are forgotten.
     """
 
     since: str
@@ -53,7 +53,7 @@ class Changes:
     cut: bool = False
 
     def text(self) -> str:
-        """A line that says what this is and how to go on, then the changes."""
+        """A line that says what this is and how to continue, then the changes."""
         again = f'since="{self.since}"'
         if self.following:
             named = ", ".join(self.following[:_MOST_NAMED]) + (", ..." if len(self.following) > _MOST_NAMED else "")
@@ -76,15 +76,15 @@ class Changes:
 
 @dataclass(frozen=True)
 class Following:
-    """What `list_changes` says of a server, in the server's own words, and what it takes if nothing is said.
+    """The texts of `list_changes` for a server, and its defaults.
 
     Attributes:
-        what: of which kind the things are that can change.
-        shows: what an answer has of a change beside its time.
+        what: the kind of things that can change.
+        shows: what an answer contains about a change besides its time.
         instead: which other tool to use, and for what.
-        uris: how such things are named; what is followed by default.
+        uris: how such things are named, and what is followed by default.
         usual: the URIs that are followed when a client names none and is subscribed to none.
-        open_world: whether looking at them reaches systems beyond the server's own data.
+        open_world: whether checking them reaches systems beyond the server's own data.
     """
 
     what: str = "resources"
@@ -100,9 +100,9 @@ class ChangeTools:
     """The one tool of this room, which `change_tools` marks.
 
     Args:
-        hub: knows what changes.
+        hub: the hub that knows what changes.
         usual: the URIs that are followed when a client names none and is subscribed to none.
-        form: how such URIs are written, for a model, which can't ask for the list of resources.
+        form: how such URIs are written, for a model, which cannot list resources.
     """
 
     hub: Hub
@@ -150,7 +150,7 @@ class ChangeTools:
 
 
 def change_tools(hub: Hub, following: Following) -> ChangeTools:
-    """The room, in a server's words."""
+    """The room, with a server's texts."""
     said = (
         f"List which {following.what} changed since an earlier call{following.shows}.\n\n"
         "The first call only notes the state; pass its `since` to the next one. "
@@ -169,7 +169,7 @@ def _cursor(name: str, after: int, until: int = 0, shown: int = 0) -> str:
 
 
 def _once(found: Sequence[Noted], follower: Follower) -> list[Noted]:
-    """Each thing as the first topic that knows of it has it: several globs may mean one file."""
+    """Each thing once, from the first topic that has it: several globs may match one file."""
     ranks: dict[Hashable, int] = {topic: rank for rank, topic in enumerate(follower.topics)}
     first: dict[Hashable, Noted] = {}
     for noted in sorted(found, key=lambda noted: ranks[noted.place]):
@@ -180,7 +180,7 @@ def _once(found: Sequence[Noted], follower: Follower) -> list[Noted]:
 
 
 def _lines(follower: Follower, found: Sequence[Noted], stop: Stop) -> list[str]:
-    """As many of `found` as a page holds, at least one."""
+    """As many of `found` as fit on a page, at least one."""
     uris: dict[Topic, list[str]] = {}
     for uri, topic in follower.uris.items():
         uris.setdefault(topic, []).append(uri)

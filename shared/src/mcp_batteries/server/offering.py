@@ -1,4 +1,4 @@
-"""What changes the tools of a running server, at work for as long as the server is."""
+"""Changes the tools of a running server, for as long as it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Offering"]
 
 
 class Offering(ABC):
-    """Entered with the server, perhaps once for each of its connections; it begins with the first."""
+    """Entered with the server, perhaps once per connection; it begins with the first."""
 
     def __init__(self) -> None:
         self.server: Assembled | None = None
@@ -32,7 +32,7 @@ class Offering(ABC):
 
     @abstractmethod
     async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-        """What has to be done before the server answers; what runs from then on until it ends."""
+        """Do what must come before the server answers; returns what runs from then on until it ends."""
 
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:

@@ -1,7 +1,7 @@
-"""Where a text that is about to be written was read before, for the person who is asked whether it may be.
+"""Where a text was read before, for the person who is asked whether it may be written.
 
-Nothing that was read is kept: of each answer there remain numbers made of pieces of its letters and digits, which tell
-that a longer run of them comes back, however it is quoted, indented or wrapped.
+It keeps no text: of each answer only hashes of short runs of its letters and digits remain. They show that a longer run
+comes back, however it is quoted, indented or wrapped.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _PAGING = {"cursor", "limit", "fields", "start_line", "lines", "line", "offset",
 
 @dataclass(frozen=True)
 class _Read:
-    """What is left of a text that was shown.
+    """What is kept of a text that was shown.
 
     Attributes:
-        where: the tool or resource, and of which arguments.
-        by: who wrote it, where the answer says so.
+        where: the tool or resource, and its arguments.
+        by: who wrote it, if the answer says so.
     """
 
     who: str
@@ -51,11 +51,11 @@ _asking: ContextVar[Callable[[Mapping[str, Any]], Sequence[str]]] = ContextVar("
 
 
 class Origins:
-    """Middleware that remembers what each caller was shown.
+    """Middleware that remembers what each caller saw.
 
     Args:
         reads: the tools whose answers count.
-        caller: whose memory a message belongs to; None for those that can't be told apart, who have none.
+        caller: whose memory a message belongs to; None for those that cannot be told apart, who have no memory.
     """
 
     def __init__(self, reads: Collection[str], caller: Callable[[ServerRequestContext[Any]], str | None]) -> None:
@@ -121,7 +121,7 @@ class Origins:
 
 
 def origins_of(arguments: Mapping[str, Any]) -> Sequence[str]:
-    """Where the texts in `arguments` of the call that is being answered were read before, in words."""
+    """Where the texts in `arguments` of the current call were read before, in words."""
     asking = _asking.get(None)
     return asking(arguments) if asking is not None else []
 
@@ -136,7 +136,7 @@ def _plain(text: str) -> str:
 
 
 def _texts(value: Any, by: str) -> Iterator[tuple[str, str]]:
-    """Each text in `value` with its author: `author` stands beside it in an object, or is a column of its row."""
+    """Each text in `value` with its author: `author` is beside it in an object, or is a column of its row."""
     if isinstance(value, str):
         yield by, value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""`config://settings`: what a server is really running with, for whoever wonders why it does what it does."""
+"""`config://settings`: the settings that a server really uses, to find out why it behaves as it does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _block(settings: Settings, told: dict[str, dict[str, Any]]) -> str:
 
 
 def _in_use(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The settings that matter to a server at work."""
+    """The settings that matter to a running server."""
     found: dict[str, dict[str, Any]] = {}
     for name, field in type(settings).model_fields.items():
         if name not in settings.GROUPS["Instead of serving"]:

@@ -1,8 +1,7 @@
-"""What a tool returns, shaped for what hosts really show to models.
+"""Results of tools, shaped for what hosts really show to models.
 
-About half of today's hosts pass on only the text of a result, the other half only its structured content. So
-a text answer is text alone, once; a data answer is complete in both, as columns and arrays rather than a
-list of objects.
+About half of today's hosts pass on only the text of a result, the other half only its structured content. So a text
+answer is only text, once; a data answer is complete in both, as columns and arrays rather than a list of objects.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = ["DataResult", "Lasting", "Link", "TextResult", "below", "clean", "to_
 
 @dataclass(frozen=True)
 class Link:
-    """What an answer is about, for hosts that let a person open it; `size` in bytes."""
+    """The subject of an answer, for hosts that let a person open it; `size` in bytes."""
 
     uri: str
     name: str
@@ -42,11 +41,11 @@ _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 class TextResult(Protocol):
     """A result that is one text: file contents, a diff, a report. Implement `text` on a dataclass.
 
-    What it has as `for_views`, a dict, goes into `_meta` for clients that show views; models do not read it.
+    Its dict `for_views`, if any, goes into `_meta` for clients that show views; models do not read it.
     """
 
     def text(self) -> str:
-        """The whole answer. What was cut, and how to go on, stands in the first line."""
+        """The whole answer. The first line says what was cut and how to continue."""
         ...
 
 
@@ -56,21 +55,21 @@ class DataResult(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     def links(self) -> Sequence[Link]:
-        """What can be read of what it tells of; nothing may be told there alone, since some hosts drop links."""
+        """Resources behind the answer; put nothing only there, because some hosts drop links."""
         return ()
 
     def text(self) -> str:
-        """The whole answer for hosts that pass on text only; compact JSON unless overridden."""
+        """The whole answer for hosts that pass on only text; compact JSON unless overridden."""
         return _encoded(clean(self.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
 @dataclass(frozen=True)
 class Lasting:
-    """What a resource shows, and for how long that can't have changed: `ttlMs` and `cacheScope` of 2026-07-28.
+    """A resource's content, and for how long it cannot change: `ttlMs` and `cacheScope` of 2026-07-28.
 
     Args:
         seconds: 0 when it may be outdated already.
-        public: True if everybody who asks is shown the same.
+        public: whether everybody sees the same.
     """
 
     contents: TextResourceContents | BlobResourceContents | Sequence[TextResourceContents | BlobResourceContents]
@@ -79,11 +78,11 @@ class Lasting:
 
 
 def below(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
-    """Lines that name paths: what stands before each, the path, numbered lines of what is there.
+    """Format lines of paths: a prefix for each, the path, and numbered lines below it.
 
-    What costs as much as all the rest stands once: a path before a single line, else above all of them; a folder above
-    the names of several files in turn, where a space begins each name. A path that would read as another line begins
-    with `./`.
+    Long parts appear once: a path before a single line, otherwise above all its lines; a folder above the names of
+    several files in a row, where each name begins with a space. A path that would read as another line begins with
+    `./`.
     """
     lines: list[str] = []
     for folder, rows in groupby(found, key=lambda row: _folder(row[1])):
@@ -103,18 +102,18 @@ def below(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
 
 
 def _folder(path: str) -> str:
-    """The folder that holds what is at `path`, with its slash; nothing at the top, or in quotes."""
+    """The folder that contains `path`, with its slash; empty at the top or for a quoted path."""
     return "" if path.startswith('"') else path[: path.rstrip("/").rfind("/") + 1]
 
 
 def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[str, Any]:
-    """The `CallToolResult` for what a tool method returned; as it is written on the wire where we wrote it ourselves.
+    """The `CallToolResult` for what a tool method returned; already in wire form if we built it ourselves.
 
     Takes a `DataResult`, anything with `text()`, a string, content blocks (one or a sequence) or a ready
     `CallToolResult`.
 
     Args:
-        views: whether the client shows pages, which get what only they need.
+        views: whether the client shows views, which get extra data.
 
     Raises:
         TypeError: the method returned something else; a defect of the tool.

@@ -1,7 +1,7 @@
-"""What a client's revision of the protocol lacks, in a form that it has; and what a client sent wrong, in words.
+"""Adapts results to the client's protocol revision, and says in words what a client sent wrong.
 
-The SDK validates answers of all revisions before 2026-07-28 by the newest of them. A client that holds them against its
-own schema would lose a whole answer for one block of a kind that came later.
+The SDK validates answers of all revisions before 2026-07-28 by the newest of them. A client that validates with its own
+schema would lose a whole answer because of one newer kind of block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def in_its_revision(ctx: ServerRequestContext[Any], call_next: CallNext) -
     """Middleware, the outermost.
 
     Raises:
-        MCPError: the parameters are not those of the request; says which are wrong.
+        MCPError: the parameters do not fit the request; the error says which are wrong.
     """
     params = ctx.params or {}
     if ctx.method == "tools/call" and isinstance(params.get("arguments"), str | list):
@@ -62,7 +62,7 @@ async def in_its_revision(ctx: ServerRequestContext[Any], call_next: CallNext) -
 
 
 def _arguments(sent: Any) -> Any:
-    """An object that was sent as JSON inside a string, or, as PHP writes an empty one, as an empty array."""
+    """An object that was sent as JSON inside a string, or as an empty array, as PHP writes an empty object."""
     if not sent:
         return {}
     try:
@@ -73,7 +73,7 @@ def _arguments(sent: Any) -> Any:
 
 
 def _known(blocks: Iterable[Mapping[str, Any]], revision: str) -> Iterable[Mapping[str, Any]]:
-    """`blocks` without links, whose URI the text has too, and with sounds as the revision has them."""
+    """`blocks` without links, whose URIs are in the text too, and with audio in the form of the revision."""
     for block in blocks:
         if block["type"] == "audio" and revision < _AUDIO_SINCE:
             name = hashlib.sha256(block["data"].encode()).hexdigest()[:16]
@@ -84,7 +84,7 @@ def _known(blocks: Iterable[Mapping[str, Any]], revision: str) -> Iterable[Mappi
 
 
 def _wrong(error: ValidationError, params: Mapping[str, Any]) -> str:
-    """What is wrong with `params`, without a word of what they hold; empty where they are not what is wrong."""
+    """What is wrong with `params`, without their contents; empty if they are not the cause."""
     wanted: dict[str, list[str]] = {}
     for mistake in error.errors(include_url=False, include_input=False):
         if mistake["loc"][:1] != ("params",):

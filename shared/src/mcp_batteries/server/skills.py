@@ -1,7 +1,7 @@
 """Skills over MCP (`io.modelcontextprotocol/skills`, SEP-2640): how to do a piece of work well, for a model to read.
 
 A skill is a folder with a `SKILL.md`, as agentskills.io describes it; each of its files is a resource. Clients that do
-not know the extension see nothing of it: its methods are its own, and its resources are in no other list.
+not know the extension do not notice it: it has separate methods, and its resources are in no other list.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class SkillFile:
 
 @dataclass(frozen=True)
 class Skill:
-    """A skill as `skills/list` tells of it.
+    """A skill as `skills/list` shows it.
 
     Attributes:
         root: the URI of its folder, without a slash at the end.
-        front_matter: of its `SKILL.md`, as JSON.
+        front_matter: the front matter of its `SKILL.md`, as JSON.
     """
 
     root: str
@@ -74,7 +74,7 @@ class Skill:
         return {"uri": self.uri, "frontmatter": dict(self.front_matter), "resources": resources}
 
     def children(self, uri: str) -> list[dict[str, Any]] | None:
-        """What lies directly in the folder at `uri`; None if it is no folder of this skill."""
+        """The entries directly in the folder at `uri`; None if it is not a folder of this skill."""
         if uri != self.root and not uri.startswith(f"{self.root}/"):
             return None
         found: dict[str, dict[str, Any]] = {}
@@ -91,23 +91,23 @@ class SkillSource(Protocol):
     """Where skills come from.
 
     Attributes:
-        seconds: how long what is told stays true for certain.
+        seconds: how long the answers certainly stay true.
     """
 
     @property
     def seconds(self) -> float: ...
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
-        """All skills; at least those in whose folder the URI `around` lies, if one is given."""
+        """All skills; if `around` is given, at least those whose folder contains that URI."""
         ...
 
     async def contents(self, uri: str) -> TextResourceContents | None:
-        """The file at `uri`; None if it is none of a skill here, or a resource of the server anyway."""
+        """The file at `uri`; None if it is not a skill's file, or already a resource of the server."""
         ...
 
 
 def skill_of(root: str, files: Mapping[str, tuple[str, bytes]]) -> Skill | None:
-    """The skill in the folder `root`; None if its `SKILL.md` is none.
+    """The skill in the folder `root`; None if its `SKILL.md` is not valid.
 
     Args:
         files: the URI and the bytes of each file, by its path in the folder.
@@ -149,7 +149,7 @@ def _front_matter(data: bytes) -> dict[str, Any] | None:
 
 
 class PackagedSkills:
-    """The skills that a server brings along in its package's folder `skills`, at `skill://<server>/<skill>/`.
+    """The skills in the folder `skills` of a server's package, at `skill://<server>/<skill>/`.
 
     Args:
         module: the `__file__` of a module beside that folder.

@@ -1,4 +1,4 @@
-"""A declared method as a tool of the SDK: strict in, one clear result out, never longer than its time."""
+"""A declared method as a tool of the SDK: strict arguments, one clear result, and a time limit."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def strict_tool(
 
     Args:
         confirm: ask the user before a call that can replace or remove something.
-        consent: looks at each call of a tool that does more than read, before it is run.
-        explain: says what an exception of the method means.
-        param_headers: have clients repeat arguments marked with `fields.in_header` in headers.
+        consent: checks each call of a tool that does more than read, before it runs.
+        explain: turns an exception of the method into a `Problem`.
+        param_headers: clients must repeat arguments marked with `fields.in_header` in headers.
 
     Raises:
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
@@ -166,12 +166,12 @@ def strict_tool(
 
 
 def _described(text: str) -> str:
-    """`text` with each of its paragraphs as one line: where the source breaks them means nothing to a reader."""
+    """`text` with each paragraph as one line: line breaks of the source mean nothing to a reader."""
     return _BREAK.sub(" ", text)
 
 
 def without_names(text: str, names: Collection[str]) -> str:
-    """`text` without the sentences, and what stands in brackets, that name one of `names`; the first sentence stays."""
+    """`text` without the sentences and brackets that name one of `names`; the first sentence stays."""
     if not any(f"`{name}`" in text for name in names):
         return text
     named = rf"`(?:{'|'.join(map(re.escape, names))})`"

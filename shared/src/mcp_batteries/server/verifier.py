@@ -1,4 +1,4 @@
-"""Whose a token is, where a server knows a service that can say: its callers bring that service's own tokens."""
+"""Verifies tokens with a service: callers send that service's own tokens."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Verifier(Protocol):
 
     @property
     def issuers(self) -> Sequence[str]:
-        """Authorization servers that a client without a token is sent to."""
+        """Authorization servers to which clients without a token are sent."""
         ...
 
     @property
     def asks(self) -> Sequence[str]:
-        """The scopes that such a client should ask there for, in the service's own words."""
+        """The scopes that such a client should request there, by the service's names."""
         ...
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What `token` stands for; None if it is good for nothing here.
+        """The access that `token` gives; None if it is not valid here.
 
         Raises:
-            Unavailable: that can't be found out now.
+            Unavailable: the service cannot be asked now.
         """
         ...
 

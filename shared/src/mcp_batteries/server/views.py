@@ -1,6 +1,6 @@
 """Pages that a host shows inside the conversation: MCP Apps (`io.modelcontextprotocol/ui`, 2026-01-26).
 
-A tool names its view in its declaration. Only hosts that announce the extension are told, so for all others nothing
+A tool names its view in its declaration. Only hosts that announce the extension hear of it, so for all others nothing
 changes: the same tools, the same bytes. A view gets the arguments and the result of the call that the model sees, and
 calls the same tools with the same limits; its page is one file, built from `shared/views` and read when a host asks.
 """
@@ -68,7 +68,7 @@ def meta(view: View | None, app_only: bool) -> dict[str, Any] | None:
 
 
 def draws(context: Context[Any, Any]) -> bool:
-    """Whether the client that calls a tool shows pages; a call of our own process has no client."""
+    """Whether the client that calls a tool shows views; a call from our own process has no client."""
     try:
         return client_supports_apps(context)
     except ValueError:
@@ -76,9 +76,9 @@ def draws(context: Context[Any, Any]) -> bool:
 
 
 def listed(tools: Sequence[Tool], ctx: ServerRequestContext[Any]) -> Sequence[Tool]:
-    """`tools` as the client behind `ctx` is to see them.
+    """`tools` as the client behind `ctx` should see them.
 
-    Without the extension there is no metadata to pay for, and no tool that only a view could use.
+    Without the extension it sees no metadata and no tools that only views can use.
     """
     if client_supports_apps(ctx) or not any(tool.meta for tool in tools):
         return tools

@@ -1,4 +1,4 @@
-"""The command line of a kind of settings: its help, and one line for each mistake."""
+"""The command line of a settings class: its help, and one line for each mistake."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OTHER_DASH = re.compile("[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]?([a-z].*)"
 
 
 def _refuse_other_dashes(arguments: Sequence[str]) -> None:
-    """Refuse an option whose dash a word processor or a page has replaced: it would be taken for a path."""
+    """Refuse an option whose dash a word processor or a web page has replaced, which would be taken for a path."""
     for argument in arguments:
         if found := _OTHER_DASH.fullmatch(argument):
             raise click.UsageError(f"'{argument}' begins with another dash. Type it: --{found[1]}.")
@@ -41,7 +41,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     """The settings from `arguments` and the environment.
 
     Raises:
-        SystemExit: with 0 after `--help`; with 2 after one line on standard error about what cannot be used.
+        SystemExit: with 0 after `--help`; with 2 after one line on standard error about the mistake.
     """
     command = _Command(
         kind,
@@ -73,7 +73,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
 
 
 def _origin(context: click.Context, kind: type[Settings], name: str) -> str | None:
-    """What gave setting `name` its value; None for its default."""
+    """The source of the value of setting `name`; None for its default."""
     match context.get_parameter_source(name):
         case click.core.ParameterSource.COMMANDLINE:
             plain = any(isinstance(item, Positional) for item in kind.model_fields[name].metadata)
@@ -158,7 +158,8 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
 
 
 def _usage_error(error: ValidationError) -> click.UsageError:
-    """The first mistake that only the model sees, as click would have said it; without the value, perhaps a secret."""
+    """The first mistake that only the settings class finds, in click's form; without the value, which may be a
+    secret."""
     first = error.errors(include_url=False, include_input=False)[0]
     flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
     return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")

@@ -1,4 +1,4 @@
-"""What can be set, and what every server can be told."""
+"""Declarations of settings, and the settings of every server."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Positional:
 
 
 class Secret:
-    """Marks, inside `Annotated`, a field whose value nobody else may see.
+    """Marks, inside `Annotated`, a field whose value is secret.
 
-    Such a value travels in environment variables only: it is in no command line, host entry, report or log.
+    Such a value travels only in environment variables: it appears in no command line, host entry, report or log.
 
     Args:
         url: the value is a URL or `key=value` text, and secret only if it holds a password.
@@ -81,12 +81,12 @@ class Short:
 
 
 class Dependencies(NamedTuple):
-    """What the first answers of a configuration depend on, beside its command line.
+    """What the first answers of a configuration depend on, besides its command line.
 
     Attributes:
-        variables: read from the environment, beside those with the server's prefix.
-        places: files and folders that may not be exchanged for others.
-        files: files that may not change.
+        variables: environment variables, besides those with the server's prefix.
+        places: files and folders that must not be replaced.
+        files: files that must not change.
     """
 
     variables: Sequence[str] = ()
@@ -95,12 +95,12 @@ class Dependencies(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a person is asked for before the server can start: host entries, bundles and the registry carry it.
+    """A value that a person must give before the server can start: host entries, bundles and the registry ask for it.
 
     Attributes:
-        name: one word, such as `folder`; it goes where `variable` says.
+        name: one word, such as `folder`.
         title: the question, as a noun phrase.
-        example: what documents show in its place.
+        example: what documents show instead of it.
         kind: what a program that asks may offer to pick.
         variable: the environment variable that takes it; None for the command line's plain argument.
         secret: never on a command line, hidden while it is typed.
@@ -118,13 +118,13 @@ class Asked(NamedTuple):
 
 @dataclasses.dataclass
 class _Origins:
-    """What set settings, which are equal whatever it was."""
+    """The sources of settings, which do not count when settings are compared."""
 
     of: dict[str, str] = dataclasses.field(default_factory=dict[str, str], compare=False)
 
 
 class Settings(BaseModel):
-    """What every server can be told."""
+    """The settings of every server."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -313,25 +313,25 @@ class Settings(BaseModel):
 
     @property
     def socket_url(self) -> str | None:
-        """Where a host that connects to Unix sockets finds the endpoint."""
+        """The URL of the endpoint for hosts that connect to Unix sockets."""
         return None if self.socket is None else f"unix{Path(self.socket).absolute().as_uri()[len('file') :]}#/mcp"
 
     @property
     def origins(self) -> dict[str, str]:
-        """The flag or variable of each setting that one of those has set."""
+        """For each setting that was set, the flag or variable that set it."""
         return self._origins.of
 
     def depends_on(self) -> Dependencies | None:
-        """What the server's first answers depend on beside these settings; None: on more than can be checked."""
+        """What the server's first answers depend on besides these settings; None if that cannot be checked."""
         return None
 
     def absent(self) -> list[str]:
-        """The places and files named in these settings that are not there."""
+        """The places and files named in these settings that do not exist."""
         needed = self.depends_on() or Dependencies()
         return [path for path in (*needed.places, *needed.files) if not os.path.exists(path)]
 
     def front_dependencies(self) -> Dependencies | None:
-        """`depends_on`, or None where messages that the front answers would be missed."""
+        """`depends_on`, or None if something must see the messages that the front would answer."""
         told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
         told = told or self.log_level == "debug"
         # What stands in such a file is not in the environment, by which the front knows a configuration again.
@@ -344,7 +344,7 @@ class Settings(BaseModel):
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
     def printout(self) -> str | None:
-        """What to print instead of serving, where an option of the server's own asks for that."""
+        """What to print instead of serving, if one of the server's own options asks for that."""
         return None
 
     def parts(self) -> Sequence[Settings]:
@@ -353,11 +353,11 @@ class Settings(BaseModel):
 
     @classmethod
     def package(cls) -> str:
-        """The package of the server in rooms whose settings these are."""
+        """The package of the server that these settings belong to."""
         return cls.__module__.removesuffix(".settings")
 
     def arguments(self) -> list[str]:
-        """The command line that gives these settings again, but for `secrets`: what differs from the defaults."""
+        """The command line that reproduces these settings, except `secrets`: only what differs from the defaults."""
         flags: list[str] = []
         plain: list[str] = []
         secrets = self.secrets()
@@ -375,7 +375,7 @@ class Settings(BaseModel):
         return [*flags, *plain]
 
     def secrets(self) -> dict[str, str]:
-        """The settings that hold a secret, as environment variables: every process list shows a command line."""
+        """The settings that hold a secret, as environment variables, because process lists show command lines."""
         found: dict[str, str] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
@@ -413,7 +413,7 @@ def passwords(text: str) -> list[str]:
 
 
 def placeholder(name: str) -> str:
-    """What `--help` calls each word of the positional setting `name`: one of what it has several of."""
+    """The name in `--help` for each value of the positional setting `name`, in the singular."""
     return re.sub("(?<=x)es$|s$", "", re.sub("ies$", "y", name)).upper()
 
 

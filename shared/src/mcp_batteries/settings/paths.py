@@ -20,9 +20,9 @@ _P = TypeVar("_P", str, "tuple[str, ...]", None)
 
 
 def absolute(path: str) -> str:
-    r"""The absolute path of what `path` means, with `~` in it and on Windows `%USERPROFILE%`.
+    r"""The absolute path that `path` means, with `~` and on Windows `%USERPROFILE%` replaced.
 
-    A shell would replace them, but hosts start servers without one, in folders of their own.
+    A shell would replace them, but hosts start servers without a shell, in the hosts' folders.
 
     Raises:
         ValueError: it is empty, or a URL.
@@ -49,7 +49,7 @@ hosts start servers in folders of their own."""
 
 
 def why_not_there(path: str) -> str:
-    """What the absolute `path`, where nothing is, was probably meant to be, as a sentence; empty if that is unknown."""
+    """A sentence on what a missing absolute `path` was probably meant to be; empty if that is unknown."""
     # What follows the current folder, in which it was taken for a relative path, is what was written.
     if found := _PLACEHOLDER.search(path):
         return f"{quote(found[0])} came as it is written, so the host does not replace it: write the whole path."

@@ -1,4 +1,4 @@
-"""Text files that the operator keeps, as editors and shells of every system write them."""
+"""Text files of the operator, as editors and shells of every system write them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def open_text(path: str, *, errors: str = "strict") -> io.TextIOWrapper:
-    """`path`, opened as UTF-8, or as what its first bytes say: Windows PowerShell's `>` writes UTF-16.
+    """Open `path` as UTF-8, or with the encoding of its byte order mark: Windows PowerShell's `>` writes UTF-16.
 
     Raises:
-        OSError: it cannot be read; and when it is read, `UnicodeDecodeError`.
+        OSError: it cannot be opened; reading can raise `UnicodeDecodeError`.
     """
     file = open(path, "rb")  # noqa: SIM115 - the caller closes it, and it may be a pipe, which opens once
     try:
