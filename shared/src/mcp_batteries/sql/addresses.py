@@ -1,4 +1,4 @@
-"""The address of another database system, told apart before a driver stumbles over it."""
+"""Recognises the address of another database system before a driver fails on it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _FILE = re.compile(r"\.(db3?|sqlite3?|s3db)$", re.IGNORECASE)
 
 
 def refuse_other_systems(address: str, own: System) -> None:
-    """Return when `address` is in the form of the system `own`, as far as its beginning tells.
+    """Check that `address` has the form of the system `own`, as far as its beginning shows.
 
-    Its words are not repeated: an address can hold a password.
+    The error does not repeat the address, which can hold a password.
 
     Raises:
-        Unavailable: it is another system's address, or in the form of another program.
+        Unavailable: it is another system's address, or in another program's form.
     """
     command, form = _SERVERS[own]
     found = re.match(r"(jdbc:)?([a-z0-9]+)(\+\w+)?:(?!\\)/?/?", address, re.IGNORECASE)

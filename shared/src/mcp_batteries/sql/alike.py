@@ -1,4 +1,4 @@
-"""Tables that differ by a number in their names only, such as archives by month: told as one."""
+"""Shows tables whose names differ only by a number, such as monthly archives, as one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FEWEST = 3
 
 
 def folded(items: Sequence[T], name: Callable[[T], str], facts: Callable[[T], Hashable]) -> list[list[T]]:
-    """`items` in runs: `part_08`, `part_09`, `part_10`, no number skipped, where `facts` are equal; all others alone.
+    """`items` in runs such as `part_08`, `part_09`, `part_10`, without gaps and with equal `facts`; all others alone.
 
-    A run stands where the first of its items does.
+    A run takes the place of its first item.
     """
     left = {name(item): item for item in items}
     place = {text: number for number, text in enumerate(left)}
@@ -45,7 +45,7 @@ def _number(name: str) -> int:
 
 
 def _counted(name: str) -> Iterator[str]:
-    """`name`, and those that its last number counts up to."""
+    """`name`, and the names that follow when its last number counts up."""
     yield name
     if match := _NUMBERED.fullmatch(name):
         before, number, behind = match.groups()

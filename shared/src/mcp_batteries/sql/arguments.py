@@ -1,4 +1,4 @@
-"""Arguments that tools of both SQL servers take, in the same words."""
+"""Arguments that tools of both SQL servers take, with the same descriptions."""
 
 from __future__ import annotations
 

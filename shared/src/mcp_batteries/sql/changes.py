@@ -1,6 +1,6 @@
 """What a change did, or would do, as one text: each statement, what the schema gained and lost, rows before and after.
 
-Both SQL servers fill the same form, so that a migration reads alike; what only one of them can tell is a finding.
+Both SQL servers fill the same form, so that a migration reads the same; what only one of them knows is a finding.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Step:
 
     Attributes:
         what: in the database's words, such as `CREATE INDEX`, or `UPDATE in books`.
-        rows: how many it touched; None where that says nothing.
-        detail: what else is to be said of it: rows that triggers touched, its locks, its time.
-        returned: rows that it gave back.
+        rows: how many it touched; None if that means nothing.
+        detail: other facts: rows that triggers touched, its locks, its time.
+        returned: rows that it returned.
     """
 
     what: str
@@ -50,8 +50,8 @@ class Sample:
     """Some rows of a table as they were and as they are.
 
     Attributes:
-        columns: the names; rows are lines of JSON, as in `RowPage`.
-        had: the names before, where the table has others now.
+        columns: their names; rows are lines of JSON, as in `RowPage`.
+        had: the old names, if the table has others now.
     """
 
     table: str
@@ -69,13 +69,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Change:
-    """What statements did in one transaction, or would do.
+    """What statements did, or would do, in one transaction.
 
     Attributes:
-        objects: what the schema gained (+), lost (-) and has in another form (~); None where none could change.
-        samples: of tables whose rows changed; in a dry run.
-        findings: what stands out, a heading with lines below it each: locks, rewrites, keys that point nowhere.
-        back: statements that would undo it, and what no statement brings back; in a dry run.
+        objects: what the schema gained (+), lost (-) and changed (~); None if none could change.
+        samples: rows of changed tables; in a dry run.
+        findings: remarkable facts, each a heading with lines below it: locks, rewrites, keys that point nowhere.
+        back: statements that would undo it, and what no statement restores; in a dry run.
     """
 
     steps: Sequence[Step]
@@ -105,9 +105,9 @@ class Import:
     """Rows of a file in a table.
 
     Attributes:
-        made: the definitions of its columns, where the table was not there.
-        seen: what the values of each are like; in a dry run.
-        written: in which form the file is, where that is not the usual one.
+        made: the definitions of its columns, if the table was created.
+        seen: what the values of each column are like; in a dry run.
+        written: the form of the file, if it is unusual.
     """
 
     table: str

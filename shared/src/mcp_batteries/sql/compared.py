@@ -1,8 +1,8 @@
-"""In which rows two tables or views differ: those of one side only, and those of one key with other values.
+"""Finds the rows in which two tables or views differ: rows of one side only, and rows with one key but other values.
 
-Everything is asked in SQL, which a server runs as it runs callers' queries: within the same limits, of what is served
-only. What is told of rows is of one call and so of one moment. The same words serve both databases; how values are
-compared each says itself.
+Everything is SQL that a server runs like callers' queries: within the same limits, and only on what is served. All
+facts about rows come from one call and so from one moment. Both databases share the statements; each defines how values
+are compared.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Side:
         name: for answers.
         spelled: as SQL spells it.
         columns: names and types.
-        key: columns of its primary key, or of another key that no two rows share.
-        masked: names of columns that are compared with nothing.
+        key: columns of its primary key, or of another unique key.
+        masked: names of columns that are not compared.
     """
 
     name: str
@@ -58,8 +58,8 @@ class Words:
     """How one database compares.
 
     Attributes:
-        value: of a column as SQL names it, what tells two values apart; told its types on both sides.
-        differs: the operator, for which NULL is a value.
+        value: for a column as SQL names it and its types on both sides, an expression that tells two values apart.
+        differs: the operator that treats NULL as a value.
     """
 
     value: Callable[[str, str, str], str]
@@ -71,12 +71,12 @@ class Comparison:
     """What `compared` has found.
 
     Attributes:
-        only: of each side, how many rows only it has, and some of them.
-        matches: columns that both have, as each side calls them.
-        changed: how many rows of one key differ, and of each column in how many.
-        looked: at how many of these rows.
-        pairs: of each column, values on both sides as JSON, as far as they were read, with the keys where they stand.
-        notes: what the database's server said of these rows, such as what is masked of a view.
+        only: for each side, how many rows only it has, and some of them.
+        matches: columns that both have, by each side's names.
+        changed: how many rows with one key differ, in total and for each column.
+        looked: how many of these rows were read.
+        pairs: for each column, values of both sides as JSON with their keys, as far as they were read.
+        notes: remarks of the server on these rows, such as what is masked in a view.
     """
 
     sides: tuple[Side, Side]
@@ -130,7 +130,7 @@ def _short(cell: Any) -> Any:
 
 
 def _apart(was: str, now: str) -> str:
-    """Two values beside each other; of long ones the part where they begin to differ."""
+    """Two values beside each other; long ones from where they begin to differ."""
     if max(len(was), len(now)) <= _WIDTH + len('""'):
         return f"{was} | {now}"
     if was == now:
@@ -145,7 +145,7 @@ def _apart(was: str, now: str) -> str:
 
 
 def _lines(lines: Sequence[str]) -> str:
-    """`lines` as a text; a name must not look like a line of it."""
+    """`lines` as a text; no name can look like one of its lines."""
     return "\n".join(map(one_line, lines))
 
 
@@ -157,7 +157,7 @@ Those of one call see one moment, or a note says that they do not; those of two 
 
 
 async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
-    """In which rows two tables differ, and what was noted of them.
+    """Finds the rows in which two tables differ, with notes.
 
     Raises:
         Problem: they have no column in common, or a query fails.
@@ -177,9 +177,8 @@ async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison
 async def _compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
     """In which rows two tables differ.
 
-    Rows belong together by the key of either side. Where there is none that both have, or it does not tell which rows
-    do, whole rows are compared. All rows and numbers that it tells are of one call of `run`; only what the key is good
-    for is looked at before.
+    Rows are matched by the key of either side. Without a common key, or if it does not identify rows, whole rows are
+    compared. All rows and numbers come from one call of `run`; only the key is checked before.
 
     Raises:
         Problem: they have no column in common, or a query fails.
@@ -210,7 +209,7 @@ async def _compared(one: Side, other: Side, words: Words, run: Run) -> Compariso
 
 
 def _matches(one: Side, other: Side) -> dict[str, str]:
-    """Columns that both have: of the same name, else of one that differs in its case only."""
+    """Columns that both have: with the same name, otherwise with one that differs only in case."""
     alike = {_folded(name): name for name in reversed(other.columns) if name not in one.columns}
     both = {name: name if name in other.columns else alike.pop(_folded(name), None) for name in one.columns}
     return {name: match for name, match in both.items() if match is not None}
@@ -222,7 +221,7 @@ def _folded(name: str) -> str:
 
 
 def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
-    """Columns of a key of either side that both have, as `one` calls them."""
+    """The columns of a key of either side, if both have them, by the names of `one`."""
     if one.key and all(name in common for name in one.key):
         return list(one.key)
     back = {match: name for name, match in common.items()}
@@ -230,7 +229,7 @@ def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
 
 
 async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
-    """None if a row has several of the same key on the other side: as numbers, the texts `1` and `01` are one."""
+    """None if a row has several with the same key on the other side: as numbers, the texts `1` and `01` are equal."""
     found = await _answers(run, [*asked.sizes(), *asked.only(), *asked.changed()])
     rows = int(found[0][0][0]), int(found[1][0][0])
     only = list(map(_only, found[2:4]))
@@ -260,7 +259,7 @@ async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
 
 
 def _only(rows: list[list[Any]]) -> tuple[int, list[list[Any]]]:
-    """How many rows one side only has, which stands before each, and those that are shown."""
+    """The number of rows that only one side has, which is repeated in each row, and the rows to show."""
     return int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]
 
 
@@ -279,7 +278,7 @@ async def _answers(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]
 
 @dataclass(frozen=True)
 class _Asked:
-    """The statements that compare two sides, in the words of their database."""
+    """The statements that compare two sides, in their database's SQL."""
 
     one: Side
     other: Side
@@ -294,14 +293,14 @@ class _Asked:
 
     @property
     def parts(self) -> list[list[str]]:
-        """`compared`, as many at once as a result has room for: two values of each, and whether they differ."""
+        """`compared` in groups that fit into one result: two values of each column, and whether they differ."""
         return [self.compared[place : place + _AT_ONCE] for place in range(0, len(self.compared), _AT_ONCE)]
 
     def sizes(self) -> list[str]:
         return [f"SELECT count(*) FROM {side.spelled}" for side in (self.one, self.other)]
 
     def counts(self) -> list[str]:
-        """Of each side its rows, whether one value of the key stands in two, and in how many it is NULL."""
+        """For each side its rows, whether the key has duplicates, and in how many rows it is NULL."""
         statements: list[str] = []
         for side, names in ((self.one, self.key), (self.other, [self.common[name] for name in self.key])):
             columns = ", ".join(map(identifier, names))
@@ -313,7 +312,7 @@ class _Asked:
         return statements
 
     def only(self) -> list[str]:
-        """As joins, for which SQLite makes an index where there is none; for NOT EXISTS it reads all for each row."""
+        """Uses joins, for which SQLite creates a missing index; for NOT EXISTS it reads everything for each row."""
         return [
             f"SELECT count(*) OVER (), {self._shown(side)} FROM {here} AS {side} LEFT JOIN {there} AS {rest} ON"
             f" {self._alike()} WHERE {self._column(self.key[0], rest)} IS NULL ORDER BY {self._ordered(side)} LIMIT"
@@ -354,7 +353,7 @@ class _Asked:
         ]
 
     def whole_rows(self) -> list[str]:
-        """How many rows each has; then those that one has more often than the other, with how much more often."""
+        """How many rows each has; then those that one side has more often, and by how much."""
         number = "times"
         while number in map(_folded, self.common):
             number += "_"

@@ -1,4 +1,4 @@
-"""Names of databases, tables and columns, completed."""
+"""Completes names of databases, tables and columns."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class Completions(Room[P, E]):
 
     @completes("table", of="resource")
     async def table(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """Tables and views of what was named before, as a URI spells them."""
+        """Tables and views of what was named before, in URI form."""
         return await self.in_uri("table", typed, others)
 
     @completes("column", of="resource")
     async def column(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """Columns of the table named before."""
+        """Columns of the table that was named before."""
         return await self.in_uri("column", typed, others)
 
     async def in_uri(self, kind: str, typed: str, others: Mapping[str, str]) -> list[str]:
-        """Names of a kind, as a URI spells them."""
+        """Names of a kind, in URI form."""
         # What was completed before comes back as it was offered: escaped.
         named = {level: unquote(name) for level, name in others.items()}
         return [escaped(name) for name in await self.names(kind, unquote(typed), named)]
 
     async def names(self, kind: str, typed: str, others: Mapping[str, str]) -> list[str]:
-        """Names of a kind inside those named before; none where something is wrong."""
+        """Names of a kind inside those named before; none if something fails."""
         above = list(self.LEVELS)[: list(self.LEVELS).index(kind)]
         inside = [others.get(level) or self.LEVELS[level] for level in above]
         try:

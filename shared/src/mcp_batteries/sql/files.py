@@ -1,6 +1,6 @@
-"""Files beside the database: new ones directly in the folder for files, none replaced, none read through a link.
+"""Files beside the database: new ones directly in the folder for files; none is replaced or read through a link.
 
-This module imports nothing of the common package, so that a process that has to stay small can import it alone.
+This module imports nothing of the common package, so that a small process can import it alone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Fails = Callable[[str, str, str], Exception]
 
 
 def is_path(name: str) -> bool:
-    """Whether a file below the folder for files can be called so: parts with `/` between, none with a dot before."""
+    """Whether a file below the folder for files can have this name: parts separated by `/`, none with a leading dot."""
     return bool(_PATH.fullmatch(name)) and len(name) <= _LONGEST
 
 
 @contextmanager
 def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
-    """The file `name` in `folder` or below it, to be read."""
+    """Open the file `name` in `folder` or below it for reading."""
     path, shown = os.path.join(folder, *name.split("/")), _shown(name)
     try:
         descriptor = _open(folder, name)
@@ -54,7 +54,7 @@ def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError]
 
 
 def _open(folder: str, name: str) -> int:
-    """A descriptor of a file, no part of whose name is a link.
+    """A descriptor of a file whose path contains no link.
 
     Raises:
         OSError: it can't be opened.
@@ -82,7 +82,7 @@ def _open(folder: str, name: str) -> int:
 
 @contextmanager
 def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
-    """A new file directly in `folder`, taken away again when the block fails; nothing that exists is opened."""
+    """Create a file directly in `folder`, and remove it if the block fails; existing files are never opened."""
     path = made = os.path.join(folder, name)
     shown = _shown(name)
     taken = fails("conflict", f"{shown} exists already.", "Choose another name.")
@@ -111,7 +111,7 @@ def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], s
 
 
 def _near(folder: str, name: str) -> str:
-    """The next move where `name` is no file of `folder`: those most like it, else the first there are."""
+    """The next move if `folder` has no file `name`: the most similar names, otherwise the first ones."""
     import difflib
 
     names = _names(folder)

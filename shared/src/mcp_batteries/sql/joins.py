@@ -1,4 +1,4 @@
-"""How tables are joined: by their foreign keys, by columns that are named like one, and through other tables."""
+"""How tables join: by foreign keys, by columns with names like one, and through other tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Key:
     """Columns of a table that hold the key of a row of another.
 
     Attributes:
-        sure: whether the schema says so; else the names do.
+        sure: whether the schema declares it; otherwise it is guessed from names.
     """
 
     table: str
@@ -41,12 +41,12 @@ class Key:
 
 
 def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], known: Iterable[Key] = ()) -> list[Key]:
-    """Keys that nobody declared: `author_id` beside a table `author` or `authors`.
+    """Guess undeclared keys: `author_id` beside a table `author` or `authors`.
 
     Args:
-        columns: of each table.
-        primary: the column that is a table's primary key, of tables where one column is.
-        known: columns of these need no guess.
+        columns: the columns of each table.
+        primary: for tables with a single-column primary key, that column.
+        known: declared keys, whose columns need no guess.
     """
     said = {(key.table, column) for key in known for column in key.columns}
     by_fold = {name.casefold(): name for name in primary}
@@ -64,7 +64,7 @@ def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], kn
 
 
 def _named(stem: str, tables: Mapping[str, str]) -> str | None:
-    """The table for which `stem` stands, or its last word: `billing_address`."""
+    """The table that `stem` or its last word means: `billing_address`."""
     for word in dict.fromkeys((stem, stem.rpartition("_")[2])):
         for name in (word, f"{word}s", f"{word}es", f"{word[:-1]}ies" if word.endswith("y") else word):
             if name in tables:
@@ -73,14 +73,14 @@ def _named(stem: str, tables: Mapping[str, str]) -> str | None:
 
 
 def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
-    """For tables that `table` is joined with only through others: the shortest ways there, as parts of SQL.
+    """The shortest joins, as parts of SQL, to tables that `table` reaches only through others.
 
-    Each line is a way as far as it is told already, then the tables that it leads to, each as `NAME ON CONDITION`.
-    Where several keys join the same two tables, the others follow the first as a comment. The nearest tables come
-    first; what has no room is counted.
+    Each line is a path that an earlier line gave, then the tables that it leads to, each as `NAME ON CONDITION`. If
+    several keys join the same two tables, the others follow the first as a comment. The nearest tables come first; the
+    rest is counted.
 
     Args:
-        spelled: names as SQL takes them; by default they are quoted where they need it.
+        spelled: names in SQL form; by default they are quoted if necessary.
     """
     spell = spelled or _where_needed
     beside: dict[str, dict[str, list[str]]] = {}

@@ -1,4 +1,4 @@
-"""What was meant where an SQL parser gave up: another word of SQL, a name like the one it met, or one in quotes."""
+"""Guesses what was meant where an SQL parser gave up: another SQL word, a similar name, or a quoted one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PARAMETER = re.compile(
 
 
 def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
-    """A sentence on what was meant at `word`, where a parser gave up; empty where nobody knows.
+    """A sentence on what was meant at `word`, where a parser gave up; empty if unknown.
 
     Args:
         sql: the statement, without comments and the insides of texts.
@@ -59,19 +59,19 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
 
 
 def other_parameter(sql: str, own: str, name: str = "") -> str:
-    """What stands first for a value in `sql` as another dialect writes it; empty where nothing does.
+    """The first placeholder in `sql` that another dialect would use; empty if there is none.
 
     Args:
         sql: the statement, without comments and the insides of texts.
-        own: a pattern of what this dialect has.
-        name: what is in one of them, in any case.
+        own: a pattern of this dialect's placeholders.
+        name: the name in such a placeholder, if it has one.
     """
     written = [found["written"] for found in _PARAMETER.finditer(sql) if not re.fullmatch(own, found["written"])]
     return written[0].replace("''", "'…'") if any(name.lower() in item.lower() for item in written) else ""
 
 
 def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
-    """A question for the words most like `word` in any case, at most three; empty where none is like it."""
+    """A question with at most three words similar to `word`, ignoring case; empty if there are none."""
     import difflib
 
     by_fold = {item.casefold(): item for item in known}

@@ -1,4 +1,4 @@
-"""Names of what is in a database, as an operator writes them in options: `schema.table`, `shop=schema."Odd name"`."""
+"""Names of database objects, as an operator writes them in options: `schema.table`, `shop=schema."Odd name"`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 def dotted(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str, ...]]]:
-    """The parts of each name, with the database it is for; commas or spaces may stand between names.
+    """The parts of each name, with its database; commas or spaces may separate names.
 
     Raises:
         Unavailable: one is not understood.

@@ -1,8 +1,8 @@
 """Parquet files as records and back (extra `parquet`), by arro3, the small build of Apache Arrow.
 
-This module imports nothing of the common package, so that a process that has to stay small can import it alone. It is
-a program too: `python -m mcp_batteries.sql.parquet <FILE` writes the records as lines of JSON, so that a file that
-unpacks to a thousand times its size ends that process and no other.
+This module imports nothing of the common package, so that a small process can import it alone. It is also a program:
+`python -m mcp_batteries.sql.parquet <FILE` writes the records as lines of JSON, so that a file that unpacks to a
+thousand times its size ends only that process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MISSING = "Parquet needs the extra `parquet`: the operator can install it with 
 
 
 class Unreadable(Exception):
-    """Raised for a file that is no Parquet, or values that it can't hold, in words for the caller."""
+    """Raised for a file that is not Parquet, or values that Parquet cannot hold, with a message for the caller."""
 
 
 class Kind(StrEnum):
@@ -47,7 +47,7 @@ class Kind(StrEnum):
     """Nothing but NULL."""
 
     def __or__(self, other: Kind) -> Kind:  # type: ignore[override]
-        """The kind that values of both can have: text, unless one holds the other."""
+        """The kind that can hold values of both: text, unless one includes the other."""
         if self is other or other is Kind.NOTHING:
             return self
         if self is Kind.NOTHING:
@@ -56,7 +56,7 @@ class Kind(StrEnum):
 
 
 def kind_of(value: Any) -> Kind:
-    """The kind of a column in which `value` alone is."""
+    """The kind of a column that contains only `value`."""
     match value:
         case None:
             return Kind.NOTHING
@@ -73,7 +73,7 @@ def kind_of(value: Any) -> Kind:
 
 
 def kinds(file: BinaryIO) -> list[Kind]:
-    """What the columns of a file hold, as `read` gives it.
+    """The kinds of a file's columns, as `read` returns them.
 
     Raises:
         Unreadable: it is no Parquet.
@@ -98,10 +98,10 @@ def _kind_of_type(type_: Any) -> Kind:
 def read(file: BinaryIO) -> Iterator[list[Any]]:
     """The columns' names, then the records: None, numbers, texts, truth values and bytes.
 
-    Times are text as ISO 8601 has them, decimals are text too, and nested values are JSON.
+    Times are ISO 8601 text, decimals are text too, and nested values are JSON.
 
     Raises:
-        Unreadable: it is no Parquet, or has a type that is not understood.
+        Unreadable: it is not Parquet, or has an unsupported type.
     """
     reader = _opened(file)
     names = [str(name) for name in reader.schema.names]
@@ -169,7 +169,7 @@ def _in_json(value: Any) -> Any:
 def write(
     file: BinaryIO, columns: Sequence[str], kinds: Sequence[Kind], records: Iterable[Sequence[Any]], most: int
 ) -> int:
-    """Write `records` to a new file, at most `most` bytes; how many there were.
+    """Write `records` to a new file of at most `most` bytes; returns how many there were.
 
     Args:
         kinds: of the columns; a column of text takes every value, as text.
@@ -249,7 +249,7 @@ def _fitting(value: Any, kind: Kind, name: str) -> Any:
 
 @contextmanager
 def bounded_memory() -> Generator[None]:
-    """Have this process end, rather than the machine's memory, while the block lasts."""
+    """Limit this process's memory inside the block, so that it ends rather than exhaust the machine."""
     if sys.platform != "linux":
         yield
         return
@@ -267,7 +267,7 @@ def bounded_memory() -> Generator[None]:
 
 
 def _main() -> None:
-    """Lines of JSON: what the columns hold, their names, the records; then what went wrong, or null for nothing."""
+    """Write lines of JSON: the kinds of the columns, their names, the records, and finally an error or null."""
     out = sys.stdout
     wrong: str | None = None
     try:

@@ -1,4 +1,4 @@
-"""Messages for people: what both SQL servers' prompts have in common."""
+"""The common part of both SQL servers' prompts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Prompts(Generic[R]):
         return await self.with_resource(ask, database)
 
     def called(self, database: str) -> str:
-        """A database as a sentence names it.
+        """A database's name in a sentence.
 
         Raises:
             Problem: it is not served.
@@ -54,7 +54,7 @@ class Prompts(Generic[R]):
         return f"the {self.PRODUCT} database {quote(self.resources.policy.database(database).name)}"
 
     async def with_resource(self, ask: str, database: str, path: str = ".schema") -> Messages:
-        """What is asked, with a resource of a database."""
+        """A prompt's text with a resource of a database."""
         policy = self.resources.policy
         uri = f"{policy.SCHEME}://{policy.database(database).name}/{path}"
         return [ask, await self.resources.contents(uri)]

@@ -1,7 +1,6 @@
-"""The records of CSV and JSON files, and of what kind the values of each field are.
+"""Reads the records of CSV and JSON files, and finds the kind of each field's values.
 
-This module imports nothing of the common package but `sql.files`, so that a process that has to stay small can
-import it alone.
+This module imports nothing of the common package but `sql.files`, so that a small process can import it alone.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ class Dialect(NamedTuple):
 
     Attributes:
         delimiter: between fields.
-        decimals: places of the fields whose values are all numbers with decimal commas (`1.234,50`); none where no
-            comma of the file is surely decimal.
+        decimals: positions of fields whose values all are numbers with decimal commas (`1.234,50`); empty if no comma
+            is surely decimal.
     """
 
     delimiter: str = ","
     decimals: frozenset[int] = frozenset()
 
     def told(self, names: list[Any]) -> str:
-        """What is not as everywhere, as half a sentence; nothing where all is."""
+        """What is unusual, as half a sentence; empty if nothing is."""
         if self.delimiter == ",":
             return ""
         said = f"fields are separated by {_DELIMITERS[self.delimiter]}"
@@ -76,11 +75,11 @@ class Dialect(NamedTuple):
 def dialect_of(
     raw: BinaryIO, fails: Fails, *, tabs: bool = False, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
 ) -> Dialect:
-    """How a file is written: by the first delimiter, commas before others, that makes records as wide as the header.
+    """Detect how a file is written: the first delimiter, commas first, that makes records as wide as the header.
 
     Args:
-        tabs: only tabs can be between fields.
-        through: what the records are read through, to stop between them.
+        tabs: whether only tabs can separate fields.
+        through: wraps the iteration over records, which can stop it.
     """
     delimiter = _delimiter(raw, "\t" if tabs else "".join(_DELIMITERS))
     if delimiter == ",":
@@ -124,7 +123,7 @@ def _delimiter(raw: BinaryIO, among: str) -> str:
 
 
 class _Split(NamedTuple):
-    """What a sample is by a delimiter: fields of the header, records with as many, and records with more or fewer."""
+    """How a delimiter fits a sample: fields of the header, records with as many, and records with more or fewer."""
 
     delimiter: str
     width: int
@@ -157,13 +156,13 @@ def csv_records(
     dialect: Dialect = Dialect(),  # noqa: B008
     lines: list[str] | None = None,
 ) -> Generator[list[str]]:
-    """The header, then the records, all texts; decimal points, whatever the file has.
+    """The header, then the records, all as texts, with decimal points whatever the file uses.
 
-    A quote in a field that has none around it is one more character, as in most programs. Empty lines are no records,
-    unless there is one field only.
+    A quote inside an unquoted field is an ordinary character, as in most programs. Empty lines are not records, unless
+    there is only one field.
 
     Args:
-        lines: where the lines of the last record are to stand, if anybody wants to know.
+        lines: receives the lines of the last record.
     """
     csv.field_size_limit(_LINE)
     number = width = 0
@@ -203,9 +202,9 @@ def csv_texts(
     fails: Fails,
     dialect: Dialect = Dialect(),  # noqa: B008
 ) -> Generator[tuple[list[str], str]]:
-    """The header, then the records, each with its text, without the line end: it tells an empty field from `""`.
+    """The header, then the records, each with its text without the line end, which tells an empty field from `""`.
 
-    The text has commas between fields, whatever the file has, and quotes as CSV wants them.
+    The text separates fields with commas, whatever the file uses, and quotes as CSV requires.
     """
     lines: list[str] = []
     decimals: frozenset[int] = frozenset()
@@ -241,11 +240,11 @@ def _rewritten(row: list[str], decimals: frozenset[int], written: str, delimiter
 def json_records(
     raw: BinaryIO, fails: Fails, loads: Loads, names: list[Any] | None = None, *, grows: bool = False
 ) -> Generator[list[Any]]:
-    """The fields' names, then the values: of an array or lines of objects, or of lines of arrays behind the names.
+    """The fields' names, then the values: from an array or lines of objects, or from lines of arrays after the names.
 
     Args:
-        names: the fields of objects, where they are known.
-        grows: a field that comes later is added to the names, instead of being refused.
+        names: the fields of objects, if known.
+        grows: whether to add later fields to the names instead of refusing them.
     """
     number = 0
     if names is not None:
@@ -317,7 +316,7 @@ def _is_whole(line: str) -> bool:
 
 
 def _decoded(raw: BinaryIO) -> io.TextIOWrapper:
-    """The text of a file in UTF-8, or in UTF-16 if it begins by saying so, as spreadsheets write it."""
+    """The text of a file in UTF-8, or in UTF-16 with a byte order mark, as spreadsheets write it."""
     raw.seek(0)
     marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     raw.seek(0)
@@ -331,7 +330,7 @@ def _unreadable(number: int, error: Exception, fails: Fails) -> Exception:
 
 
 def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
-    """The names of the fields, and the kinds of the values of each."""
+    """The names of the fields, and the kinds of each field's values."""
     names = next(records, list[Any]())
     found: list[set[str]] = []
     _add(found, names)
@@ -348,14 +347,14 @@ def _add(found: list[set[str]], row: Iterable[Any]) -> None:
 
 
 class Seen:
-    """What the values of each field are like: which there are, or how many and between which."""
+    """What the values of each field are like: all of them, or their number and range."""
 
     def __init__(self) -> None:
         self.records = 0
         self._fields: list[_Values] = []
 
     def through(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        """`records` as they are, the names first; the values of the first ones are looked at as they pass."""
+        """Pass `records` on unchanged, names first, and examine the first values on the way."""
         yield from itertools.islice(records, 1)
         for row in itertools.islice(records, _SEEN):
             self.records += 1
@@ -431,5 +430,5 @@ class _Values:
 
 
 def _exactly(text: str) -> int | float:
-    """The number that `text` spells; an integer, which Python compares with others exactly, where it is one."""
+    """The number in `text`; as an integer if it is one, which Python compares exactly."""
     return int(text) if len(text) < _DIGITS and text.removeprefix("-").isdecimal() else float(text)

@@ -1,4 +1,4 @@
-"""The order in which things that got other names get their old ones back."""
+"""The order in which renamed things get their old names back."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["renames_back"]
 def renames_back(
     names: Mapping[str, str], spare: Callable[[str, int], str], as_one: Callable[[str], str] = str
 ) -> list[tuple[str, str]]:
-    """Pairs of a name and the one to give instead, none of which is taken at that moment.
+    """Pairs of a name and its replacement, which is free at that moment.
 
     Args:
-        names: old names, and those of now; they may have been exchanged.
-        spare: makes a name that nobody has, of an old one and a number.
-        as_one: what names that can't both be there have in common.
+        names: old and current names; they may have been exchanged.
+        spare: makes an unused name from an old one and a number.
+        as_one: a key that is equal for names that cannot coexist.
     """
     left, steps = dict(names), list[tuple[str, str]]()
     while left:

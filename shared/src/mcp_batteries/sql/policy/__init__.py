@@ -1,7 +1,7 @@
-"""What both SQL servers do before the database says no: a caller's words become a trusted type here, or a refusal.
+"""The common policy of both SQL servers: turns a caller's text into a trusted type, or refuses it.
 
-What a statement may do is not decided here by looking at it. It becomes a `ReadStatement`, a `WriteStatement` or a
-`SchemaStatement` by the tool that it came through, and the engine has the database refuse what that kind may not do.
+Policy does not decide by looking at a statement what it may do. The tool that a statement came through makes it a
+`ReadStatement`, a `WriteStatement` or a `SchemaStatement`, and the database refuses what that kind may not do.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ R = TypeVar("R")
 
 
 class Switches(Protocol):
-    """What the operator has opened."""
+    """The switches that the operator has turned on."""
 
     @property
     def read_only(self) -> bool: ...
@@ -64,12 +64,13 @@ class Switches(Protocol):
 
 
 class Policy(ABC, Generic[T, R]):
-    """What may be reached under an operator's settings. T is a server's type for a table, R for a resource's content.
+    """What callers may reach under an operator's settings. T is a server's type for a table, R for a resource's
+    content.
 
     Attributes:
-        databases: those that are served, by name.
-        parts: what of each is served, by its name.
-        folder: for files that are written and read; None where the operator named none.
+        databases: the served databases, by name.
+        parts: the served part of each database, by its name.
+        folder: for files to write and read; None if the operator named none.
     """
 
     SCHEME: ClassVar[str]
@@ -84,7 +85,7 @@ class Policy(ABC, Generic[T, R]):
         self.parts: Mapping[str, Part] = {}
 
     def serve(self, wanted: str, address: str) -> None:
-        """Serve a database, under the name that is wanted or one like it that is free."""
+        """Serve a database, under the wanted name or a similar free one."""
         plain = re.sub(r"[^a-z0-9_-]+", "_", wanted.lower()).strip("_") or "database"
         name, number = plain, 2
         while name in self.databases:
@@ -92,10 +93,10 @@ class Policy(ABC, Generic[T, R]):
         self.databases[name] = Database(name, address)
 
     def limit(self, only: Sequence[str], mask: Sequence[str]) -> None:
-        """Serve a part of the databases only.
+        """Serve only a part of the databases.
 
         Raises:
-            Unavailable: a name is not understood: nothing is shown because of a slip of the pen.
+            Unavailable: a name is not understood, so that a typing mistake reveals nothing.
         """
         found = {name: (set[tuple[str, ...]](), set[tuple[str, ...]]()) for name in self.databases}
         for flag, values, place, sizes in (
@@ -110,7 +111,7 @@ class Policy(ABC, Generic[T, R]):
         self.parts = {name: Part(frozenset(only), frozenset(masked)) for name, (only, masked) in found.items()}
 
     def open_folder(self, folder: str | None) -> None:
-        """Let files lie in `folder`.
+        """Use `folder` for files.
 
         Raises:
             Unavailable: it is none.
@@ -120,7 +121,7 @@ class Policy(ABC, Generic[T, R]):
             raise Unavailable(f"{quote(folder or '')} is not a folder.", "Name one that exists as --files.")
 
     def new_file(self, name: str, endings: Sequence[str]) -> NewFile:
-        """A file to be made in the folder for files."""
+        """A new file in the folder for files."""
         return NewFile(*self._file(name, endings))
 
     def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
@@ -139,7 +140,7 @@ class Policy(ABC, Generic[T, R]):
         return self.folder, name
 
     def database(self, name: str | None) -> Database:
-        """The database called `name`; without a name the only one there is.
+        """The database called `name`; without a name the only one.
 
         Raises:
             NotFound: there is none of that name.
@@ -156,7 +157,7 @@ class Policy(ABC, Generic[T, R]):
         return found
 
     def meant(self, name: str) -> Database | None:
-        """The database that somebody means who says `name`, which none is called."""
+        """The database that was probably meant by `name`, which no database has."""
         return None
 
     def served(self, name: str | None) -> tuple[Database, ...]:
@@ -164,7 +165,7 @@ class Policy(ABC, Generic[T, R]):
         return tuple(self.databases.values()) if name is None else (self.database(name),)
 
     def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
-        """A statement that will run where it can change nothing."""
+        """A statement that will run read-only."""
         return ReadStatement(self.database(database), _text(sql), self.bound(parameters))
 
     def write(self, database: str | None, sql: str, parameters: Any = None) -> WriteStatement:
@@ -190,7 +191,7 @@ class Policy(ABC, Generic[T, R]):
     def page(
         self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
     ) -> ReadStatement | NextPage:
-        """What `query_rows` is asked for: a statement, or the page behind a cursor.
+        """The request of `query_rows`: a statement, or the page at a cursor.
 
         Raises:
             Invalid: neither is given.
@@ -204,21 +205,21 @@ class Policy(ABC, Generic[T, R]):
         return self.read(database, sql, parameters)
 
     def search(self, database: str | None, words: str) -> SearchOf:
-        """What to look for in the schema of one database, or of all."""
+        """A search in the schema of one database, or of all."""
         return SearchOf(self.served(database), words)
 
     def names(self, database: str | None, kind: str, typed: str, inside: Sequence[str] = ()) -> NamesOf:
         """Names to complete.
 
         Raises:
-            Invalid: no name can begin so.
+            Invalid: no name can begin like that.
         """
         if not all(map(is_whole, (typed, *inside))):
             raise Invalid(f"No name begins with {quote(typed)}.")
         return NamesOf(self.database(database), kind, typed, tuple(inside))
 
     def saved(self, query: SavedQuery, values: Mapping[str, Any] | None = None) -> ReadStatement:
-        """A saved query with values for its parameters; with NULL for all where none are given."""
+        """A saved query with values for its parameters; NULL for all if none are given."""
         nothing = {item.name: None for item in query.parameters}
         return self.read(query.database, query.sql, nothing if values is None else query.values(values))
 
@@ -236,7 +237,7 @@ class Policy(ABC, Generic[T, R]):
 
     @abstractmethod
     def import_table(self, database: str | None, name: str) -> T:
-        """A table to be filled from a file."""
+        """A table to fill from a file."""
 
     @abstractmethod
     def bound(self, parameters: Any) -> Any:
@@ -248,17 +249,17 @@ class Policy(ABC, Generic[T, R]):
 
     @abstractmethod
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> R | None:
-        """What the path of a URI below a database asks for, in segments as they were sent; None for nothing."""
+        """The request that a URI's path below a database means, given as sent segments; None if it means nothing."""
 
     @abstractmethod
     def path(self, request: R) -> str:
-        """The one spelling of the path of the URI that asks for `request`."""
+        """The canonical path of the URI that means `request`."""
 
     def readable(self, uri: str, saved: Mapping[str, SavedQuery] | None = None) -> Readable[R | QueryOf] | None:
         """What a URI means; None for URIs of another kind.
 
         Raises:
-            NotFound: it names no database or saved query, or has no meaning here.
+            NotFound: it names no existing database or saved query, or has no meaning here.
             Invalid: its query is not understood.
         """
         top = f"{self.SCHEME}://"
@@ -281,7 +282,7 @@ class Policy(ABC, Generic[T, R]):
         return Readable(f"{top}{database.name}/{self.path(request)}", database, request)
 
     def rows(self, table: T, options: Mapping[str, str]) -> RowsOf[T]:
-        """The rows that the query of a table's URI asks for.
+        """The rows that the query part of a table's URI means.
 
         Raises:
             Invalid: it is not understood.
@@ -297,7 +298,7 @@ class Policy(ABC, Generic[T, R]):
 
     @staticmethod
     def options(rows: RowsOf[Any]) -> str:
-        """The one spelling of the query of the URI that asks for `rows`."""
+        """The canonical query part of the URI that means `rows`."""
         where = f"column={escaped(rows.column)}&value={escaped(rows.value)}&" if rows.column is not None else ""
         return f"?{where}limit={rows.limit}" + ("&order=newest" if rows.newest else "")
 
@@ -320,7 +321,7 @@ def checked_name(name: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a database can take `text` as text: no NUL in it, and no half of a character."""
+    """Whether a database accepts `text`: no NUL and no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

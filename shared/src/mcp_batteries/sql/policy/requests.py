@@ -1,4 +1,4 @@
-"""What an engine is asked for: the trusted types that both SQL servers' policies make."""
+"""Requests to an engine: the trusted types that both SQL servers' policies make."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Database:
     """A served database.
 
     Attributes:
-        name: how callers name it, in the characters a URI needs no escapes for.
-        address: the path of its file, or what leads to its server; never shown.
-        role: as whom the database sees who asks, where each caller has a role of its own there.
+        name: its name for callers, in characters that need no escapes in a URI.
+        address: the path of its file, or its server's address; never shown.
+        role: the caller's role in the database, if each caller has a separate one.
     """
 
     name: str
@@ -33,10 +33,10 @@ class Database:
 
 @dataclass(frozen=True)
 class Part:
-    """What of a database is served; false where that is all of it, as it is.
+    """The served part of a database; false if that is all of it, unchanged.
 
     Attributes:
-        only: names of what is served, each by its parts, such as schema and table; empty for everything.
+        only: names of what is served, each split into parts such as schema and table; empty for everything.
         masked: names of columns whose values are never shown.
     """
 
@@ -49,10 +49,10 @@ class Part:
 
 @dataclass(frozen=True)
 class ReadStatement:
-    """To be run where nothing can be changed.
+    """Runs where nothing can be changed.
 
     Attributes:
-        parameters: values to bind, as `Policy.bound` gives them.
+        parameters: values to bind, from `Policy.bound`.
     """
 
     database: Database
@@ -67,21 +67,21 @@ class WriteStatement(ReadStatement):
 
 @dataclass(frozen=True)
 class SchemaStatement(ReadStatement):
-    """May change the schema; and rows too, where `rows` says that the operator opened both."""
+    """May change the schema, and rows too if `rows`, when the operator opened both."""
 
     rows: bool = False
 
 
 @dataclass(frozen=True)
 class NextPage:
-    """The page behind a cursor, of a result of `database` if one was named; and whose it has to be, see `Database`."""
+    """The page at a cursor, of a result of `database` if one was named, and of its `role`."""
 
     cursor: str
     database: Database | None
     role: str | None = None
 
     def check(self, database: Database) -> None:
-        """Return if the result is one of `database`.
+        """Check that the result belongs to `database`.
 
         Raises:
             Invalid: another database was named.
@@ -95,7 +95,7 @@ class NextPage:
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file to be made directly in the folder for files; it is refused there if it exists."""
+    """A file to create directly in the folder for files; refused if it exists."""
 
     folder: str
     name: str
@@ -103,7 +103,7 @@ class NewFile:
 
 @dataclass(frozen=True)
 class ServedFile:
-    """A file directly in the folder for files, to be read."""
+    """A file to read in the folder for files."""
 
     folder: str
     name: str
@@ -119,7 +119,7 @@ class SearchOf:
 
 @dataclass(frozen=True)
 class NamesOf:
-    """Names of a kind (schema, table, column) that begin with what was typed, inside those named before."""
+    """Names of a kind (schema, table, column) that begin with the typed text, inside those named before."""
 
     database: Database
     kind: str
@@ -132,7 +132,7 @@ class RowsOf(Generic[T]):
     """The first rows of a table in the order of its key; with a `column`, those where it has `value`.
 
     Attributes:
-        newest: in the opposite order, so that what was added to a key that counts stands first.
+        newest: reverse order, so that the last rows of a counting key come first.
     """
 
     table: T
@@ -144,7 +144,7 @@ class RowsOf(Generic[T]):
 
 @dataclass(frozen=True)
 class RowOf(Generic[T]):
-    """The row of a table with a key; commas stand between the parts of one."""
+    """The row of a table with a key, whose parts are separated by commas."""
 
     table: T
     key: str
@@ -159,7 +159,7 @@ class QueryOf:
 
 @dataclass(frozen=True)
 class Readable(Generic[R]):
-    """What a resource URI means: its one spelling, and the request for its content."""
+    """The meaning of a resource URI: its canonical form, and the request for its content."""
 
     uri: str
     database: Database
@@ -167,5 +167,5 @@ class Readable(Generic[R]):
 
     @property
     def key(self) -> str:
-        """What tells it apart from what the same URI means to a caller of another role."""
+        """Distinguishes it from the same URI for a caller with another role."""
         return self.uri if self.database.role is None else f"{self.uri} {self.database.role}"
