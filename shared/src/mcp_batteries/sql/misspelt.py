@@ -64,7 +64,7 @@ def other_parameter(sql: str, own: str, name: str = "") -> str:
     Args:
         sql: the statement, without comments and the insides of texts.
         own: a pattern of this dialect's placeholders.
-        name: the name in such a placeholder, if it has one.
+        name: text that one of the placeholders must contain, in any case.
     """
     written = [found["written"] for found in _PARAMETER.finditer(sql) if not re.fullmatch(own, found["written"])]
     return written[0].replace("''", "'…'") if any(name.lower() in item.lower() for item in written) else ""

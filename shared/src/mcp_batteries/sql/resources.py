@@ -1,4 +1,4 @@
-"""Resources of both SQL servers: declared as data, read by one method; what the watchers tell about is read here."""
+"""Resources of both SQL servers: declared as data, read by one method, also for the watchers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reade
 
 
 def saved_reader(scheme: str) -> Reader:
-    """What a saved query finds."""
+    """The result of a saved query."""
     about = "What a saved query finds with the defaults of its parameters, at most 100 rows."
     return reader(f"{scheme}://.queries/{{name}}", "query", "A saved query's result", JSON, about)
 
@@ -59,7 +59,7 @@ def row_reader(table: str) -> Reader:
 
 @dataclass(frozen=True)
 class Resources(Room[P, E]):
-    """What both servers' resources have in common."""
+    """The common part of both servers' resources."""
 
     queries: SavedQueries | None = None
 
@@ -68,7 +68,7 @@ class Resources(Room[P, E]):
 
     @lists_resources
     async def all_of_them(self) -> list[Resource]:
-        """Saved queries that need no values, and what is in each database."""
+        """Saved queries that need no values, and the contents of each database."""
         listed: list[Resource] = []
         for query in self.queries.found.values() if self.queries else ():
             if not any(parameter.default is None for parameter in query.parameters):
@@ -80,10 +80,10 @@ class Resources(Room[P, E]):
 
     @abstractmethod
     async def listed(self, database: Database) -> list[Resource]:
-        """What is in a database, its tables too."""
+        """The contents of a database, including its tables."""
 
     def readable(self, uri: str) -> Readable[Any] | None:
-        """What a URI means; None for URIs of another kind.
+        """The meaning of a URI; None for URIs of another kind.
 
         Raises:
             Problem: there is no such thing.
@@ -91,7 +91,7 @@ class Resources(Room[P, E]):
         return self.policy.readable(uri, self.queries and self.queries.found)
 
     async def contents(self, uri: str) -> TextResourceContents:
-        """What a URI shows.
+        """The content of a URI.
 
         Raises:
             Problem: there is no such thing, or it can't be read.

@@ -1,4 +1,4 @@
-"""What both SQL servers' rooms stand on: a policy, and an engine of this form."""
+"""The base of both SQL servers' rooms: a policy, and an engine of this form."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ AnyPolicy = Policy[Any, Any]
 
 
 class Engine(Protocol):
-    """What both engines do: trusted types in, results out; each raises a `Problem` for what can't be done."""
+    """The methods of both engines: trusted types in, results out; each raises a `Problem` for what it cannot do."""
 
     async def rows(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = ...
     ) -> RowPage | Results:
-        """A page of rows; of several statements the first page each, all of one moment."""
+        """A page of rows; for several statements the first page of each, all from one moment."""
         ...
 
     async def read(self, request: Any) -> RowPage | str:
@@ -37,11 +37,11 @@ class Engine(Protocol):
         ...
 
     async def compile(self, statement: ReadStatement) -> None:
-        """Have the database look at a statement without running it."""
+        """Let the database check a statement without running it."""
         ...
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> TextResult:
-        """Run a statement in one transaction, and keep what it did unless `dry_run`."""
+        """Run a statement in one transaction, and keep its effects unless `dry_run`."""
         ...
 
     async def import_rows(self, table: Any, file: ServedFile, *, dry_run: bool) -> TextResult:
@@ -49,7 +49,7 @@ class Engine(Protocol):
         ...
 
     async def describe(self, table: Any, *, sample: int) -> TextResult:
-        """One table with all that hangs on it, and `sample` of its rows."""
+        """One table with everything that depends on it, and `sample` of its rows."""
         ...
 
     async def compare(self, one: Any, other: Any) -> TextResult:
@@ -61,7 +61,7 @@ class Engine(Protocol):
         ...
 
     async def names(self, wanted: NamesOf) -> list[str]:
-        """Names that begin with what was typed."""
+        """Names that begin with the typed text."""
         ...
 
 

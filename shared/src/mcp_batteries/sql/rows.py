@@ -1,7 +1,7 @@
-"""Rows of a query as answers show them: one text, a JSON array per row, what was cut and how to go on at its top.
+"""Rows of a query as answers show them: one text with what was cut, then a JSON array per row.
 
-Rows stand on the wire once: a second, structured copy would double the largest answers, and hosts that show only
-structured content fall back to the text where there is none.
+Rows are sent once: a second, structured copy would double the largest answers, and hosts that show only structured
+content fall back to the text where there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "one_li
 
 
 def bare_sql(text: str) -> str:
-    """`text` out of the fence that models put round code, and with one semicolon where several end it."""
+    """`text` without the fence that models put around code, and with one final semicolon instead of several."""
     text = text.strip("\ufeff\u200b")
     inner = text.strip()
     first, _, rest = inner.partition("\n")
@@ -33,9 +33,9 @@ class RowPage:
     Attributes:
         lines: a JSON array per row, each with its end of line.
         start: number of the first row, from 1.
-        cursor: for the next page; None if these rows are the last.
+        cursor: the cursor of the next page; None if these rows are the last.
         cut: cells shortened so far.
-        more: whether rows follow that no cursor leads to.
+        more: whether further rows exist without a cursor.
     """
 
     columns: Sequence[str]
@@ -70,7 +70,7 @@ class RowPage:
 
 @dataclass(frozen=True)
 class Results:
-    """What several statements of one call found at one moment: rows, or why there are none, in their order."""
+    """The results of several statements of one call at one moment: rows, or why there are none, in their order."""
 
     found: Sequence[RowPage | str]
 
@@ -81,7 +81,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Hits:
-    """Where words occur in the schemas."""
+    """Places in the schemas where words occur."""
 
     lines: Sequence[str]
     more: bool
@@ -108,7 +108,7 @@ def count(number: int, one: str, several: str = "") -> str:
 
 
 def size(number: int) -> str:
-    """Bytes as a person says them."""
+    """Bytes in a form for people."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 10_000 or unit == "GB":
             return f"{number:,} {unit}"

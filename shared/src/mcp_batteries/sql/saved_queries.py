@@ -1,4 +1,4 @@
-"""Saved queries: `.sql` files of the operator's, each a named, described query with typed parameters.
+"""Saved queries: the operator's `.sql` files, each a named, described query with typed parameters.
 
     -- Books an author wrote.
     -- database: library
@@ -6,9 +6,9 @@
     -- :most integer = 10  How many at most.
     SELECT title FROM books ... WHERE name = :author LIMIT :most
 
-The comment at the top is what the model reads. A line that begins with `:name type` declares a parameter, with a
-default where it has one; `database:` is needed where several are served. Everything below is one SELECT. How it
-names its parameters is the database's affair: by `:name`, or by `$1` in the order of the declarations.
+The model reads the comment at the top. A line that begins with `:name type` declares a parameter, with a default where
+it has one; `database:` is needed where several are served. Everything below is one SELECT. The database determines how
+it names its parameters: by `:name`, or by `$1` in the order of the declarations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class SavedQuery:
-    """One query as its file says; `complaint` is what is wrong with the file now, if it is an older version."""
+    """One query from its file; if it is an older version, `complaint` says what is wrong with the file now."""
 
     name: str
     description: str
@@ -92,7 +92,7 @@ def parse(name: str, text: str) -> SavedQuery:
     """The query in a file.
 
     Raises:
-        Invalid: it is not written as this module's docstring says.
+        Invalid: it does not have the form in this module's docstring.
     """
     lines = text.splitlines()
     head: list[str] = []
@@ -133,11 +133,11 @@ def _parameter(line: str) -> Parameter:
 
 
 class SavedQueries:
-    """The queries of a folder, each in the last version that was good.
+    """The queries of a folder, each in its last good version.
 
     Args:
-        compile: has the database look at a query without running it; raises a `Problem` where it can't be run.
-        taken: names whose tools would have the names of the server's own.
+        compile: lets the database check a query without running it; raises a `Problem` if it cannot run.
+        taken: names whose tools would clash with the server's own.
 
     Attributes:
         found: by name.
@@ -155,7 +155,7 @@ class SavedQueries:
         self._said: dict[str, str] = {}
 
     def files(self) -> list[str]:
-        """The paths of the `.sql` files there are, and of one more if that are too many."""
+        """The paths of the `.sql` files, and of one more if there are too many."""
         try:
             names = sorted(
                 name for name in os.listdir(self.folder) if name.endswith(".sql") and not name.startswith(".")
@@ -165,7 +165,7 @@ class SavedQueries:
         return [os.path.join(self.folder, name) for name in names[: _MOST_FILES + 1]]
 
     async def refresh(self) -> set[str]:
-        """Read all files again; the names of queries that came, went or are another one now."""
+        """Read all files again; returns the names of queries that were added, removed or changed."""
         now: dict[str, SavedQuery] = {}
         for number, path in enumerate(self.files()):
             if number == _MOST_FILES:

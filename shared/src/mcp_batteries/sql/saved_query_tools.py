@@ -1,4 +1,4 @@
-"""Saved queries as tools that come, change and go with their files."""
+"""Saved queries as tools that appear, change and disappear with their files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPES = {"text": str, "integer": int, "real": float}
 
 
 class SavedTools(Offering):
-    """Keeps the server's tools what the folder of queries says."""
+    """Keeps the server's tools in step with the folder of queries."""
 
     def __init__(self, queries: SavedQueries, policy: AnyPolicy, engine: Engine) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A SQL server put together: what both tables of contents have in common."""
+"""Builds a SQL server: the common part of both `server.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["assemble_sql", "saved_queries"]
 
 
 class SqlSettings(ServerSettings, Protocol):
-    """What is needed of a SQL server's settings."""
+    """The part of a SQL server's settings that is needed here."""
 
     COMMAND: ClassVar[str]
 
@@ -32,7 +32,7 @@ def saved_queries(
     """The saved queries of a folder; None without a folder.
 
     Args:
-        taken: names whose tools would have the names of the server's own.
+        taken: names whose tools would clash with the server's own.
     """
 
     async def compile_query(query: SavedQuery) -> None:
@@ -55,13 +55,13 @@ def assemble_sql(
     begin: str,
     tools_change: bool = False,
 ) -> Assembled:
-    """The server of these rooms, and of the tools that saved queries become.
+    """The server with these rooms, and with saved queries as tools.
 
     Args:
-        tools: the rooms of tools, each with the flags that open it, and whether the operator has set them.
+        tools: the rooms of tools, each with the flags that enable it, and whether the operator has set them.
         rooms: all others.
-        begin: which tool to begin with, for the model.
-        tools_change: whether tools may come or go for other reasons than saved queries.
+        begin: the tool that a model should begin with.
+        tools_change: whether tools may appear or disappear for reasons other than saved queries.
     """
     policy, engine, queries = resources.policy, resources.engine, resources.queries
     saved = SavedTools(queries, policy, engine) if queries else None

@@ -1,4 +1,4 @@
-"""Tools of both SQL servers. Each server says what they do in its own words, and in which form it takes SQL."""
+"""Tools of both SQL servers. Each server describes them in its own words, and defines the form of SQL."""
 
 from __future__ import annotations
 

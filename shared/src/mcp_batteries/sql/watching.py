@@ -1,4 +1,4 @@
-"""What tells which URIs to refresh: what both SQL servers' watchers have in common."""
+"""Finds out which URIs to refresh: the common part of both SQL servers' watchers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["TablesOf", "Watched", "Watcher", "demonstration"]
 
 @dataclass(frozen=True)
 class TablesOf:
-    """The key for the tables that `resources/list` shows of a database."""
+    """The key for a database's tables in `resources/list`."""
 
     database: str
 
 
 class Watched:
-    """One database, what of it somebody subscribed to by URI, and the digests that had at the last look."""
+    """One database, the subscribed URIs in it, and their digests at the last check."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -37,20 +37,20 @@ class Watched:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody wants to hear of it."""
+        """Whether anybody subscribed to it."""
         return self.listed or bool(self.readables)
 
     def settle(self) -> None:
-        """Called when more or less of it is wanted than before."""
+        """Called when subscriptions to it come or go."""
 
     def clear(self) -> None:
-        """Forget all that is wanted."""
+        """Forget all subscriptions."""
         self.readables.clear()
         self.digests.clear()
         self.listed = False
 
     def compare(self, digests: Mapping[str, str]) -> list[Hashable]:
-        """Keep what was found by a look; the URIs of what is another thing now."""
+        """Keep the digests of a check; returns the URIs that changed."""
         found = {uri: digest for uri, digest in digests.items() if uri in self.readables}
         changed: list[Hashable] = [uri for uri, digest in found.items() if _differ(self.digests.get(uri), digest)]
         self.digests |= found
@@ -64,7 +64,7 @@ class Watcher(ABC, Generic[W]):
     """A source of changes; a key is a `Readable`'s, or the tables of a database.
 
     Args:
-        readable: what a URI means, now.
+        readable: the current meaning of a URI.
     """
 
     def __init__(self, watched: Iterable[W], readable: Callable[[str], Readable[Any] | None]) -> None:
@@ -141,22 +141,22 @@ class Watcher(ABC, Generic[W]):
 
     @abstractmethod
     async def begin(self, watched: W, readables: Mapping[str, Readable[Any]]) -> None:
-        """Have a first look at `readables` and follow them; at the tables too, if they are wanted."""
+        """Check `readables` for the first time and follow them; the tables too, if somebody wants them."""
 
     @abstractmethod
     async def look_at(self, watched: W) -> object:
-        """Tell by `changed` what has changed since the last look; called in the database's turn.
+        """Report with `changed` what changed since the last check; called in the database's turn.
 
         Raises:
-            Problem: the database can't be looked at now.
+            Problem: the database cannot be read now.
         """
 
     @abstractmethod
     def start(self, tasks: TaskGroup) -> None:
-        """Start what follows all that is watched, and calls `changed`."""
+        """Start following everything watched, and calling `changed`."""
 
     def request(self, readable: Readable[Any]) -> Any:
-        """What to ask for to have a look."""
+        """The request that checks it."""
         if isinstance(readable.request, QueryOf):  # it may be another query by now
             try:
                 return (self._readable(readable.uri) or readable).request
@@ -166,10 +166,10 @@ class Watcher(ABC, Generic[W]):
 
 
 def _differ(before: str | None, now: str) -> bool:
-    """Whether a thing is another now; what is not there stays what it is, whatever else there is now."""
+    """Whether a thing changed; a missing thing does not change."""
     return before != now and not (before is not None and before.startswith(ABSENT) and now.startswith(ABSENT))
 
 
 def demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: nothing in a database can be changed without changing it."""
+    """For `--check`: there is none, because it would have to change the database."""
     return None

@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 
 class ConfigFile(ABC, Generic[T]):
-    """What the file `path` lists; nothing if there is no file.
+    """The entries of the file `path`; none if there is no file.
 
     Args:
         title: its name in the log.
 
     Attributes:
-        problem: why the file as it is now cannot be used; None if it can.
+        problem: why the current file cannot be used; None if it can.
     """
 
     def __init__(self, path: str | None, title: str) -> None:
@@ -38,7 +38,7 @@ class ConfigFile(ABC, Generic[T]):
         return self._found
 
     def refresh(self) -> bool:
-        """Read the file again; whether anything a client can see has changed. Blocks for a moment."""
+        """Read the file again; returns whether anything that a client can see has changed. Blocks for a moment."""
         if self.path is None:
             return False
         before = (self._found, self.problem)
@@ -60,8 +60,8 @@ class ConfigFile(ABC, Generic[T]):
 
     @abstractmethod
     def entries(self, given: dict[str, Any]) -> dict[str, T]:
-        """What the file says, from its tables and values.
+        """The entries of the file, from its tables and values.
 
         Raises:
-            ValueError: It cannot mean anything; with the reason as a sentence.
+            ValueError: It makes no sense; with the reason as a sentence.
         """

@@ -1,14 +1,14 @@
 """A source of changes for files and folders.
 
-It watches the folders on the way to what somebody subscribed to; it watches no file and nothing below. So it notices a
-save by rename, a file deleted and made again, and a parent that is moved or made later, and a tree of any size costs
-nothing. It looks at what an event names, and announces it only if it differs from what it saw last.
+It watches the folders on the way to subscribed paths, but no files and nothing below. So it notices a save by rename, a
+file deleted and recreated, and a parent that is moved or created later, and a tree of any size costs nothing. It checks
+the paths that an event names, and announces those that differ from the last check.
 
-Where the kernel reports nothing, it looks at what is subscribed to twice a second.
+Where the kernel reports nothing, it checks subscribed paths twice a second.
 
-The kernel also forgets events, when its queue is full, and never tells of some changes: through memory maps, through
-hard links in other folders. So everything subscribed to is looked at slowly as well, one stat(2) each, and at once
-after a batch that may have been cut.
+The kernel also drops events when its queue is full, and never reports some changes: through memory maps, through hard
+links in other folders. So the watcher also checks everything subscribed to slowly, one stat(2) each, and at once after
+a batch that may have been cut.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _Look = tuple[Hashable | None, bool, Glance | None]
 
 
 class _Entry:
-    """One path somebody subscribed to, and how it was when last looked at."""
+    """One subscribed path, and its state at the last check."""
 
     __slots__ = ("doubted_until", "fresh", "glance", "path", "state", "way")
 
@@ -77,18 +77,18 @@ class _Entry:
 
 
 class FileWatcher:
-    """The source of changes for what lies at and below `roots`.
+    """The source of changes at and below `roots`.
 
     Args:
-        roots: absolute paths of the served folders; a change of what lies directly in one changes `resources/list`.
+        roots: absolute paths of the served folders; a change directly in one changes `resources/list`.
         locate: the absolute path behind a URI, beneath one of `roots` as it is spelled there, undecodable bytes as
             `os.fsdecode` has them; None if the URI is of another kind. Raises `Problem` if it may not be watched.
         probe: called on a worker thread with such a path: a value that differs whenever the thing there does; None
             if there is none. `Problem`, `OSError` and `ValueError` count as none.
         poll: True never asks the kernel; by default that is left to the environment variable
             WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
-        exact: True if `probe` looks at the contents, so that what looks the same is the same, however close in time.
-        inside: True if what happens to the files directly in a folder concerns who watches the folder.
+        exact: whether `probe` reads the contents, so that equal values mean equal contents, however close in time.
+        inside: whether changes to files directly in a folder concern subscribers of the folder.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class FileWatcher:
     # What is there
 
     async def _renew(self, entries: Collection[_Entry]) -> None:
-        """Look at `entries` until all folders on their ways are watched; tell what differs."""
+        """Check `entries` until all folders on their paths are watched; announce what differs."""
         async with self._arming:
             for _ in range(_MOST_TRIES):
                 new_ways, found = await self._in_thread(lambda: self._look_around(entries))
@@ -193,17 +193,18 @@ class FileWatcher:
                     self._poll_wake.set()
 
     async def _check(self, entries: Collection[_Entry], *, named: bool = False, lost: bool = False) -> None:
-        """Look at `entries` and tell what differs.
+        """Check `entries` and announce what differs.
 
         Args:
-            named: by an event; tell also what may differ unseen, when the look before was just now.
-            lost: events may be; the same, whenever the look before was.
+            named: an event named them; also announce what may have changed unnoticed right after the previous check.
+            lost: events may be lost; the same, whenever the previous check was.
         """
         found = await self._in_thread(lambda: [self._look(entry, entry.way) for entry in entries])
         self._record(entries, found, named=named, lost=lost)
 
     async def _glance(self, entries: Collection[_Entry], *, lost: bool = False) -> float:
-        """One stat(2) of each of `entries`, and a closer look at those that differ; seconds of processor time taken."""
+        """One stat(2) for each of `entries`, and a closer check of those that differ; returns the processor time in
+        seconds."""
         began = time.thread_time()
         now, glances, taken = await self._in_thread(lambda: _stats([entry.path for entry in entries]))
         differing: list[_Entry] = []
@@ -219,7 +220,7 @@ class FileWatcher:
         return taken + time.thread_time() - began
 
     async def _look_slowly(self) -> None:
-        """Go round everything that is watched by events, again and again, and take next to no time for it."""
+        """Check everything that is watched by events, again and again, with almost no processor time."""
         while True:
             entries = list(self._entries.values())
             for start in range(0, len(entries), _SLICE):
@@ -331,12 +332,12 @@ class FileWatcher:
             await self._check(touched, named=not watch.ending)
 
     def _lose(self) -> None:
-        """Look everywhere again: a watch has broken."""
+        """Check everything again, because a watch has broken."""
         self._stale.update(*self._ways.values())
         self._wake.set()
 
     async def _tend(self) -> None:
-        """What an event leaves to do: arm what has moved, look everywhere after a flood, let go of what is too much."""
+        """The work after events: watch what has moved, check everything after a flood, drop excess watches."""
         looked = 0.0
         while True:
             await self._wake.wait()
@@ -395,10 +396,10 @@ def _environment_polls() -> bool:
 
 
 async def follow_file(path: str, changed: Callable[[], Awaitable[None]]) -> None:
-    """Await `changed` soon after each change of one file that the operator keeps, and once at the beginning.
+    """Await `changed` soon after each change of one of the operator's files, and once at the beginning.
 
-    The beginning counts because of what changed before the watch stood; soon after, because an editor that
-    writes in place has finished by then. Until cancelled.
+    At the beginning, because the file may have changed before the watch was in place; soon after, so that an editor
+    that writes in place has finished. Until cancelled.
     """
     wake = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""Kernel watches on folders that come and go.
+"""Kernel watches on a changing set of folders.
 
 It uses watchfiles' `RustNotify` directly: the constructor returns once the watches are armed. A `RustNotify` cannot
 take another folder later. So there are three: a small one, replaced whenever a folder is added, and two larger ones,
@@ -35,15 +35,15 @@ _MOST_STRIKES = 3
 
 
 class FolderWatches:
-    """Watches the folders that are needed, and soon no others.
+    """Watches the needed folders, and soon no others.
 
     Args:
         hear: awaited with each batch of events, and the watch that reported them.
-        lost: called when a watch has broken and with it what it had heard.
-        say: called with what an operator should know.
+        lost: called when a watch has broken and lost its events.
+        say: called with messages for the operator.
 
     Attributes:
-        watches: those that are read, replaced ones too.
+        watches: those that are still read, including replaced ones.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class FolderWatches:
         self.reset()
 
     def start(self, tasks: TaskGroup) -> None:
-        """From here on folders can be watched, by tasks of this group."""
+        """Allow watching from now on, with tasks of this group."""
         self._tasks = tasks
         self._threads = anyio.CapacityLimiter(_MOST_ENDING + 2 * _LEVELS)
 
     def reset(self) -> None:
-        """Watch nothing, need nothing, and forget what could not be watched."""
+        """Watch nothing, need nothing, and forget failures."""
         for watch in self.watches:
             watch.end()
         self._needed: Counter[str] = Counter()
@@ -94,20 +94,21 @@ class FolderWatches:
         return set(folders) - self._armed.keys()
 
     def may_hear(self, folders: Iterable[str]) -> bool:
-        """Whether no watch broke again and again by what is in one of `folders`."""
+        """Whether nothing in `folders` keeps breaking watches."""
         return self._unheard.isdisjoint(folders)
 
     @property
     def outgrown(self) -> bool:
-        """Whether more is watched than is worth it."""
+        """Whether too many unneeded folders are watched."""
         return len(self._armed) > 2 * len(self._needed) + _FEW
 
     def move(self, places: set[str]) -> None:
-        """Folders of these folded paths were moved or removed: a watch that is being armed may be on something else."""
+        """Note that folders of these folded paths were moved or removed: a watch being armed may be on something
+        else."""
         self._moved |= places
 
     def disarm(self, folders: Iterable[str]) -> None:
-        """Count `folders` as not watched: where they were is something else now."""
+        """Count `folders` as not watched, because something else is in their place now."""
         for folder in folders:
             self._armed.pop(folder, None)
 
@@ -166,7 +167,7 @@ class FolderWatches:
             self.ended = anyio.Event()
 
     def _break(self, watch: KernelWatch, error: str) -> None:
-        """Go on without `watch`: a name that is not UTF-8 has broken it for good, and its last events are lost."""
+        """Continue without `watch`: a name that is not UTF-8 has broken it for good, and its last events are lost."""
         culprit = max((folder for folder in watch.folders if f'"{folder}{os.sep}' in error), key=len, default="")
         self._strikes[culprit] += 1
         if self._strikes[culprit] > _MOST_STRIKES:

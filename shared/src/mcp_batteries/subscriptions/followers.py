@@ -1,4 +1,4 @@
-"""Who follows what changes by asking with a cursor: what `list_changes` stands on."""
+"""Followers that ask for changes with a cursor: the base of `list_changes`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 64
 
 
 class Followers:
-    """The followers of a server, by names that cannot be guessed."""
+    """The followers of a server, by unguessable names."""
 
     def __init__(self, subscribers: Subscribers) -> None:
         self._subscribers = subscribers
@@ -65,7 +65,7 @@ class Followers:
         """The follower of a name.
 
         Raises:
-            Conflict: There is none any more, or it is another caller's.
+            Conflict: It no longer exists, or belongs to another caller.
         """
         follower = self._by_name.get(name)
         if follower is None or follower.owner != owner:

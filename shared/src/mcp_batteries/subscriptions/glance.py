@@ -1,4 +1,4 @@
-"""What a file shows to one who does not open it, so that looking at it is in nobody's way.
+"""Checks files without opening them, so that a check disturbs no other program.
 
 On Windows `os.stat` opens a handle, and while it is open, a file that its owner deletes or replaces keeps its name
 (before Windows 10 1809, and wherever a disk is not NTFS), which fails the next commit or save of another program.
@@ -26,7 +26,7 @@ class Glance(NamedTuple):
 
 
 def glance(path: str, *, follow: bool = True) -> Glance:
-    """What `path` names, or where it leads if `follow`.
+    """The state of `path`, or of its target if `follow`.
 
     Raises:
         OSError: there is nothing.

@@ -75,12 +75,12 @@ class Hub:
     """The hub of one server; `running` must be entered while it serves.
 
     Args:
-        sources: asked in this order whose a URI is. A URI that is nobody's may be subscribed to all the same, unless
-            it is `missing`; it changes when `updated` says so.
-        missing: tells why there can't be a resource of this URI; None if there can.
-        bus: carries what tools announce (`updated`, `ctx.notify_resource_updated`) between replicas; by default it
-            ends in this process. What sources notice stays here: each replica watches for itself.
-        whose: tells callers apart who have no connection that lasts; None for one who can't be told apart.
+        sources: asked in this order for each URI. Clients may also subscribe to a URI of no source, unless it is
+            `missing`; it changes when `updated` says so.
+        missing: says why no resource can have this URI; None if one can.
+        bus: carries what tools announce (`updated`, `ctx.notify_resource_updated`) between replicas; by default only
+            within this process. What sources notice stays here: each replica watches for itself.
+        whose: identifies callers without a lasting connection; None for one that cannot be identified.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Hub:
         self._closed, self._max_streams = False, max_streams
 
     def install(self, server: MCPServer[Any]) -> None:
-        """Serve subscriptions on `server`, once, after its `resources/list` handler stands."""
+        """Serve subscriptions on `server`, once, after its `resources/list` handler is installed."""
         low = lowlevel(server)
         low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
@@ -129,12 +129,12 @@ class Hub:
         self.bus.subscribe(self._subscribers.announce)
 
     def options(self, server: MCPServer[Any]) -> InitializationOptions:
-        """What `server` answers to `initialize`, with `listChanged` as it is."""
+        """The answer of `server` to `initialize`, with the actual `listChanged`."""
         return lowlevel(server).create_initialization_options()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Watch and tell for as long as the block lasts.
+        """Watch and notify for as long as the block lasts.
 
         It may be entered several times at once: the SDK's SSE transport has a lifespan for each connection.
         """
@@ -142,7 +142,7 @@ class Hub:
             yield
 
     def join(self, other: Hub) -> None:
-        """Be one with `other`, which has this one's sources among its own: what one announces, both do."""
+        """Join with `other`, which includes this one's sources: what one announces, both do."""
         self.bus, self._subscribers, self.followers = other.bus, other._subscribers, other.followers
 
     def close(self) -> None:
@@ -154,12 +154,12 @@ class Hub:
 
     @property
     def streams(self) -> int:
-        """`subscriptions/listen` requests that are open."""
+        """The number of open `subscriptions/listen` requests."""
         return len(self._streams)
 
     @property
     def subscriptions(self) -> int:
-        """Things that can change of which somebody wants to hear."""
+        """The number of topics with subscribers."""
         return len(self._subscribers)
 
     def subscribed(self, ctx: _Context) -> list[str]:
@@ -172,37 +172,37 @@ class Hub:
 
     @property
     def journal(self) -> Journal:
-        """What changed of what is followed."""
+        """The changes of what is followed."""
         return self._subscribers.journal
 
     async def look(self, follower: Follower) -> None:
-        """Notice what has changed by now of what `follower` follows, where that can be found out at once."""
+        """Notice changes up to now of what `follower` follows, if sources can find out at once."""
         await self._subscribers.look(follower)
 
     def absent(self, follower: Follower, uris: Sequence[str]) -> dict[str, str]:
-        """Those of `uris` at which there is nothing yet, as far as is known, each with why."""
+        """Those of `uris` at which nothing is known to exist yet, each with the reason."""
         return self._subscribers.absent(follower, uris)
 
     def look_again(self) -> None:
-        """Tell this process's subscribers that whatever they watch may have changed."""
+        """Tell this process's subscribers that everything they watch may have changed."""
         self._subscribers.announce_everything()
 
     def stream_opened(self, session_id: str) -> None:
-        """Tell a legacy session that all it watches may have changed: without a stream it was told nothing."""
+        """Tell a legacy session that everything it watches may have changed: without a stream it heard nothing."""
         for connection, subscriber in self._connections.items():
             if connection.session_id == session_id:
                 subscriber.look_again()
 
     async def updated(self, uri: str) -> None:
-        """Announce that the resource at `uri` changed, for what no source notices."""
+        """Announce that the resource at `uri` changed, if no source notices it."""
         await self.bus.publish(ResourceUpdated(uri))
 
     async def list_changed(self) -> None:
-        """Announce that `resources/list` has another answer."""
+        """Announce that the answer to `resources/list` changed."""
         await self.bus.publish(_LIST)
 
     async def tools_changed(self) -> None:
-        """Announce that `tools/list` has another answer."""
+        """Announce that the answer to `tools/list` changed."""
         await self.bus.publish(_TOOLS)
 
     async def _subscribe(self, ctx: _Context, params: SubscribeRequestParams) -> EmptyResult:
@@ -286,7 +286,7 @@ class Hub:
         return SubscriptionsListenResult(_meta=meta)
 
     async def _subscribe_to(self, subscriber: Subscriber, asked: SubscriptionFilter) -> SubscriptionFilter:
-        """Subscribe to what `asked` names; the part of it that was granted, for the acknowledgement."""
+        """Subscribe to what `asked` names; returns the granted part, for the acknowledgement."""
         for wanted, event in (
             (asked.tools_list_changed, ToolsListChanged()),
             (asked.prompts_list_changed, PromptsListChanged()),

@@ -1,7 +1,7 @@
-"""What changed, and when: one ring of changes for all who ask with a cursor what is new since then.
+"""What changed, and when: one ring of changes for all followers that ask with a cursor.
 
-A thing that changes again before anybody got a cursor after its last change needs no second place in the ring: no
-question could tell the two apart. So a busy log takes as much room as it has readers, not as it has writes.
+A thing that changes again before anybody got a cursor after its last change needs no second entry: no question could
+distinguish the two. So the room for a busy log depends on its readers, not on its writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ABSENT = "absent: "
 
 
 def why_absent(digest: str) -> str | None:
-    """Why nothing is there, if that is what a digest says."""
+    """Why nothing is there, if the digest says so."""
     return digest.removeprefix(ABSENT) if digest.startswith(ABSENT) else None
 
 
@@ -33,10 +33,10 @@ class Change:
     """What happened to one thing.
 
     Attributes:
-        name: how the caller knows it, one for each thing of a source; empty for the URI that is followed itself.
-        before: its text before, if that is kept.
-        after: its text after, if that is kept.
-        added: what was added at its end, where only that is known.
+        name: its name for the caller, unique within a source; empty for the followed URI itself.
+        before: its old text, if kept.
+        after: its new text, if kept.
+        added: the text added at its end, if only that is known.
     """
 
     name: str = ""
@@ -46,7 +46,7 @@ class Change:
     added: str | None = None
 
     def then(self, later: Change) -> Change | None:
-        """Both as one; None if in the end nothing happened."""
+        """Both changes as one; None if nothing happened in the end."""
         what: What = later.what
         if self.what == "created":
             if later.what == "deleted":
@@ -66,10 +66,10 @@ class Change:
 
 @runtime_checkable
 class Telling(Protocol):
-    """A source that knows more of a change than that there was one, or can be asked to look at once."""
+    """A source that knows details of a change, or can check immediately."""
 
     def followed(self, uri: str) -> Hashable | None:
-        """The key of what `list_changes` means by `uri`; None if it is not this source's.
+        """The key of what `list_changes` means by `uri`; None if another source has it.
 
         Raises:
             Problem: It may not be followed.
@@ -77,24 +77,24 @@ class Telling(Protocol):
         ...
 
     async def look(self, keys: Collection[Hashable]) -> None:
-        """Notice all that has changed by now, and call `changed` for it before this returns."""
+        """Notice everything that has changed by now, and call `changed` for it before returning."""
         ...
 
     def news(self, key: Hashable) -> Iterable[Change]:
-        """What `changed` was called for, once."""
+        """The changes behind calls of `changed`, each once."""
         ...
 
     def shown(self, change: Change) -> str:
-        """What a reader wants to know of a change beside its name, such as a diff; called on a worker thread."""
+        """Details of a change besides its name, such as a diff; called on a worker thread."""
         ...
 
 
 @runtime_checkable
 class Seeing(Protocol):
-    """A source that knows from its last look whether there is anything at what it watches."""
+    """A source that knows from its last check whether anything exists at what it watches."""
 
     def absent(self, key: Hashable) -> str | None:
-        """Why there is nothing at `key` yet, as who reads it is told; None if there is something, or nobody knows."""
+        """Why nothing exists at `key` yet, in words for its reader; None if something exists, or it is unknown."""
         ...
 
 
@@ -122,7 +122,7 @@ class Journal:
         self._dropped: dict[Hashable, int] = {}
 
     def mark(self) -> int:
-        """The number of the latest change, for a cursor: what comes later is told apart from what came before."""
+        """The number of the latest change, for a cursor that separates later changes from earlier ones."""
         self._asked = self.now
         return self.now
 
@@ -144,13 +144,13 @@ class Journal:
             self._drop(next(iter(self._ring)))
 
     def forget(self, place: Hashable) -> None:
-        """Nobody follows `place` any more."""
+        """Forget `place`, which nobody follows any more."""
         for number in [number for number, noted in self._ring.items() if noted.place == place]:
             self._drop(number)
         self._dropped.pop(place, None)
 
     def between(self, places: Collection[Hashable], after: int, until: int) -> list[Noted]:
-        """What changed at `places` after one number and until another, each thing once, in the order of the last."""
+        """Changes at `places` after one number up to another, each thing once, ordered by its last change."""
         folded: dict[tuple[Hashable, str], Noted] = {}
         for number, noted in self._ring.items():
             if not after < number <= until or noted.place not in places:
@@ -164,7 +164,7 @@ class Journal:
         return list(folded.values())
 
     def is_cut(self, places: Collection[Hashable], after: int) -> bool:
-        """Whether something that changed at `places` after a number is not in the ring any more."""
+        """Whether the ring has dropped a change at `places` after a number."""
         return any(self._dropped.get(place, 0) > after for place in places)
 
     def _drop(self, number: int) -> None:

@@ -46,7 +46,7 @@ class KernelWatch:
         return self._steps_left < math.inf
 
     def is_set(self) -> bool:
-        """What `RustNotify` asks in each step; the answer "yes" makes it forget what it has not yet reported."""
+        """`RustNotify` calls this in each step; if true, it drops what it has not yet reported."""
         now = time.monotonic()
         self._stalled = self._stalled or now - self._last_step > _STALL_SECONDS
         self._last_step = now

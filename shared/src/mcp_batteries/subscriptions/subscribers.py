@@ -1,4 +1,5 @@
-"""Who hears of which change. Sources watch only what somebody subscribed to. This module knows events, not requests.
+"""Decides who hears of which change. Sources watch only what somebody subscribed to. This module knows events, not
+requests.
 
 A `Subscriber` subscribes to topics. A topic is one thing that can change; the `Source` that watches it knows it by its
 key, and watches it from the first subscription to the last. A change is announced at once. Then the topic rests for
@@ -49,7 +50,7 @@ class Subscribers:
         """Let `subscriber` hear that `uri` was updated.
 
         Raises:
-            Problem: It may not be watched, or nobody's URI can't be a resource's.
+            Problem: It may not be watched, or no source has it and no resource can.
         """
         if uri not in subscriber.uris:
             watched, key = self._place(uri, followed=isinstance(subscriber, Follower))
@@ -59,7 +60,7 @@ class Subscribers:
         return subscriber.uris[uri]
 
     def follow(self, subscriber: Subscriber, event: ServerEvent) -> list[Topic]:
-        """Let `subscriber` hear `event` whenever it is announced, and keep watched what may cause it."""
+        """Let `subscriber` hear `event` whenever it is announced, and keep watching what may cause it."""
         topics = [self._add(subscriber, None, event, event)]
         if event == _LIST:
             for watched in self._sources:
@@ -94,7 +95,7 @@ class Subscribers:
         self.unsubscribe_all(subscriber)
 
     def announce(self, event: ServerEvent) -> None:
-        """Tell of `event` under whatever spelling of its URI it was asked for."""
+        """Announce `event` with the spelling of its URI that each subscriber used."""
         places: list[tuple[Watched | None, Hashable]] = [(None, event)]
         if isinstance(event, ResourceUpdated):
             try:
@@ -108,16 +109,16 @@ class Subscribers:
             self._changed(self._topics.get(place))
 
     def __len__(self) -> int:
-        """Topics that somebody subscribed to."""
+        """The number of topics with subscribers."""
         return len(self._topics)
 
     def announce_everything(self) -> None:
-        """Tell every subscriber of every topic: any of them may have changed unseen."""
+        """Notify every subscriber of every topic, because any may have changed unnoticed."""
         for topic in list(self._topics.values()):
             self._changed(topic)
 
     async def look(self, subscriber: Subscriber) -> None:
-        """Have every source that can be asked look now at what `subscriber` has subscribed to."""
+        """Let every source that can check immediately do so for the subscriptions of `subscriber`."""
         keys: dict[Watched, list[Hashable]] = {}
         for topic in subscriber.topics:
             if topic.watched is not None:
@@ -127,7 +128,7 @@ class Subscribers:
                 await watched.source.look(asked)
 
     def absent(self, subscriber: Subscriber, uris: Sequence[str]) -> dict[str, str]:
-        """Those of `uris` at which their sources saw nothing, each with why."""
+        """Those of `uris` at which their sources saw nothing, each with the reason."""
         found: dict[str, str] = {}
         for uri in dict.fromkeys(uris):
             topic = subscriber.uris[uri]
@@ -137,7 +138,7 @@ class Subscribers:
         return found
 
     def hurry(self) -> None:
-        """Tell now what waits for the end of a rest."""
+        """Announce now what waits for the end of a rest."""
         for _, topic in self._resting:
             if topic.changed_again:
                 topic.changed_again = False
@@ -145,7 +146,7 @@ class Subscribers:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Watch and tell for as long as the block lasts; of several blocks one does it, then the next takes over."""
+        """Watch and notify for as long as the block lasts; of several blocks one does it, then the next takes over."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run)
             self._blocks += 1
@@ -226,7 +227,7 @@ class Subscribers:
             logger.exception("A source of changes failed; what it watched is not announced any more.")
 
     async def _settle(self, watched: Watched) -> None:
-        """Keep the source watching what is subscribed to, in batches, whatever came and went meanwhile."""
+        """Keep the source watching what is subscribed to, in batches, whatever came and went in the meantime."""
         while True:
             await watched.wake.wait()
             watched.wake = anyio.Event()

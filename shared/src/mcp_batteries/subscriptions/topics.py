@@ -1,7 +1,7 @@
 """A subscriber, the topics it hears of, and the source that watches each of them.
 
-Each subscriber has a sending task of its own and holds each notice at most once: a subscriber that stalls delays
-nobody, and needs no more memory than its subscriptions.
+Each subscriber has its own sending task and holds each notice at most once: a stalled subscriber delays nobody, and
+needs no more memory than its subscriptions.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Source(Protocol):
 
     @property
     def list_keys(self) -> Collection[Hashable]:
-        """Keys whose change means that `resources/list` has another answer."""
+        """Keys whose change changes the answer to `resources/list`."""
         ...
 
     def key(self, uri: str) -> Hashable | None:
-        """The one key for all spellings of `uri`; None if it is not this source's.
+        """The one key for all spellings of `uri`; None if another source has it.
 
         Raises:
             Problem: It may not be watched.
@@ -50,7 +50,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class PerCaller(Protocol):
-    """A source to which one URI may mean another thing for each caller: its `key` is that of the call under way."""
+    """A source for which one URI may mean different things to different callers: `key` is for the current call."""
 
     def keys_of(self, uri: str) -> Collection[Hashable]:
         """All keys under which `uri` is watched."""
@@ -58,11 +58,11 @@ class PerCaller(Protocol):
 
 
 class Subscriber:
-    """Who is told: a legacy connection, or a stream of the modern era.
+    """A receiver of notices: a legacy connection, or a stream of the modern era.
 
     Args:
         send: sends one notice; returns when the transport has taken it.
-        echo: seconds after which an update is told again, unless another came meanwhile; 0 for never.
+        echo: seconds after which an update is sent again, unless another came in the meantime; 0 for never.
     """
 
     def __init__(self, send: Callable[[ServerEvent], Awaitable[None]], *, echo: float = 0.0) -> None:
@@ -84,7 +84,7 @@ class Subscriber:
         self._wake.set()
 
     def look_again(self) -> None:
-        """Tell of everything that is subscribed to, for what may have been told to nobody."""
+        """Send notices for all subscriptions, because some may have reached nobody."""
         for topic in self.topics:
             for event in topic.audience[self]:
                 self.push(event)
@@ -94,7 +94,7 @@ class Subscriber:
         self._echoes.pop(event, None)
 
     def end(self) -> None:
-        """Let `pump` return once everything is told."""
+        """Let `pump` return once everything is sent."""
         self._ending = True
         self._wake.set()
 
@@ -106,7 +106,7 @@ class Subscriber:
         self._scope.cancel()
 
     async def pump(self) -> None:
-        """Send what is pushed, until ended."""
+        """Send pushed notices until ended."""
         with anyio.CancelScope() as self._scope:
             while True:
                 while self._pending:
@@ -128,11 +128,11 @@ class Subscriber:
 
 
 class Follower(Subscriber):
-    """Who asks now and then what changed, instead of being told; it is let go when it has not asked for a while.
+    """A client that asks for changes now and then instead of getting notices; it is dropped if it stops asking.
 
     Args:
-        owner: whose it is; nobody else may ask.
-        let_go: called when it has not asked for `IDLE_SECONDS`.
+        owner: its caller; nobody else may ask.
+        let_go: called after `IDLE_SECONDS` without a question.
     """
 
     IDLE_SECONDS = 3600.0
@@ -143,7 +143,7 @@ class Follower(Subscriber):
         self.asked()
 
     def asked(self) -> None:
-        """Start the time anew after which it is let go."""
+        """Restart its idle time."""
         self._until = anyio.current_time() + self.IDLE_SECONDS
         self._wake.set()
 
@@ -164,7 +164,7 @@ async def _tell_nobody(_: ServerEvent) -> None:
 
 
 class Topic:
-    """One thing that can change, and who wants to hear which notices when it does."""
+    """One thing that can change, and its subscribers with their notices."""
 
     __slots__ = ("audience", "changed_again", "failed", "key", "resting", "unsettled", "watched")
 
@@ -183,7 +183,7 @@ class Topic:
             self.unsettled = None
 
     async def settled(self) -> None:
-        """Return once it is watched, has `failed` to be, or need not be any more."""
+        """Return once it is watched, watching has `failed`, or it is not needed any more."""
         if self.unsettled is not None:
             await self.unsettled.wait()
 
@@ -198,7 +198,7 @@ class Topic:
 
 
 class Watched:
-    """A source, the keys it watches, and the keys for which that may have to change."""
+    """A source, the keys it watches, and the keys that it may have to add or drop."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""Which folders to watch so that nothing can happen to a path unseen.
+"""Finds the folders to watch so that nothing can happen to a path unnoticed.
 
 The kernel reports what happens to the names in a folder, and it watches the folder's inode, not its path. So to watch
 a path means to watch every folder in which one of its parts is looked up, links included.
@@ -26,7 +26,7 @@ _BLIND = ("9p", "afs", "ceph", "cifs", "fuse", "lustre", "ncpfs", "nfs", "smb", 
 
 @dataclass(frozen=True, slots=True)
 class WatchPath:
-    """Where a path led when it was followed. All places are real paths."""
+    """Where a path led when it was followed, as real paths."""
 
     names: tuple[str, ...] = ()
     """The links on the way; at the end the thing itself, or the first name that is missing."""
@@ -37,7 +37,7 @@ class WatchPath:
 
 
 def fold(path: str) -> str:
-    """The one spelling of `path` to look it up by, where a file system finds a name in several."""
+    """The canonical spelling of `path` for look-ups, because a file system may find a name by several."""
     # Also where a file system takes two compositions for two names, people and programs take them for one.
     composed = path if path.isascii() else unicodedata.normalize("NFC", path)
     return composed.casefold() if sys.platform == "darwin" else os.path.normcase(composed)

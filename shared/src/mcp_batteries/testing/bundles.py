@@ -1,7 +1,7 @@
-"""What programs install a server from: an MCPB manifest, an entry for the MCP registry, the folder of a bundle.
+"""Files that programs install a server from: an MCPB manifest, an entry for the MCP registry, a bundle's folder.
 
 `manifest.json` and `server.json` stand beside each server's README, generated. A bundle carries the wheels of the
-server and of the common package, since neither name can be asked of an index, and the versions of `uv.lock`:
+server and of the common package, because no index has them under our names, and the versions of `uv.lock`:
 
     python -m mcp_batteries.testing.bundles dist bundles
     npx @anthropic-ai/mcpb pack bundles/mcp-fs
@@ -46,7 +46,7 @@ main()
 
 
 def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[str]) -> dict[str, Any]:
-    """The MCPB manifest of `server`, whose `tools` are as `tools/list` gives them; with pictures of its `views`."""
+    """The MCPB manifest of `server`, with its `tools` from `tools/list` and pictures of its `views`."""
     project = server.project
     asked = {_key(item): _question(item) for item in server.asked}
     read_only = server.settings.model_fields["read_only"]
@@ -99,7 +99,7 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[st
 
 
 def localized(server: Member, tools: Sequence[dict[str, Any]], language: Language) -> dict[str, Any]:
-    """The words of the manifest in `language`: all of them, since mcpb for .NET asks for each."""
+    """The texts of the manifest in `language`: all of them, because mcpb for .NET requires each."""
     project = server.project
     return {
         "display_name": server.command,
@@ -112,11 +112,10 @@ def localized(server: Member, tools: Sequence[dict[str, Any]], language: Languag
 
 
 def registry_entry(server: Member, *, published: bool | None = None) -> dict[str, Any]:
-    """The registry's `server.json`: the package and the image, what each asks for, and where it goes.
+    """The registry's `server.json`: the package and the image, the inputs of each, and where they go.
 
     Args:
-        published: whether the package on the public index is ours, so that a host may be sent there; by default what
-            `PUBLISHED` says.
+        published: whether the package on the public index is ours, so that hosts may use it; by default `PUBLISHED`.
     """
     project = server.project
     is_ours = project["name"] in PUBLISHED if published is None else published
@@ -177,12 +176,12 @@ def registry_entry(server: Member, *, published: bool | None = None) -> dict[str
 
 
 def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
-    """Write the folder that `mcpb pack` makes a bundle of.
+    """Write the folder from which `mcpb pack` makes a bundle.
 
     Args:
         wheels: holds the wheels of `server` and of the common package.
-        target: is made; must not exist.
-        root: the workspace, whose lock gives the versions, and its documents the pictures.
+        target: the new folder; must not exist.
+        root: the workspace, with the lock for the versions and the pictures in its documents.
 
     Raises:
         subprocess.CalledProcessError: uv cannot read the lock.
@@ -253,7 +252,7 @@ def _file(item: Asked) -> dict[str, Any]:
 
 
 def _raw(server: Member) -> str:
-    """Where the files of the server's package can be had as they are."""
+    """The URL of the raw files of the server's package."""
     raw = REPOSITORY.replace("https://github.com/", "https://raw.githubusercontent.com/")
     return f"{raw}/main/{server.place}/src/{server.package}"
 
@@ -266,7 +265,7 @@ def _tools(tools: Sequence[dict[str, Any]], language: Language) -> list[dict[str
 
 
 def _long(server: Member, language: Language) -> str:
-    """What the server's README says of it before the first command, and what it says of privacy."""
+    """The server's description: its README up to the first command, and the part on privacy."""
     text = (server.folder / f"README{language.suffix}.md").read_text("utf-8")
     intro = next(part for part in f"\n{text}".partition("\n# ")[2].split("\n\n")[1:] if part[0] not in "<[!")
     privacy = text.partition(f"\n## {language.say('Privacy')}\n\n")[2].partition("\n\n")[0]

@@ -1,4 +1,4 @@
-"""One server under test: which package, started how, and what may be asked of it."""
+"""One server under test: its package, how to start it, and which calls to make."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Case:
         refused: calls that must fail with a helpful error.
         uri: a resource that can be read and subscribed to; empty if there is none.
         foreign: strings (paths, secrets) that no answer may contain.
-        prefixes: what stands before the names of tools where several servers are mounted.
+        prefixes: the prefixes of tool names if several servers are mounted.
     """
 
     package: str | Program
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def command(self) -> list[str]:
-        """The words that start it as a process."""
+        """The command that starts it as a process."""
         return [*self.program.words, *self.arguments]
 
     def settings(self, *more: str) -> Settings:

@@ -1,7 +1,7 @@
-"""The rules every server keeps, as one suite.
+"""The rules that every server keeps, as one test suite.
 
-Use it for a server of your own: make a module of tests with a fixture `case` that returns a `Case`, and
-`from mcp_batteries.testing.contract import *`.
+Use it for your own server: write a test module with a fixture `case` that returns a `Case`, and `from
+mcp_batteries.testing.contract import *`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ VIEWS = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profil
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The loop that the servers run on."""
+    """The event loop that the servers run on."""
     return "asyncio"
 
 
 def beside(tools: Sequence[Tool], offered: Callable[[Tool], bool]) -> list[Tool]:
-    """Those of `tools` that are `offered`, as they are then: they don't speak of the others."""
+    """Those of `tools` that are `offered`, without mentions of the others."""
     gone = [tool.name for tool in tools if not offered(tool)]
     return [
         tool.model_copy(update={"description": without_names(tool.description or "", gone)})
@@ -328,7 +328,7 @@ async def test_a_process_is_quiet_and_leaves_at_once(case: Case, revision: str) 
 
 @pytest.mark.anyio
 async def test_the_first_calls_may_come_all_at_once(case: Case) -> None:
-    """Whatever a server starts on first use, such as a pool or a database, is started once, for all of them."""
+    """What a server starts on first use, such as a pool or a database, starts once for all calls."""
     name, arguments = case.read
     answers: list[Any] = []
     async with StdioWire(case.command) as wire:
@@ -351,7 +351,7 @@ def test_every_setting_is_documented(case: Case) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
 async def test_a_server_introduces_itself_once(case: Case, mode: str) -> None:
-    """With all that hosts show of it where a client begins, and not in every answer."""
+    """What hosts show of it comes when a client begins, and not in every answer."""
     async with Client(case.build(), mode="auto" if mode == MODERN else mode) as client:
         told = client.server_info
         assert told is not None and told.title and told.description

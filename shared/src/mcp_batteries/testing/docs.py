@@ -1,4 +1,4 @@
-"""What is generated: the tables in each server's README, the snapshots of what a client sees, the pages for hosts.
+"""Generates the tables in each server's README, the snapshots of what a client sees, and the pages for hosts.
 
 `python -m mcp_batteries.testing.docs servers/*` writes all; the tests call the same functions and compare.
 A README marks its places with `<!-- tools -->` ... `<!-- /tools -->`, likewise resources, prompts, settings.
@@ -52,7 +52,7 @@ async def _seen(server: Assembled) -> dict[str, Any]:
 
 
 def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
-    """The Markdown tables for a README, by the name of their place."""
+    """The Markdown tables for a README, by their markers."""
     tools = [
         (f"`{tool['name']}`", _effect(tool["annotations"]), _first(tool["description"]), _names(tool["inputSchema"]))
         for tool in seen["tools"]
@@ -106,7 +106,7 @@ class _AnyServer(Settings):
 
 
 def filled(readme: str, places: dict[str, str]) -> str:
-    """`readme` with each marked place holding its table."""
+    """`readme` with its table in each marked place."""
     for name, table in places.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         readme = pattern.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", readme)
@@ -114,7 +114,7 @@ def filled(readme: str, places: dict[str, str]) -> str:
 
 
 def generated(root: Path, other: Language | None = None) -> dict[str, str]:
-    """The files that are generated as a whole, by their path below `root`; snapshots must be current.
+    """The fully generated files, by their path below `root`; snapshots must be current.
 
     Args:
         other: the second language; by default the Chinese of `root`.

@@ -1,7 +1,7 @@
-"""The languages of what is generated: English stands in the code, Chinese in `docs/zh-CN.toml`, sentence by sentence.
+"""The languages of generated files: English is in the code, Chinese in `docs/zh-CN.toml`, sentence by sentence.
 
-A sentence that has changed in the code has no translation any more. In a page the generator then stops, in a bundle it
-leaves the English; the old translation, which nobody asks for, fails a test.
+A sentence that changed in the code loses its translation. Then the generator stops for a page, and keeps the English
+for a bundle; the unused old translation fails a test.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Language:
     """One language of the pages.
 
     Args:
-        suffix: what the names of its pages have before `.md`.
-        sentences: by the English ones; None for English itself.
+        suffix: the part before `.md` in the names of its pages.
+        sentences: its sentences by the English ones; None for English itself.
     """
 
     def __init__(self, suffix: str = "", sentences: Mapping[str, str] | None = None) -> None:
@@ -30,7 +30,7 @@ class Language:
         self._said = set[str]()
 
     def say(self, english: str, **values: str) -> str:
-        """The sentences of `english` in this language, with `values` in their places.
+        """The sentences of `english` in this language, with `values` filled in.
 
         Raises:
             ValueError: nobody has translated them.
@@ -44,12 +44,12 @@ class Language:
         return text.format(**values) if values else text
 
     def say_if_known(self, english: str) -> str:
-        """The same, and `english` where nobody has translated it."""
+        """The same, or `english` if there is no translation."""
         return self._found(english) or english
 
     @property
     def unsaid(self) -> list[str]:
-        """The English of each translation that was not asked for."""
+        """The English of each unused translation."""
         return [english for english in self._sentences or () if english not in self._said]
 
     def _found(self, english: str) -> str | None:

@@ -1,6 +1,6 @@
-"""The workspace as generated documents see it: which servers there are, and how each is reached.
+"""The workspace as generated documents see it: its servers, and how to start each.
 
-Membership decides: a folder below `servers/` whose project has a command of its own name is a server.
+A folder below `servers/` is a server if its project has a command with its own name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What host entries call it."""
+        """Its name in host entries."""
         return self.command.removeprefix("mcp-")
 
     @property
@@ -69,12 +69,12 @@ class Member:
 
     @property
     def asked(self) -> tuple[Asked, ...]:
-        """What an entry says in any case: what the server needs, and variables, which may be left empty."""
+        """Values that every entry contains: what the server needs, and variables, which may stay empty."""
         return tuple(asked for asked in self.settings.ASKED if asked.required or asked.variable)
 
     @property
     def plain(self) -> tuple[Asked, ...]:
-        """What is asked for on the command line."""
+        """The required values on the command line."""
         return tuple(asked for asked in self.asked if asked.variable is None)
 
     @property
@@ -87,27 +87,28 @@ class Member:
 
     @property
     def is_local(self) -> bool:
-        """Whether all it needs is a file or folder: its container gets no network."""
+        """Whether it needs only a file or folder, so that its container gets no network."""
         return bool(self.plain) and all(asked.kind != "string" for asked in self.plain)
 
     def checkout(self) -> list[str]:
-        """The words that start it from a clone of the repository."""
+        """The command that starts it from a clone of the repository."""
         return ["uvx", "--from", f"{CHECKOUT}/{self.place}", self.command]
 
     def git(self) -> list[str]:
-        """The words that start it from the repository, without a clone."""
+        """The command that starts it from the repository, without a clone."""
         return ["uvx", "--from", f"git+{REPOSITORY}#subdirectory={self.place}", self.command]
 
     def installed(self) -> list[str]:
-        """The words that start it once `uv tool install` has put it on this machine."""
+        """The command that starts it after `uv tool install`."""
         return [f"{INSTALLED}/{self.command}"]
 
     def examples(self) -> list[str]:
-        """What stands for the person's own folder, file or address on the command line."""
+        """Placeholders for the person's own folder, file or address on the command line."""
         return [asked.example for asked in self.plain]
 
     def docker(self) -> list[str]:
-        """The words that start it in a container: nothing but what it is given, and no network where it needs none."""
+        """The command that starts it in a container, with access only to what it is given, and no network if it needs
+        none."""
         words = ["docker", "run", "-i", "--rm", "--read-only", "--cap-drop=ALL"]
         if self.is_local:
             words.append("--network=none")
@@ -135,7 +136,7 @@ def _project(folder: Path) -> dict[str, Any]:
 
 
 def _main(tag: str) -> None:
-    """Print what a release needs to know, for a workflow's outputs; end with a message where a version differs."""
+    """Print what a release needs to know, for a workflow's outputs; exit with a message if a version differs."""
     root = Path.cwd()
     servers = members(root)
     version = tag.removeprefix("v")

@@ -1,9 +1,9 @@
-"""All that a place without a network needs, in one folder: wheels, what to install by hash, entries for hosts, images.
+"""Collects what a machine without a network needs: wheels, requirements with hashes, entries for hosts, images.
 
     uv build --all-packages --out-dir dist
     uv run python -m mcp_batteries.testing.offline dist offline --for windows --python 3.13
 
-Run it where there is a network; for which system and Python the folder is, the options say.
+Run it on a machine with a network; the options select the system and Python of the target.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["LINUX", "SYSTEMS", "System", "collect", "download", "locked"]
 
 
 class System(NamedTuple):
-    """What wheels for it are called, and how it answers the markers of requirements."""
+    """The tags of its wheels, and its values for the markers of requirements."""
 
     platforms: Sequence[str]
     name: str
@@ -37,7 +37,7 @@ class System(NamedTuple):
     machine: str
 
     def takes(self, requirement: str, python: str) -> bool:
-        """Whether the marker of a line of a requirements file holds for `python` on this system."""
+        """Whether the marker in a line of a requirements file is true for `python` on this system."""
         marker = requirement.partition(" ;")[2].partition(" --hash")[0]
         inside = {"python_version": python, "python_full_version": f"{python}.0", "platform_machine": self.machine}
         inside |= {"sys_platform": self.kind, "platform_system": self.name}
@@ -78,17 +78,17 @@ All images, which share most of their layers:
 
 
 def locked(root: Path, *words: str) -> list[str]:
-    """What the lock below `root` says of the packages that `words` name for `uv export`: a requirement a line."""
+    """The locked requirements of the packages that `words` name for `uv export`, one per line."""
     export = [_uv(), "export", "--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-header", "--no-annotate"]
     found = subprocess.run([*export, *words], cwd=root, capture_output=True, text=True, check=True).stdout
     return [" ".join(line.split()) for line in found.replace("\\\n", " ").splitlines()]
 
 
 def download(requirements: Sequence[str], folder: Path, system: System, python: str) -> None:
-    """The wheels of `requirements` into `folder`, from the index and checked by their hashes.
+    """Download the wheels of `requirements` into `folder`, from the index, and check their hashes.
 
     Raises:
-        subprocess.CalledProcessError: pip could not, and has said why.
+        subprocess.CalledProcessError: pip failed and printed the reason.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "asked.txt"
@@ -110,12 +110,12 @@ def collect(
 
     Args:
         wheels: holds the wheels of `servers` and of the common package.
-        target: is made; must not exist.
-        root: the workspace, whose lock gives the versions.
+        target: the new folder; must not exist.
+        root: the workspace with the lock for the versions.
         engine: `docker` or `podman`, which has the servers' images; None leaves images out.
 
     Raises:
-        subprocess.CalledProcessError: uv, pip or the engine failed, and has said why.
+        subprocess.CalledProcessError: uv, pip or the engine failed and printed the reason.
     """
     target.mkdir(parents=True)
     asked: dict[str, None] = {}
@@ -146,7 +146,7 @@ def collect(
 
 
 def _ours(wheels: Path, name: str, target: Path) -> str:
-    """The line that asks for the wheel of `name`, which is copied to `target`."""
+    """The requirement line for the wheel of `name`, which is copied to `target`."""
     [wheel] = wheels.glob(f"{name.replace('-', '_')}-*.whl")
     target.mkdir(exist_ok=True)
     shutil.copy(wheel, target)

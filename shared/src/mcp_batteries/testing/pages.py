@@ -269,7 +269,7 @@ def badges(server: Member) -> str:
 
 
 def _vscode_link(server: Member) -> str:
-    """VS Code's page that hands an entry to the editor, which asks for what is missing."""
+    """The link to VS Code's page that passes an entry to the editor, which asks for missing values."""
     inputs = [{"type": "promptString", "id": asked.name, "description": asked.title} for asked in server.plain]
     secrets = [
         {"type": "promptString", "id": asked.variable, "description": asked.title, "password": asked.secret}
@@ -285,7 +285,7 @@ def _vscode_link(server: Member) -> str:
 
 
 def _cursor_link(server: Member) -> str | None:
-    """Cursor's page for an entry; None where the entry needs a path that only its user knows."""
+    """The link to Cursor's page for an entry; None if the entry needs a path that only its user knows."""
     if any(asked.kind != "directory" for asked in server.plain):
         return None
     folders = ["${workspaceFolder}" for _ in server.plain]
@@ -297,7 +297,7 @@ def _cursor_link(server: Member) -> str | None:
 
 
 def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
-    """Commands and links that write the entry, once per server: for the way without a clone."""
+    """Commands and links that write the entry, once per server, for use without a clone."""
     words = [*server.git(), *server.examples()]
     hands_on = [part for asked in server.variables for part in ("--env", f"{asked.variable}={asked.example}")]
     match host:

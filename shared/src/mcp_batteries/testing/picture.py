@@ -1,7 +1,8 @@
-"""A moving picture of what a command really prints: `python -m mcp_batteries.testing.picture FILE TITLE [WORDS...]`.
+"""Makes an animated picture of what a command really prints: `python -m mcp_batteries.testing.picture FILE TITLE
+[WORDS...]`.
 
-The command runs now; its output, colours and all, becomes an SVG without anything fetched from elsewhere. Line after
-line appears, again and again; who asks for reduced motion sees all of them at once.
+The command runs, and its output becomes an SVG with colours and without external resources. The lines appear one by
+one, in a loop; with reduced motion all appear at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays of messages, which only 2025-03-26 has: each member is served as if it came alone.
+"""Arrays of messages, which only 2025-03-26 has: each member is served as if it came separately.
 
 (JSON-RPC 2.0, section 6; MCP 2025-03-26, basic, "Batching". Later revisions took them out again.)
 """
@@ -22,9 +22,9 @@ _BLANKS = b" \t\r\n\xef\xbb\xbf"
 
 
 def members(body: bytes) -> list[bytes] | None:
-    """The messages in the array that `body` is; None for anything else.
+    """The messages in the array `body`; None for anything else.
 
-    A member that is not an object, such as an array in the array, is handed on as a message that is refused alone.
+    A member that is not an object, such as a nested array, is passed on as a message that is refused separately.
     """
     if body.lstrip(_BLANKS)[:1] != b"[":
         return None
@@ -38,18 +38,18 @@ def members(body: bytes) -> list[bytes] | None:
 
 
 class Batches:
-    """The arrays on one pipe whose answers are not complete; each array is answered by one line."""
+    """The arrays on one pipe whose answers are not complete; each array gets one line as its answer."""
 
     def __init__(self) -> None:
         self._wanted = False
         self._open: dict[RequestId, _Batch] = {}
 
     def negotiate(self, request: JSONRPCRequest) -> None:
-        """Take arrays from now on if this `initialize` asks for the one revision that has them."""
+        """Accept arrays from now on if this `initialize` requests the one revision that has them."""
         self._wanted = (request.params or {}).get("protocolVersion") == REVISION
 
     def members(self, line: bytes, in_flight: Callable[[RequestId], bool]) -> tuple[list[bytes], bytes] | None:
-        """The messages in the array that `line` is, and what can be answered at once; None for anything else."""
+        """The messages in the array `line`, and any immediate answer; None for anything else."""
         found = members(line) if self._wanted else None
         if found is None:
             return None
@@ -71,7 +71,7 @@ class Batches:
         return messages, batch.whole()
 
     def answered(self, request_id: RequestId | None, data: bytes) -> bytes:
-        """What to write instead of the answer `data`: itself, nothing yet, or the whole array it completes."""
+        """What to write for the answer `data`: itself, nothing yet, or the whole array that it completes."""
         key = None if request_id is None else coerce_request_id(request_id)
         batch = None if key is None else self._open.pop(key, None)
         if batch is None or key is None:
@@ -81,7 +81,7 @@ class Batches:
         return batch.whole()
 
     def dropped(self, request_id: object) -> bytes:
-        """What to write now that the client gave up one of its calls: the array, if only that answer was missing."""
+        """What to write after the client cancelled one of its calls: the array, if only that answer was missing."""
         key = as_request_id(request_id)
         key = None if key is None else coerce_request_id(key)
         batch = None if key is None else self._open.pop(key, None)
@@ -99,5 +99,5 @@ class _Batch:
         self.answers: list[bytes] = []
 
     def whole(self) -> bytes:
-        """The array as a line; empty while an answer is missing, and where none is due."""
+        """The array as a line; empty while an answer is missing, and if none is due."""
         return b"[" + b",".join(self.answers) + b"]\n" if self.answers and not self.missing else b""

@@ -1,4 +1,4 @@
-"""What any transport does with a request of either era, and with what its handler raises."""
+"""How every transport handles a request of either era, and what its handler raises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def error_data(raised: Exception, method: str) -> ErrorData:
-    """What a client of a handshake is told of what a handler raised; the log is told of defects."""
+    """The error that a handshake-era client gets for a handler's exception; defects go to the log."""
     known = handler_exception_to_error_data(raised)
     if known is None:
         _log.error("the handler of %r raised", method, exc_info=raised)
@@ -33,7 +33,8 @@ def error_data(raised: Exception, method: str) -> ErrorData:
 class _Exchange(Connection):
     """The connection of one request, which ends with it.
 
-    A client says the same of itself in each request: that is read once, and what few requests need is made for those.
+    A client introduces itself identically in each request: that is parsed once, and what few requests need is made
+        lazily.
     """
 
     _stack: AsyncExitStack | None = None
@@ -46,14 +47,14 @@ class _Exchange(Connection):
 
     @exit_stack.setter
     def exit_stack(self, stack: AsyncExitStack) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Nothing: the one that each connection is made with is made when it is needed."""
+        """Ignored: the stack that each connection is created with is made when needed."""
 
     @property
     def has_stack(self) -> bool:
         return self._stack is not None
 
     def anew(self) -> _Exchange:
-        """One of the same client for the next request."""
+        """A copy for the same client's next request."""
         other = object.__new__(_Exchange)  # an eighth of what `copy` takes
         other.__dict__ |= {**self.__dict__, "state": {}}
         return other
@@ -64,7 +65,7 @@ class Exchanges:
 
     Args:
         state: what the server's lifespan gave.
-        outbound: where notices of no request go, if anywhere.
+        outbound: where notices without a request go, if anywhere.
     """
 
     def __init__(self, server: Server[Any], state: Any, outbound: Outbound | None = None) -> None:

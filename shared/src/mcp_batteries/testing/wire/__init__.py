@@ -1,7 +1,7 @@
-"""Raw JSON-RPC clients, shaped by no SDK, so that a test sees exactly what a server puts on the wire.
+"""Raw JSON-RPC clients without an SDK, so that a test sees exactly what a server sends.
 
-`StdioWire` starts a process and talks over its pipes, `HttpWire` speaks Streamable HTTP. Both open in any
-protocol revision and have one surface, so one test body runs over {stdio, HTTP} x revisions:
+`StdioWire` starts a process and talks over its pipes, `HttpWire` speaks Streamable HTTP. Both open in any protocol
+revision and have the same methods, so one test body runs over {stdio, HTTP} x revisions:
 
     async with StdioWire(["mcp-fs", "/folder"], revision="2025-11-25") as wire:
         await wire.open()

@@ -1,4 +1,4 @@
-"""What both wires share: requests by id, notifications, subscriptions in the way of each era."""
+"""The common part of both wires: requests by id, notifications, subscriptions as in each era."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class WireError(Exception):
 
 
 class WireClosed(Exception):
-    """Raised when the connection ends while something is still awaited from it."""
+    """Raised when the connection ends while a caller still waits for something."""
 
 
 class Wire(ABC):
-    """One connection: requests by id, and everything the server says unasked.
+    """One connection: requests by id, and everything that the server sends unasked.
 
     Args:
         revision: the protocol revision to open with, one of `REVISIONS`.
@@ -105,7 +105,7 @@ class Wire(ABC):
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def begin(self, method: str, params: Message | None = None) -> int:
-        """Send a request without waiting for its answer, which will stand in `messages`; its id."""
+        """Send a request without waiting for its answer, which will appear in `messages`; returns its id."""
         message = self.message(method, params)
         await self._hold(message)
         return message["id"]
@@ -115,7 +115,7 @@ class Wire(ABC):
         await self._send(message if params is None else {**message, "params": params})
 
     async def respond(self, request_id: int | str, result: Message) -> None:
-        """Answer a request of the server's."""
+        """Answer a request from the server."""
         await self._send({"jsonrpc": "2.0", "id": request_id, "result": result})
 
     def message(self, method: str, params: Message | None = None) -> Message:
@@ -161,15 +161,15 @@ class Wire(ABC):
     async def silent(self, method: str, where: Callable[[Message], bool] = lambda _: True) -> bool:
         """True if a sentinel round trip came back and no such notification was seen before it.
 
-        This orders against what the server had already decided to say on this pipe. Where the cause is
-        outside (a file changes) or the notification has a stream of its own (HTTP), first await the
-        notification of a control: something still subscribed that changes after the thing that must be silent.
+        This only covers what the server had already decided to send on this pipe. If the cause is outside (a file
+        changes) or the notification has a separate stream (HTTP), first await the notification of a control: something
+        still subscribed that changes after the thing that must be silent.
         """
         await self.request("tools/list")
         return not any(_notifies(method, where)(message) for message in self.messages)
 
     async def subscribe(self, uri: str) -> None:
-        """Ask for `notifications/resources/updated` about `uri`; return once the server agreed."""
+        """Subscribe to `notifications/resources/updated` about `uri`; return once the server agreed."""
         if self.modern:
             self._held[uri] = await self.listen({"resourceSubscriptions": [uri]})
         else:
@@ -184,14 +184,14 @@ class Wire(ABC):
         return (await self.request("resources/read", {"uri": uri}))["contents"][0]["text"]
 
     async def unsubscribe(self, uri: str) -> None:
-        """Take `subscribe` back."""
+        """Undo `subscribe`."""
         if self.modern:
             await self.unlisten(self._held.pop(uri))
         else:
             await self.request("resources/unsubscribe", {"uri": uri})
 
     async def listen(self, wanted: Message) -> int:
-        """Hold a `subscriptions/listen` request (modern); its id, once the server acknowledged it.
+        """Hold a `subscriptions/listen` request (modern); returns its id once the server acknowledged it.
 
         Args:
             wanted: the filter: `resourceSubscriptions`, `toolsListChanged`, ...

@@ -76,7 +76,7 @@ class StdioWire(Wire):
         return self._stderr.decode(errors="replace")
 
     async def send_raw(self, data: bytes) -> None:
-        """Write `data` as it is: no newline is added."""
+        """Write `data` unchanged, without a newline."""
         assert self.process.stdin is not None
         await self.process.stdin.send(data)
 
@@ -85,7 +85,7 @@ class StdioWire(Wire):
         await self.process.stdin.aclose()
 
     async def wait(self, seconds: float = SECONDS) -> int:
-        """The exit status, and all output read; negative for a signal.
+        """Wait for the exit status and read all output; negative for a signal.
 
         Raises:
             TimeoutError: The process still runs after `seconds`.

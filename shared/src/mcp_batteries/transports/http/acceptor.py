@@ -1,7 +1,7 @@
-"""Which connections are taken: as many as there are descriptors for, no more than a share for each address.
+"""Accepts connections: as many as there are descriptors for, and at most a share for each address.
 
-A connection costs who opens it nothing, and needs no token. So idle ones make room for new ones: the oldest first, of
-whoever holds most. Who works on a call keeps its connection.
+A connection is free for the client and needs no token. So idle ones make room for new ones: the oldest first, of the
+address that holds most. Connections with a running call stay.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _log.addFilter(RateLimitFilter())
 
 
 def room(wanted: int) -> int:
-    """For how many connections this process has descriptors, at most `wanted`; raises its soft limit for them."""
+    """The number of connections, at most `wanted`, for which this process has descriptors; raises its soft limit."""
     there = descriptors(wanted + _BEYOND + _OWN_FILES)
     return wanted if there is None else min(wanted, max(16, there - _BEYOND - _OWN_FILES))
 
 
 class _Place:
-    """What one connection takes."""
+    """The place of one connection."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
@@ -64,13 +64,14 @@ class _Place:
 
 
 class Acceptor:
-    """Takes connections from `listener`.
+    """Accepts connections from `listener`.
 
     Args:
         make: a protocol for each.
         most: at once.
         tls: for https, whose handshake has `handshake_seconds`.
-        proxies: addresses and networks without a share: many clients come from them, and they count them.
+        proxies: addresses and networks without a share, because many clients connect through them and they limit those
+            themselves.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Acceptor:
             self._running = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Take what has come already, then nothing more."""
+        """Accept what has already arrived, then nothing more."""
         if self._running is not None:
             # Who has connected is told in another turn of the loop than it is taken in.
             for _ in range(self._most):
@@ -193,7 +194,7 @@ class Acceptor:
                 del self._places[place.owner]
 
     def _drop_one(self, owner: str | None) -> bool:
-        """Drop the oldest idle connection of `owner`, or of whoever holds most that has one."""
+        """Drop the oldest idle connection of `owner`, or of the owner with most connections that has an idle one."""
         owners = (
             [owner]
             if owner is not None
@@ -209,7 +210,7 @@ class Acceptor:
         return False
 
     def _owner(self, host: str) -> str:
-        """Whose share counts; empty for proxies, which have none."""
+        """The owner whose share counts; empty for proxies, which have none."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:

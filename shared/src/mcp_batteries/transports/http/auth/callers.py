@@ -1,4 +1,4 @@
-"""Whose limits count for a request."""
+"""The caller whose limits count for a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IPV6_PREFIX = 64
 
 
 def caller_of(scope: Scope) -> str:
-    """The owner of the token; where none is asked for, the user at the other end of a Unix socket, or the address."""
+    """The owner of the token; if no token is required, the user at the other end of a Unix socket, or the address."""
     user = scope.get("user")
     if isinstance(user, AuthenticatedUser):
         return f"token {identity(user.access_token)}"
@@ -26,7 +26,7 @@ def caller_of(scope: Scope) -> str:
 
 @lru_cache(1024)
 def network_of(host: str) -> str:
-    """The address `host` if it is IPv4, its /64 if it is IPv6, itself if it is neither."""
+    """The address `host` if it is IPv4, its /64 if it is IPv6, otherwise `host` itself."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

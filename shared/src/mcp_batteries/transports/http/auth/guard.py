@@ -1,7 +1,7 @@
-"""A bearer token on every request, a challenge that names the missing scope, streams that end with their token.
+"""Requires a bearer token on every request, challenges with the missing scope, and ends streams with their token.
 
 The rules are those of the specification's "Authorization" and of RFC 6750 (bearer tokens) and RFC 9728 (metadata of
-protected resources). The SDK's own check names no scopes, and takes a missing token for a wrong one.
+protected resources). The SDK's own check names no scopes, and treats a missing token as a wrong one.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _log = logging.getLogger(__name__)
 
 
 def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: Verifier | None = None) -> Guard:
-    """The guard that `settings` ask for; `server` keeps the same rules inside.
+    """Build the guard for `settings`; `server` keeps the same rules inside.
 
     Args:
         resource: this server's URL as clients know it.
-        verifier: the server's own, asked last.
+        verifier: the server's own verifier, asked last.
 
     Raises:
         Problem: The settings cannot be used.
@@ -77,7 +77,7 @@ def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verif
 
 @runtime_checkable
 class Follows(Protocol):
-    """A verifier that tells when tokens may have ended before their time."""
+    """A verifier that reports when tokens may have ended early."""
 
     async def follow(self, changed: Callable[[], Awaitable[None]]) -> None: ...
 
@@ -89,13 +89,13 @@ class _Stream:
 
 
 class Guard:
-    """Lets requests with a token in, as the caller whose it is.
+    """Admits requests with a valid token, as its owner.
 
     Args:
-        verifiers: asked in turn whose a token is.
+        verifiers: asked in turn about each token.
         resource: this server's URL as clients know it.
-        issuers: those who issue tokens; without any there is no metadata to find.
-        asks: the scopes to ask them for, where those are not this server's own.
+        issuers: the issuers of tokens; without any there is no metadata.
+        asks: the scopes to request from them, if not this server's own.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Guard:
             await self._app(scope, receive, send)
 
     def authorize(self, scope: Scope, message: JSONRPCMessage) -> Response | None:
-        """The answer if the caller's scopes do not allow `message`: clients ask for more at an HTTP status only."""
+        """The refusal if the caller's scopes do not allow `message`; only an HTTP status makes clients ask for more."""
         user = scope.get("user")
         if not isinstance(user, AuthenticatedUser) or not isinstance(message, JSONRPCRequest | JSONRPCNotification):
             return None
@@ -165,14 +165,14 @@ class Guard:
         return self._insufficient(user.access_token, missing, message)
 
     async def follow(self) -> None:
-        """Look again whenever tokens may have ended; until cancelled, or at once where nothing tells of that."""
+        """Recheck whenever tokens may have ended, until cancelled; return at once if no verifier reports that."""
         async with anyio.create_task_group() as tasks:
             for verifier in self._verifiers:
                 if isinstance(verifier, Follows):
                     tasks.start_soon(verifier.follow, self.recheck)
 
     async def recheck(self) -> None:
-        """End the streams whose token is not what it was when they began."""
+        """End the streams whose token changed since they began."""
         for stream in list(self._streams):
             try:
                 now = await self._verify(stream.access.token)
@@ -264,5 +264,5 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _quotable(value: str) -> str:
-    """`value` as RFC 9110, section 5.6.4, lets it stand between quotes."""
+    """`value` in a form that RFC 9110, section 5.6.4, allows between quotes."""
     return "".join(char for char in value if " " <= char <= "~" and char not in '"\\')

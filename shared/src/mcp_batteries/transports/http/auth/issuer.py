@@ -1,7 +1,7 @@
 """Access tokens of an OAuth issuer: JWTs (RFC 9068), checked with the keys that the issuer publishes.
 
-Whoever logs in talks to the issuer alone; this side only reads what comes of it. A token counts if it is signed
-by a current key, with an algorithm of the list, by this issuer, for this server, and not over.
+A person logs in only at the issuer; this module only reads the resulting token. A token is valid if a current key of
+this issuer signed it with a listed algorithm, for this server, and it has not expired.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Issuer:
 
     Args:
         url: the issuer as tokens name it in `iss`; https, or http on this machine.
-        audience: what tokens must name in `aud`, this server's URL as a rule.
+        audience: the value that tokens must have in `aud`, usually this server's URL.
         algorithms: a part of `ALGORITHMS`.
 
     Raises:
@@ -80,10 +80,10 @@ class Issuer:
         self._fetching = anyio.Lock()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What `token` stands for; None if it is not good here.
+        """The access that `token` gives; None if it is not valid here.
 
         Raises:
-            Unavailable: the issuer's keys were never to be had, or the token names one that cannot be looked up now.
+            Unavailable: the issuer's keys could never be fetched, or the token names one that cannot be fetched now.
         """
         try:
             header = jwt.get_unverified_header(token)
@@ -129,7 +129,7 @@ class Issuer:
         )
 
     async def _candidates(self, name: Any, algorithm: str) -> list[jwt.PyJWK]:
-        """The keys that may have signed under `name`; fetched anew for a name that is not known."""
+        """The keys that may have signed under `name`; fetched again for an unknown name."""
         now = time.monotonic()
         if now - self._fetched > _FRESH_SECONDS and now - self._tried > _REFILL_SECONDS / 3:
             await self._refresh(now)
@@ -157,7 +157,7 @@ class Issuer:
         return True
 
     def _refill(self) -> float:
-        """Seconds until there may be another fetch for an unknown key."""
+        """Seconds until the next allowed fetch for an unknown key."""
         return max(1.0, (1 - self._allowance) * _REFILL_SECONDS)
 
     async def _refresh(self, asked: float) -> None:
@@ -194,7 +194,7 @@ class Issuer:
         return keys
 
     async def _metadata(self, client: httpx2.AsyncClient) -> dict[str, Any]:
-        """RFC 8414, section 3.1, then OpenID Connect Discovery, section 4; of this very issuer."""
+        """RFC 8414, section 3.1, then OpenID Connect Discovery, section 4; it must name exactly this issuer."""
         parts = urlsplit(self._url)
         host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
         for where in (
@@ -212,7 +212,7 @@ class Issuer:
 
 
 def _scopes(claim: object) -> list[str]:
-    """What `scope` (RFC 9068, section 2.2.3) or its many cousins say; nothing where they hold something else."""
+    """The scopes in `scope` (RFC 9068, section 2.2.3) or its many variants; none if they hold something else."""
     if isinstance(claim, str):
         return claim.split()
     return [item for item in cast("list[object]", claim) if isinstance(item, str)] if isinstance(claim, list) else []

@@ -1,8 +1,8 @@
-"""What the scopes of a token allow: which tools by their effect, and everything else by reading.
+"""What the scopes of a token allow: tools by their effect, and everything else as reading.
 
 `read`, `write` and `destroy` each include the ones before; `search.read` is `read` for the tools of one toolset, which
-is named like its module. `settings` opens `config://settings`, which names files and addresses of this machine. Lists
-show what may be used; the rest is refused, with the scope that would allow it.
+has the name of its module. `settings` opens `config://settings`, which names files and addresses of this machine. Lists
+show what the caller may use; the rest is refused with the scope that would allow it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LISTS = {
 
 
 class Scopes:
-    """The rules of one server; also its middleware, for transports on which nothing else has asked.
+    """The rules of one server; also its middleware, for transports without another check.
 
     Args:
-        tools: the tools as they are now, by name.
+        tools: the current tools, by name.
         prefix: what an issuer puts before its scopes for this server, such as `files:`.
     """
 
@@ -44,12 +44,12 @@ class Scopes:
 
     @property
     def all(self) -> list[str]:
-        """Every scope that somebody could need, the least first."""
+        """Every scope that a caller could need, the least first."""
         effects = {_effect(tool) for tool in self._tools().values()} | {"read"}
         return [self._prefix + effect for effect in _EFFECTS if effect in effects]
 
     def for_path(self, path: str) -> str | None:
-        """The scope for what lies beside the endpoint; None if any of this server's will do."""
+        """The scope for a path beside the endpoint; None if any of this server's scopes is enough."""
         return f"{self._prefix}metrics" if path == "/metrics" else None
 
     def knows(self, held: Collection[str]) -> bool:
@@ -58,7 +58,7 @@ class Scopes:
         return any(word.rpartition(".")[2] in _EFFECTS for word in words)
 
     def missing(self, held: Collection[str], method: str, params: Mapping[str, Any] | None) -> str | None:
-        """The scope without which a request of `method` is refused to who holds `held`; None if it is allowed."""
+        """The scope that a caller with `held` lacks for `method`; None if the request is allowed."""
         if method == "tools/call":
             tool = self._tools().get(str((params or {}).get("name")))
             return None if tool is None or self._may_call(held, tool) else self._prefix + _effect(tool)

@@ -1,11 +1,11 @@
-"""Bearer tokens of a small team: a file of names, hashes and scopes, read anew when it changes.
+"""Bearer tokens of a small team: a file of names, hashes and scopes, reloaded when it changes.
 
 One token per line, `#` begins a comment:
 
     alice sha256:9f86d081884c7d65... read write role=analyst
     ci    sha256:60303ae22b998861... search.read until=2027-01-31
 
-A token is 256 random bits, so that one round of SHA-256 guards it as well as any slow hash would.
+A token is 256 random bits, so that one round of SHA-256 protects it as well as any slow hash.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class _Entry:
 
 
 def new_token(wanted: str) -> tuple[str, str]:
-    """A new token, and the line that lets it in.
+    """A new token, and the line that admits it.
 
     Args:
         wanted: a name, perhaps followed by scopes, `role=NAME` and `until=DATE`; the scope is `read` if none is given.
 
     Raises:
-        Invalid: `wanted` makes no line that could be read.
+        Invalid: `wanted` does not make a valid line.
     """
     token = PREFIX + secrets.token_urlsafe(32)
     name, *rest = wanted.split() or [""]
@@ -67,8 +67,8 @@ class Tokens:
     """The tokens of `path` and of `lines`; a verifier in the SDK's sense.
 
     Args:
-        path: a file of lines as in this module's head. A line that cannot be read lets nobody in, and neither
-            does a file that is gone: the log says so, and the other lines count.
+        path: a file of lines as in this module's head. An invalid line or a missing file admits nobody: the log says
+            so, and the other lines still count.
         lines: more of them, separated by newlines or semicolons, for the environment.
 
     Raises:
@@ -89,7 +89,7 @@ class Tokens:
             ) from None
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What `token` stands for; None if it is unknown or its day is over."""
+        """The access that `token` gives; None if it is unknown or has expired."""
         digest, found = _digest(token), None
         for entry in self._entries:  # All of them, whichever it is: the time taken tells nothing.
             if hmac.compare_digest(entry.digest, digest):
@@ -106,7 +106,7 @@ class Tokens:
         )
 
     async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Read the file anew whenever it changes, then await `changed`; until cancelled."""
+        """Reload the file whenever it changes, then await `changed`; until cancelled."""
         if self._path is None:
             return
 
