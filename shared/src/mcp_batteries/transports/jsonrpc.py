@@ -1,7 +1,7 @@
-"""One line of bytes to one JSON-RPC message and back, whatever the line holds.
+"""Converts one line of bytes to one JSON-RPC message and back, whatever the line contains.
 
-The SDK's parser and serialiser do the work. Where they give up, on lone surrogates, broken UTF-8 or a message
-that is no JSON-RPC, this module repairs or says what to answer (JSON-RPC 2.0, section 5.1).
+The SDK's parser and serialiser do the work. Where they fail, on lone surrogates, broken UTF-8 or a message that is not
+JSON-RPC, this module repairs the line or says what to answer (JSON-RPC 2.0, section 5.1).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _log = logging.getLogger(__name__)
 
 
 class Malformed(Exception):
-    """Raised when a line is no JSON-RPC message.
+    """Raised when a line is not a JSON-RPC message.
 
     Args:
         code: the JSON-RPC error code to answer with.
-        request_id: the id to answer to, None when none can be told.
+        request_id: the id to answer to, None if it is unknown.
     """
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
@@ -58,7 +58,7 @@ def parse(line: bytes) -> JSONRPCMessage:
     """The message in `line`.
 
     Raises:
-        Malformed: `line` is no JSON, or no JSON-RPC message.
+        Malformed: `line` is not JSON, or not a JSON-RPC message.
     """
     try:
         # Most are requests: to look which kind fits best takes 2.5 times as long.
@@ -83,7 +83,7 @@ def parse(line: bytes) -> JSONRPCMessage:
 
 
 def is_heard(message: JSONRPCNotification) -> bool:
-    """Whether anybody acts on `message`: not if it names what only a request can, and nobody could be answered."""
+    """Whether anything handles `message`: not a notification with a request's method, which could not be answered."""
     return message.method.startswith("notifications/")
 
 
@@ -126,12 +126,12 @@ def dump_answer(request_id: RequestId, result: dict[str, Any] | ErrorData) -> by
 
 
 def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError:
-    """The answer that says `code` and `message`."""
+    """The error answer with `code` and `message`."""
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
 
 
 def peek_id(head: bytes, tail: bytes) -> RequestId | None:
-    """The id of a request too long or too deep to be read, from how its line begins and ends."""
+    """The id of a request that is too long or deep to parse, from the beginning and end of its line."""
     depth, name, last = 0, b"", b""
     for found in _TOKEN.finditer(head):
         token = found[0]

@@ -1,4 +1,4 @@
-"""Answers to an array of messages over HTTP: events of one stream, each sent as soon as it is known.
+"""Answers to an array of messages over HTTP: events of one stream, each sent as soon as it is ready.
 
 (MCP 2025-03-26, Streamable HTTP, "Sending Messages to the Server".)
 """
@@ -23,7 +23,7 @@ _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cach
 
 
 def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
-    """The messages in the array that `body` is; None for anything else, and for clients of other revisions.
+    """The messages in the array `body`; None for anything else, and for clients of other revisions.
 
     Raises:
         Malformed: The array is too long.
@@ -40,7 +40,7 @@ def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
 async def answer_each(
     answer: Callable[[bytes, JSONRPCMessage, Send], Coroutine[None, None, None]], messages: list[bytes], send: Send
 ) -> None:
-    """Have `answer` answer each of `messages`, all at once."""
+    """Let `answer` answer all `messages` concurrently."""
     answers = _Answers(send)
     seen: set[str] = set()
     async with anyio.create_task_group() as tasks:
@@ -61,7 +61,7 @@ async def answer_each(
 
 
 class _Answers:
-    """One stream of many answers; a plain status where there is none, or no session that could give one."""
+    """One stream of many answers; a plain status if there are none, or no session that could answer."""
 
     def __init__(self, send: Send) -> None:
         self._send, self._started, self._gone = send, False, b""

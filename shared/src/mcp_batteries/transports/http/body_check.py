@@ -1,4 +1,4 @@
-"""The check of each message over HTTP, next to the SDK: well formed, allowed to this caller, within its limits."""
+"""Checks each message over HTTP before the SDK: well formed, allowed for this caller, within its limits."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ Authorize = Callable[[Scope, JSONRPCMessage], "Response | None"]
 class BodyCheck(RequestBodyLimitMiddleware):
     """Answers what is not a JSON-RPC message, so that the SDK sees only messages.
 
-    Left alone, the SDK lets clients wait for ever that ask twice under one id, and quotes its validation library
-    at those who send something else. This stands where the SDK has its limit for bodies, and is one.
+    Without it, the SDK lets clients that reuse an id wait for ever, and answers other bodies with texts of its
+    validation library. It takes the place of the SDK's limit for bodies.
 
     Args:
         max_body: longest message in bytes.
-        seconds: within which a body has to arrive.
+        seconds: the time within which a body must arrive.
         authorize: whether the caller may send this message; None allows everything.
     """
 
@@ -130,7 +130,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
     async def _answer(
         self, scope: Scope, headers: Headers, receive: Receive, send: Send, message: JSONRPCMessage, size: int
     ) -> None:
-        """Answer a message of `size` bytes, or say what of it is refused."""
+        """Answer a message of `size` bytes, or refuse it."""
         request_id = message.id if isinstance(message, JSONRPCRequest) else None
         try:
             refusal = self._authorize(scope, message) if self._authorize is not None else None
@@ -201,9 +201,9 @@ class BodyCheck(RequestBodyLimitMiddleware):
         return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
 
     async def _opening(self, scope: Scope, send: Send) -> Send:
-        """The `send` that answers who opens a session, and remembers whose it is.
+        """The `send` for a client that opens a session, which remembers the session's owner.
 
-        Who opens many and closes none takes the place of nobody else.
+        A caller that opens many and closes none only loses its own.
         """
         who = caller_of(scope)
         there = self._sessions.ids
@@ -222,7 +222,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         return noting
 
     def _once(self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send) -> _Once:
-        """A block with the `send` to answer with, and what is set when the request is cancelled.
+        """A block with the `send` to answer with, and an event for the request's cancellation.
 
         No other request of this id in `session` is let in before the answer.
         """
@@ -259,7 +259,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
 
 
 class _Once:
-    """As `BodyCheck._once`. A generator for each request costs twice as much."""
+    """The block of `BodyCheck._once`, as a class: a generator for each request costs twice as much."""
 
     __slots__ = ("_id", "_in_flight", "_key", "_mark", "_send")
 
@@ -293,7 +293,7 @@ class _Once:
 
 
 class _Unfit(Exception):
-    """Raised for a body that is not passed on; carries the answer."""
+    """Raised for a body that is refused; carries the answer."""
 
     def __init__(
         self,
@@ -325,7 +325,7 @@ def _refusal(scope: Scope, problem: Unavailable | Malformed | _Unfit, request_id
 def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
     """Refuse a request of a session in a revision without sessions.
 
-    The SDK takes it for one of 2026-07-28, and asks its client for what no client with a session has.
+    The SDK would treat it as one of 2026-07-28, and demand what no client with a session has.
     """
     revision, meta = headers.get("mcp-protocol-version"), (message.params or {}).get("_meta")
     if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -341,7 +341,7 @@ def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
 
 
 def _holds_too_much(body: bytes) -> bool:
-    """Whether `body` holds more values than `_MAX_VALUES`; it need not be JSON."""
+    """Whether `body` contains more values than `_MAX_VALUES`; it need not be JSON."""
 
     def values(text: bytes) -> int:
         return text.count(b",") + text.count(b"[") + text.count(b"{")
@@ -354,7 +354,8 @@ def _holds_too_much(body: bytes) -> bool:
 
 
 def _naming_no_dead_session(send: Send) -> Send:
-    """`send` for a request of no session: where the SDK refuses it, it names one that it has thrown away."""
+    """`send` for a request without a session: when the SDK refuses it, its answer names a session that it has
+    dropped."""
 
     async def sending(part: Message) -> None:
         if part["type"] == "http.response.start" and part["status"] >= 400:

@@ -1,8 +1,8 @@
-"""One request over HTTP and its way back: one message of JSON, or a stream once there is something to tell before it.
+"""One request over HTTP and its answer: one JSON message, or a stream once something must be sent before it.
 
-The SDK's way gives each request a group of tasks and streams between them, so that its client can be told of progress,
-and leave. Most are answered before either happens: here that begins with the first notice, or once a call has run for
-a moment. asyncio only.
+The SDK gives each request a task group and streams, so that its client can hear of progress, and leave. Most are
+answered before either happens: here that begins with the first notice, or once a call has run for a moment. asyncio
+only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HEADERS = [
 
 
 def accepts(request: Request, *, streams: bool) -> bool:
-    """Whether the client takes what may answer it: JSON, and events where there are `streams`."""
+    """Whether the client accepts the possible answers: JSON, and events if there are `streams`."""
     has_json, has_events = _accepted(request.headers.get("accept", ""))
     return has_json and (has_events or not streams)
 
@@ -55,12 +55,12 @@ class Call:
     """A request as the SDK's `DispatchContext`.
 
     Args:
-        metadata: what the server's handlers learn of the HTTP request.
-        receive: tells when the client leaves.
-        send: takes the answer.
-        streams: whether notices are told on the way; otherwise there is only the result.
-        moment: after which `watch` begins.
-        headers: of the answer, whatever it is.
+        metadata: information on the HTTP request for the server's handlers.
+        receive: reports when the client leaves.
+        send: sends the answer.
+        streams: whether notices are sent before the result; otherwise there is only the result.
+        moment: seconds after which `watch` begins.
+        headers: headers of every answer.
     """
 
     can_send_request = False
@@ -115,10 +115,10 @@ class Call:
             )
 
     async def watch(self) -> None:
-        """What is done beside a call that takes longer, until it ends."""
+        """What runs beside a longer call until it ends."""
 
     async def client_leaves(self) -> None:
-        """Show signs of life until the client leaves."""
+        """Send pings until the client leaves."""
         leaving = asyncio.ensure_future(self._left())
         try:
             while not (await asyncio.wait((leaving,), timeout=PING_SECONDS))[0]:
@@ -127,7 +127,7 @@ class Call:
             leaving.cancel()
 
     async def ping(self) -> None:
-        """A sign of life, which begins the stream."""
+        """Send a sign of life, which begins the stream."""
         if self._streams:
             await self._write(_PING)
 
@@ -137,17 +137,17 @@ class Call:
             await self._write(_event(line))
 
     def end(self) -> None:
-        """Nothing is told any more but the answer."""
+        """Send nothing more except the answer."""
         self._closed = True
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
 
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
-        """Send what ends the answer.
+        """Send the final part of the answer.
 
         Args:
-            status: counts if no stream has begun.
+            status: used if no stream has begun.
         """
         line = dump_answer(self.request_id, result)
         if self._watcher is not None:

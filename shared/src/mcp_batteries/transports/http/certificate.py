@@ -1,4 +1,4 @@
-"""The certificate of https and its key: tried apart, so that connections keep the old ones until both are good."""
+"""The certificate and key of https: tested separately, so that connections keep the old ones until both are good."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ __all__ = ["load", "try_out", "untrusting"]
 
 
 def try_out(certificate: str, key: str) -> None:
-    """Have OpenSSL read both PEM files.
+    """Let OpenSSL read both PEM files.
 
     Raises:
         Unavailable: One of them cannot be read.
-        Invalid: They are something else, or do not belong together, or the key has a password.
+        Invalid: They are not a certificate and a key, do not belong together, or the key has a password.
     """
     _read_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
 
 
 def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Have connections to come use both; raises as `try_out` does, and then nothing has changed."""
+    """Use both for future connections; raises as `try_out` does, and then nothing has changed."""
     # With a certificate that is not the key's, OpenSSL drops the key that it has, and no handshake succeeds any more.
     try_out(certificate, key)
     _read_into(context, certificate, key)
 
 
 def untrusting() -> ssl.SSLContext:
-    """For this machine's own questions: a certificate is not for its loopback address."""
+    """A context for this machine's own requests, because a certificate does not cover the loopback address."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context

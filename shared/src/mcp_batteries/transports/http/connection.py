@@ -1,4 +1,4 @@
-"""One connection of a client: how long its headers may be and may take, what they may say, and how it is closed."""
+"""One client connection: limits on the size, time and contents of its headers, and how it is closed."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _COPIED = 64 * 1024
 
 
 class _Writes:
-    """A transport that sends the head of an answer with what is written next in the same turn of the loop.
+    """A transport that sends the head of an answer together with what is written in the same turn of the loop.
 
-    A packet for each would cost the call two system calls here, and its client two turns of its own loop.
+    Separate packets would cost two system calls here, and the client two turns of its own loop.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -142,7 +142,7 @@ class Connection(HttpToolsProtocol):
         self.end_with(head.encode() + words.encode())
 
     def end_with(self, refusal: bytes) -> None:
-        """Hear no more, answer with `refusal` in its turn (RFC 9112, section 9.3.2), and close."""
+        """Stop reading, answer with `refusal` in its turn (RFC 9112, section 9.3.2), and close."""
         if self.refused:  # The parser stumbles over the rest.
             return
         self.refused, self.in_head = True, False
@@ -166,7 +166,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def linger(self) -> None:
-        """Close in two steps: what is still on its way here would have the kernel take back what was answered."""
+        """Close in two steps: otherwise data still arriving would make the kernel discard the answer."""
         if self.transport.is_closing() or self.lingers:
             return
         self.lingers = True
@@ -185,7 +185,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def close_after_next_answer(self) -> None:
-        """Have the answer under way say that it is the last; where it has begun already, the next one will."""
+        """Mark the current answer as the last one; if it has already begun, mark the next one."""
         if self.is_busy and not self.cycle.response_started:
             self.cycle.keep_alive = False
 
@@ -204,7 +204,8 @@ class Connection(HttpToolsProtocol):
 
     @property
     def expects(self) -> bool:
-        """Whether a request may be on its way: the first, the rest of one, or one by who was not told to leave."""
+        """Whether a request may be on its way: the first, the rest of one, or one from a client not yet told to
+        leave."""
         if self.lingers or self.transport.is_closing():
             return False
         if cast("Any", self.cycle) is None or self.in_head:
@@ -229,7 +230,7 @@ class Connection(HttpToolsProtocol):
             cast("dict[str, Any]", self.scope)["state"][WHOLE] = True
 
     def problem(self) -> str | None:
-        """Why this could be taken for another request than it was taken for on its way."""
+        """Why a proxy could have understood this request differently."""
         has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
         if cast("Any", self.parser).should_upgrade() and any(has_body):
             # The parser takes the body for what comes after the upgrade, and so for another request.

@@ -1,6 +1,6 @@
 """Requests of 2026-07-28 over HTTP, each one task from the HTTP server to the handler and back.
 
-What the SDK refuses, or answers with a stream from the start, is left to it.
+Requests that the SDK refuses, or answers with a stream from the start, are left to it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class HttpExchanges:
         """By tool: its schema, and whether headers repeat arguments of it."""
 
     def route(self, request: Request, message: JSONRPCRequest) -> InboundModernRoute | None:
-        """By which `message`, of no revision with a handshake, is answered here; None if that is the SDK's."""
+        """The route by which `message`, of a revision without a handshake, is answered here; None if it is left to the
+        SDK."""
         headers = request.headers
         if (
             message.method == "subscriptions/listen"
@@ -65,7 +66,7 @@ class HttpExchanges:
     async def answer(
         self, request: Request, message: JSONRPCRequest, route: InboundModernRoute, receive: Receive, send: Send
     ) -> None:
-        """Answer `message`, unless its client leaves: then it is stopped."""
+        """Answer `message`; stop if its client leaves."""
         call = _Exchange(request, message, receive, send, streams=self._streams, moment=self._moment)
         with call.scope:
             try:
@@ -78,7 +79,7 @@ class HttpExchanges:
             await call.answer(result, ERROR_CODE_HTTP_STATUS.get(result.code, 200) if failed else 200)
 
     def _headers_repeat(self, message: JSONRPCRequest, headers: Mapping[str, str]) -> bool:
-        """Whether `headers` say the same as the arguments that are to be repeated in them."""
+        """Whether `headers` match the arguments that they must repeat."""
         params = message.params or {}
         name, arguments, lookup = params.get("name"), params.get("arguments"), self._server.get_tool_input_schema
         if message.method != "tools/call" or not arguments:

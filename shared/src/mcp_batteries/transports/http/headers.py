@@ -1,4 +1,4 @@
-"""The headers of a request, found by name: each is asked for many times, and a list would be searched each time."""
+"""The headers of a request by name: each is looked up many times, and a list would be searched each time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Asked", "Known"]
 
 
 class Known(Headers):
-    """Headers with names in small letters; of several with one name the first counts, as in Starlette."""
+    """Headers with lower-case names; of several with one name the first counts, as in Starlette."""
 
     def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
         super().__init__(raw=list(raw))
@@ -31,7 +31,7 @@ class Known(Headers):
 
 
 class Asked(Request):
-    """A request whose headers are known already."""
+    """A request whose headers are already parsed."""
 
     def __init__(self, scope: Scope, receive: Receive, headers: Headers) -> None:
         super().__init__(scope, receive)

@@ -3,8 +3,7 @@
     /opt/venv/bin/python -m mcp_batteries.transports.http.health
 
 `serve` beside the interpreter is a link to the server's command; the first process's own command line and environment
-say how it is reached. Over stdio there is no one to ask but its client, so a server on stdio is healthy as long as it
-runs.
+say how to reach it. Over stdio only its client could ask, so a server on stdio is healthy as long as it runs.
 """
 
 from __future__ import annotations

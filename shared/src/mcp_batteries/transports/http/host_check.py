@@ -1,4 +1,4 @@
-"""Only requests that name this server are answered: a web page may send others (DNS rebinding)."""
+"""Answers only requests that name this server: a web page may send others (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def allowed_hosts(settings: Settings) -> list[str]:
 
 
 def allowed_origins(settings: Settings) -> list[str]:
-    """The values accepted in Origin, beside those of loopback.
+    """The values accepted in Origin, besides those of loopback.
 
     Raises:
         Invalid: A setting holds something else.
@@ -72,11 +72,11 @@ def _host_in(url: str) -> str:
 
 
 class HostCheck:
-    """Rejects requests under foreign names.
+    """Rejects requests for foreign names.
 
     Args:
         hosts: names accepted in Host, each `name` (any port) or `name:port`.
-        origins: values accepted in Origin, beside those of loopback. Who sends no Origin is not a browser.
+        origins: values accepted in Origin, besides those of loopback. A client without an Origin is not a browser.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str], origins: Sequence[str]) -> None:

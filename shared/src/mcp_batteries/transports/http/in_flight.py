@@ -1,4 +1,4 @@
-"""The requests that are under way, so that a shutdown can wait for them, and the probes that ask about it."""
+"""The requests in progress, so that a shutdown can wait for them, and the probes that report it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CUT_CODE = -32000
 
 
 class unanswered:
-    """A block that answers the request of this id; if the server ends it, the client is told what became of it."""
+    """A block that answers the request with this id; if the server ends it, the client learns what happened to it."""
 
     __slots__ = ("_id", "_waiting")
 
@@ -43,9 +43,9 @@ class unanswered:
 
 
 def closing(send: Send) -> Send:
-    """`send` for what is open until the server ends: if it is a stream, its head says that the connection ends with it.
+    """`send` for a response that may stay open until the server ends: a stream's head says that it ends the connection.
 
-    A proxy would use the connection again in the moment in which the stream ends, and the server with it.
+    Otherwise a proxy would reuse the connection at the moment when the stream and the server end.
     """
 
     async def sent(message: Message) -> None:
@@ -76,12 +76,12 @@ class Answer:
         await self._send(message)
 
     async def finish(self, status: int, cut: Collection[RequestId] = ()) -> None:
-        """Bring the answer to an end.
+        """End the answer.
 
         Args:
-            status: counts if it had not begun and answers no call.
-            cut: calls that it answers. They may have had their effect, so nobody on the way may think that they can be
-                sent again, as a proxy thinks of a status beyond 500.
+            status: used if it had not begun and answers no call.
+            cut: the calls that it answers. They may have had their effect, so no proxy may send them again, as it would
+                after a status of 500 or more.
         """
         if self._finished:
             return
@@ -102,10 +102,10 @@ class Answer:
 
 
 class InFlight:
-    """Answers `/healthz` and `/readyz`, knows the requests that are under way, and ends them when told to.
+    """Answers `/healthz` and `/readyz`, tracks the requests in progress, and ends them on demand.
 
     Args:
-        rejections: told of every answer.
+        rejections: gets every answer.
     """
 
     def __init__(self, rejections: Rejections) -> None:
@@ -116,7 +116,7 @@ class InFlight:
         """What `/readyz` tells; a server that is not ready still answers whoever comes."""
 
     def tracking(self, app: ASGIApp) -> ASGIApp:
-        """`app`, whose requests are known here."""
+        """Wraps `app` and tracks its requests."""
 
         async def tracked(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
@@ -132,11 +132,11 @@ class InFlight:
         return tracked
 
     def is_quiet(self) -> bool:
-        """Whether every call is answered."""
+        """Whether all calls are answered."""
         return not self._calls
 
     def end(self) -> None:
-        """End calls and streams where they are."""
+        """End calls and streams immediately."""
         for scope in [*self._calls, *self._streams]:
             scope.cancel()
 

@@ -1,12 +1,11 @@
-"""Answers over HTTP to older clients: plain JSON, and a stream only where there is something to stream.
+"""Answers over HTTP to older clients: plain JSON, and a stream only if there is something to stream.
 
-The SDK opens a stream of events for every request of the revisions before 2026-07-28. To make, guard and end one
-costs as much as the call it carries, and proxies that gather answers hold it back. Since 2026-07-28 it waits first;
-so is done here for all of them. What a request was told besides its result, and what the client is asked in between,
-makes a stream of it as ever.
+The SDK opens a stream of events for every request of the revisions before 2026-07-28. Creating, guarding and ending one
+costs as much as the call itself, and buffering proxies hold it back. For 2026-07-28 it waits first, and this module
+does so for all revisions. Messages besides the result, and questions to the client, still make the answer a stream.
 
-The stream on which a session hears of changes may be cut and opened again, with or without `Last-Event-ID`. What was
-announced meanwhile is not kept, so whoever announces is told of each that is opened.
+The stream on which a session hears of changes may be cut and opened again, with or without `Last-Event-ID`. Notices
+sent in the meantime are not kept, so the hub hears of each stream that opens.
 """
 
 from __future__ import annotations
@@ -84,10 +83,10 @@ async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> A
 
 @contextmanager
 def json_replies(opened: Callable[[str], None]) -> Generator[None]:
-    """Have the SDK's sessions answer with JSON where they can, for as long as the block lasts.
+    """Let the SDK's sessions answer with JSON where possible, for as long as the block lasts.
 
     Args:
-        opened: told the session of each stream of changes that was opened.
+        opened: called with the session of each stream of changes that opens.
     """
     setattr(streamable_http, SSE_RESPONSE, partial(_Deferred, opened))
     try:

@@ -1,4 +1,5 @@
-"""How long the end of a server may take: in time that the machine gave it, since calls were promised an answer."""
+"""How long a server's shutdown may take, measured in time that the machine really gave it, because calls must get their
+answers."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ _FROZEN_SECONDS = 0.3
 
 
 class Patience:
-    """Counts the seconds since the end began in which the event loop could work.
+    """Counts the seconds since shutdown began in which the event loop could work.
 
     Args:
-        seconds: when they are over, the process ends whatever it does.
-        silent: so long an event loop may be silent that has had its `seconds`.
+        seconds: after them, the process ends whatever it does.
+        silent: how long the event loop may be silent after its `seconds`.
     """
 
     def __init__(self, seconds: float, silent: float) -> None:
@@ -34,7 +35,7 @@ class Patience:
         self.spent = 0.0
 
     def begin(self) -> None:
-        """Count from now on, on this event loop."""
+        """Start to count, on this event loop."""
         self._task = asyncio.create_task(self._count())
 
     async def until(self, done: Callable[[], bool], seconds: float) -> None:
@@ -44,7 +45,7 @@ class Patience:
             await anyio.sleep(_LOOK_SECONDS)
 
     def exit_with(self, status: int) -> None:
-        """End the process when the time is over; from any thread, or a signal's handler."""
+        """End the process when the time is over; callable from any thread or signal handler."""
         # A thread of its own, since whatever does not end may be the event loop or a worker thread.
         threading.Thread(target=self._exit, args=[status], daemon=True).start()
 

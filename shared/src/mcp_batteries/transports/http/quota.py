@@ -1,4 +1,4 @@
-"""How much of the server one caller may have: calls and bytes per minute, calls at once, open streams."""
+"""How much of the server one caller may use: calls and bytes per minute, concurrent calls, open streams."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MOST_REMEMBERED = 10_000
 
 
 class _Bucket:
-    """`rate` per minute, a minute's worth at once; it may go below zero, and lets nobody in until it is above."""
+    """A token bucket of `rate` per minute, with a burst of one minute; it may go below zero, and then admits nobody."""
 
     def __init__(self, rate: int) -> None:
         self._rate, self._level, self._at = rate, float(rate), time.monotonic()
 
     def missing_seconds(self) -> float:
-        """Until something is in it."""
+        """Seconds until it admits again."""
         now = time.monotonic()
         self._level = min(self._rate, self._level + (now - self._at) * self._rate / 60)
         self._at = now
@@ -34,13 +34,13 @@ class _Bucket:
 
 
 class Quota:
-    """The limits of every caller, all alike; 0 is no limit.
+    """The limits of every caller, the same for all; 0 means no limit.
 
     Args:
-        calls: per minute.
+        calls: calls per minute.
         size: bytes per minute, of requests and answers together.
-        parallel: calls at work at once; further ones wait.
-        streams: held open at once.
+        parallel: concurrent calls; further ones wait.
+        streams: concurrent open streams.
     """
 
     def __init__(self, *, calls: int = 0, size: int = 0, parallel: int = 0, streams: int = 0) -> None:
@@ -54,14 +54,14 @@ class Quota:
     ) -> Turn[Callable[[int], None] | None]:
         """A block with a turn of `who` for a request of `size` bytes.
 
-        It is given what takes the size of its answer, if that counts.
+        The block gets a function for the size of its answer, if that counts.
 
         Args:
             calls: how many calls it is.
             gone: as in `Turns.turn`.
 
         Raises:
-            Unavailable: A limit is reached; with the seconds until it is not.
+            Unavailable: A limit is reached; with the seconds until it ends.
             Unwanted: `gone` returned first.
         """
         return self._turns.turn(who, self._spend(who, size, calls), gone)
@@ -71,7 +71,7 @@ class Quota:
         """Count a stream of `who` for as long as the block lasts.
 
         Raises:
-            Unavailable: `who` holds as many as one may.
+            Unavailable: `who` already holds the maximum.
         """
         if self._held[who] >= self._streams:
             raise Unavailable(f"You hold {self._streams:,} streams, the limit.", "Close some.", retry_after=60)

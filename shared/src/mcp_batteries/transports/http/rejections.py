@@ -1,7 +1,7 @@
-"""Who was turned away over HTTP, from where and why: a line in the log and in the audit, and no flood of them.
+"""Records who was rejected over HTTP, from where and why: in the log and in the audit, without floods.
 
-The first refusal of a kind is told at once, the others of the same kind and caller as one number a minute. What a
-client made up (a host, an origin, a token, a path) is not among it.
+The first refusal of a kind is reported at once, others of the same kind and caller as one count per minute. Values that
+a client made up (a host, an origin, a token, a path) are left out.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ _Kind = tuple[tuple[tuple[str, str], ...], int, str]
 
 
 def set_reason(scope: Scope, reason: str) -> None:
-    """Say why the request of `scope` is being refused, in words of this server's own."""
+    """Record why the request `scope` is refused, in this server's own words."""
     scope.setdefault("state", {})[_REASON] = reason
 
 
 class Rejections:
-    """Tells of refusals.
+    """Reports refusals.
 
     Args:
-        tell: takes each line: the caller's `identity` (where it is known) and `address`, `status`, `reason`, `times`.
-        seconds: at most one line within them for each caller, status and reason.
+        tell: receives each line: the caller's `identity` (where it is known) and `address`, `status`, `reason`,
+            `times`.
+        seconds: the interval with at most one line for each caller, status and reason.
     """
 
     def __init__(self, tell: Callable[[Line], None] = lambda line: None, seconds: float = _SECONDS) -> None:
@@ -63,7 +64,7 @@ class Rejections:
         self._timer: asyncio.TimerHandle | None = None
 
     def note(self, scope: Scope, status: int) -> None:
-        """Take down that the request of `scope` was answered with `status`, if that is a refusal."""
+        """Record that the request `scope` was answered with `status`, if that is a refusal."""
         reason = scope.get("state", {}).get(_REASON) or _TOLD.get(status)
         if status == 404 and "mcp-session-id" in Headers(scope=scope):
             reason = "session"  # Over, never there, or another caller's.
@@ -88,7 +89,7 @@ class Rejections:
             self._line(dict(kind[0]), status, reason, 1)
 
     def end(self) -> None:
-        """Tell what is not told yet."""
+        """Report what is still pending."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,6 +1,6 @@
-"""Streamable HTTP as a transport one can deploy: bound with care, guarded, and gone soon after it is told to go.
+"""Streamable HTTP as a deployable transport: carefully bound, guarded, and quick to shut down.
 
-The SDK serves the protocol, uvicorn with httptools serves HTTP. This module puts between them what a request passes.
+The SDK serves the protocol, uvicorn with httptools serves HTTP. This module builds the layers between them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """What is not worth a setting. Sizes are bytes, times seconds."""
+    """Limits without a setting. Sizes are bytes, times seconds."""
 
     max_body: int = 4 * 1024 * 1024
     head_seconds: float = 20
@@ -78,22 +78,22 @@ async def serve(
 ) -> int:
     """Serve `server` until SIGTERM (returns 143) or SIGINT (130).
 
-    Says `listening on URL` on standard error once it does. At SIGTERM `/readyz` turns first, and every answer closes
-    its connection; after half of `settings.drain_seconds`, 2 s at most, no more connections are taken and
-    `on_shutdown` is called. What is left of `drain_seconds` calls in flight have to be answered; then those that are
-    not are stopped, which their clients are told, and the lifespan is left. The process is gone 0.9 s later whatever
-    happens, and at once at a second signal. All this in time that the machine gave it (`Patience`).
+    Writes `listening on URL` to standard error once it listens. At SIGTERM `/readyz` fails first, and every answer
+    closes its connection; after half of `settings.drain_seconds`, 2 s at most, it accepts no more connections and calls
+    `on_shutdown`. Calls in flight have the rest of `drain_seconds`; then the remaining ones are stopped, which their
+    clients learn, and the lifespan ends. The process exits 0.9 s later whatever happens, and immediately at a second
+    signal. Times count as in `Patience`.
 
-    A server made with `auth` and `token_verifier` asks for tokens here without further ado: `MCPServer` hands
-    both to the application it makes.
+    A server made with `auth` and `token_verifier` requires tokens here automatically, because `MCPServer` passes both
+    to its application.
 
     Args:
         on_shutdown: ends listen streams gracefully, so that their clients get the result that says so.
 
     Raises:
         Invalid: A setting cannot be used, or two contradict each other.
-        Refused: The address can be reached from other machines, and nobody is asked for a token.
-        Unavailable: The address cannot be listened on.
+        Refused: The address can be reached from other machines, and no token is required.
+        Unavailable: It cannot listen on the address.
     """
     limits = limits or Limits()
     tls = _certificate_and_key(settings)
@@ -272,7 +272,8 @@ def _trusted_proxies(trusted: Sequence[str]) -> Layer | None:
 
 
 def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
-    """`app`, which has its endpoint under `path/` too: a redirect would name http behind a proxy that ends TLS."""
+    """Wraps `app` and serves its endpoint under `path/` too: a redirect would name http behind a proxy that ends
+    TLS."""
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == f"{path}/":
@@ -283,7 +284,8 @@ def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
 
 
 def _straight(application: Starlette, path: str) -> ASGIApp:
-    """`application`, whose endpoint at `path` is reached past its router, where nothing else stands before it."""
+    """Wraps `application` and calls its endpoint at `path` directly, without its router, if nothing else is in
+    between."""
     routes = [route for route in application.routes if isinstance(route, Route) and route.path == path]
     if application.user_middleware or len(routes) != 1 or routes[0].methods:
         return application
@@ -357,10 +359,9 @@ def _sse_app(server: MCPServer[Any], security: TransportSecuritySettings, limits
 
 
 async def _encodable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Answers that can be written: a lone surrogate in one ends its stream with no answer at all.
+    """Makes answers encodable: a lone surrogate would end the stream without any answer.
 
-    What tools say meanwhile cannot hold one either: progress passes `limits`, and the URIs in notices come
-    from parsed messages.
+    Notices cannot contain one either: progress passes `limits`, and the URIs in notices come from parsed messages.
     """
     try:
         return clean(await call_next(ctx))

@@ -1,4 +1,4 @@
-"""What anybody may learn of a server before connecting: its card, and a catalogue of its domain that names the card.
+"""What anybody may learn of a server before connecting: its card, and a catalog of its domain that names the card.
 
 Experimental: schema, paths and headers are those of SEP-2127's repository, `experimental-ext-server-card` at 8924e08,
 and may change with it.
@@ -40,10 +40,10 @@ _LONGEST = 100
 
 
 def card_and_catalog(server: Assembled, url: str, *, token: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The card of `server`, which clients reach at `url`, and the catalogue of that domain.
+    """The card of `server`, which clients reach at `url`, and the catalog of that domain.
 
     Args:
-        token: whether a client has to have been given one.
+        token: whether clients need one.
     """
     told = server.introduction
     info = lowlevel(server).server_info
@@ -72,7 +72,7 @@ def card_and_catalog(server: Assembled, url: str, *, token: bool) -> tuple[dict[
 
 
 class ServerCard:
-    """Answers with the card and the catalogue whoever asks, from any page: they are public, and always the same."""
+    """Serves the card and the catalog to everybody, from any page: they are public, and always the same."""
 
     def __init__(self, app: ASGIApp, *, card: Mapping[str, Any], catalog: Mapping[str, Any], url: str) -> None:
         self._app = app

@@ -50,7 +50,7 @@ _ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before th
 
 
 class Replayed:
-    """The `receive` of a request whose body has been read, and is `message`."""
+    """The `receive` of a request whose body was already read and is `message`."""
 
     def __init__(self, message: JSONRPCMessage, receive: Receive) -> None:
         self.message, self._receive, self._read = message, receive, False
@@ -64,7 +64,7 @@ class Replayed:
 
 
 class Session(SessionTransport):
-    """One session; until its handshake is seen, all of it is the SDK's."""
+    """One session; until its handshake is done, the SDK handles everything."""
 
     runner: ServerRunner[Any] | None = None
 
@@ -76,7 +76,7 @@ class Session(SessionTransport):
         self._is_looked_after, self._left_at = False, 0.0
 
     def __enter__(self) -> None:
-        """A block in which it is in use, and does not end of itself."""
+        """A block in which it is in use and does not time out."""
         self.in_use += 1
         if self.idle_scope is not None and self.idle_scope.deadline != math.inf:
             self.idle_scope.deadline = math.inf
@@ -112,7 +112,7 @@ class Session(SessionTransport):
         return True
 
     def give_up(self, message: JSONRPCNotification) -> None:
-        """Stop what `message`, which the SDK hears too, says is wanted no longer."""
+        """Stop the call that `message`, which the SDK gets too, cancels."""
         given_up = cancelled_request_id_from_params(message.params)
         for call in self._calls:
             if str(call.request_id) == str(given_up):
@@ -143,7 +143,7 @@ class Session(SessionTransport):
 
 
 class _Call(Call):
-    """A call that goes on when its client leaves, for as long as an unused session does, and can ask it something."""
+    """A call that continues when its client leaves, for as long as an unused session does, and can ask the client."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class _Call(Call):
 
 @contextmanager
 def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
-    """Have the SDK's sessions of `server` answered here, for as long as the block lasts."""
+    """Answer the requests of the SDK's sessions of `server` here, for as long as the block lasts."""
     low, sessions = lowlevel(server), Sessions(server)
 
     async def met(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

@@ -1,8 +1,8 @@
-"""Whose call starts next: a caller alone has the server to itself, several take turns.
+"""Decides whose call starts next: a single caller has the server to itself, several take turns.
 
-As soon as there are two callers, each starts one call at a time, and only one before the process has looked who else
-has come. Who has many under way starts none while somebody with few is starting, so that one call waits behind one and
-not behind the hundred that another sent. What has run for a moment does not count as starting any more: it waits for a
+With two or more callers, each starts one call at a time, and only one before the process has checked for newcomers. A
+caller with many running calls starts none while one with few is starting, so that one call waits behind one and not
+behind another caller's hundred. A call that has run for a moment does not count as starting any more: it waits for a
 disk, a database or a network, and not for this process.
 """
 
@@ -34,11 +34,11 @@ Gone = Callable[[], Coroutine[Any, Any, object]]
 
 
 class Unwanted(Exception):
-    """Raised to whoever waits for a turn that nobody wants any more."""
+    """Raised in the waiter for a turn that is no longer wanted."""
 
 
 class _Caller:
-    """One who calls, with what is under way; a turn is starting until it is over or has run for a moment."""
+    """One caller with its running calls; a turn is starting until it is over or has run for a moment."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -53,7 +53,7 @@ class _Caller:
 
 
 class Turn(Generic[T]):
-    """As `Turns.turn`. A generator for each call costs twice as much."""
+    """The block of `Turns.turn`, as a class: a generator for each call costs twice as much."""
 
     __slots__ = ("_caller", "_gives", "_gone", "_turns", "_wait")
 
@@ -74,7 +74,7 @@ class Turns:
     """The turns of all callers.
 
     Args:
-        parallel: calls of one caller at work at once; further ones wait. 0 is no limit.
+        parallel: concurrent calls of one caller; further ones wait. 0 means no limit.
     """
 
     def __init__(self, parallel: int = 0) -> None:
@@ -84,11 +84,11 @@ class Turns:
         self._waiting: dict[_Caller, None] = {}
 
     def turn(self, who: str, gives: T, gone: Gone | None = None) -> Turn[T]:
-        """A block that waits for a turn of `who`, who has it for as long as the block lasts.
+        """A block that waits for a turn of `who` and holds it for as long as the block lasts.
 
         Args:
-            gives: what the block is given.
-            gone: awaited beside the turn where there is one to wait for.
+            gives: the block's value.
+            gone: awaited together with the turn, if it has to wait.
 
         Raises:
             Unavailable: On entering: too many calls of `who` wait already.
@@ -173,7 +173,7 @@ class Turns:
         return not held or time.monotonic() - caller.began > _START_SECONDS
 
     def _is_alone(self, caller: _Caller) -> bool:
-        """Whether nobody else has called of late; forgets who has not."""
+        """Whether no other caller was active recently; forgets inactive ones."""
         long_ago = time.monotonic() - _RECENT_SECONDS
         for who, other in list(self._callers.items()):
             if other.running or other.waiting or other.seen > long_ago:

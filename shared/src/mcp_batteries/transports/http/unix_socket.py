@@ -1,4 +1,4 @@
-"""Listening on a Unix socket: its file, and who is at the other end."""
+"""Listens on a Unix socket: manages its file, and identifies the peer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _UCRED = struct.Struct("iII")
 
 
 class UnixListener(socket.socket):
-    """Listens on a file that only this user opens, and that is gone when it is closed.
+    """Listens on a file that only this user can open, and removes it on close.
 
     Raises:
-        Unavailable: Another server listens on it, the file is no socket, or it cannot be made.
+        Unavailable: Another server listens on it, the file is not a socket, or it cannot be created.
     """
 
     def __init__(self, path: str, backlog: int) -> None:
@@ -52,7 +52,7 @@ class UnixListener(socket.socket):
         self._path = path
 
     def remove(self) -> None:
-        """Take the file away: from now on who comes finds nothing, or the next server."""
+        """Remove the file: from now on clients find nothing, or the next server."""
         path, self._path = self._path, None
         if path is not None:
             with suppress(FileNotFoundError):
@@ -64,7 +64,7 @@ class UnixListener(socket.socket):
 
 
 def peer(connection: socket.socket) -> str | None:
-    """The user at the other end of a Unix socket, such as `uid 1000`; None where the system does not say."""
+    """The user at the other end of a Unix socket, such as `uid 1000`; None if the system does not report it."""
     if sys.platform != "linux" or connection.family != socket.AF_UNIX:
         return None
     told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
@@ -72,7 +72,7 @@ def peer(connection: socket.socket) -> str | None:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove the socket that a server left at `path` which did not come to its end."""
+    """Remove the socket that a killed server left at `path`."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""uvicorn between a socket and the signals, with an end of our own: uvicorn's waits for open streams, so for ever."""
+"""uvicorn between a socket and the signals, with our own shutdown: uvicorn's waits for open streams, so for ever."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ _LEAVE_SECONDS = 0.9
 
 
 class UvicornServer(uvicorn.Server):
-    """A uvicorn server that says where it listens, and is gone soon after SIGTERM or SIGINT.
+    """A uvicorn server that says where it listens, and exits soon after SIGTERM or SIGINT.
 
     Args:
-        url: said on standard error once it can be reached.
-        in_flight: ends what is under way.
-        on_shutdown: called first at the end.
-        max_connections: beyond it idle ones are closed, or requests answered with 503 if there are none.
-        drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone. Time that the
+        url: written to standard error once it is reachable.
+        in_flight: ends requests in progress.
+        on_shutdown: called first at shutdown.
+        max_connections: beyond it, idle ones are closed, or if there are none, requests are answered with 503.
+        drain_seconds: the time at shutdown to answer calls in flight; the process exits 0.9 s later. Time that the
             machine did not give it counts for a third.
-        head_seconds: within which the headers of a request have to arrive.
+        head_seconds: the time within which a request's headers must arrive.
         tls: certificate and key (PEM files), for https.
-        proxies: addresses and networks that many clients come from.
+        proxies: addresses and networks through which many clients connect.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class UvicornServer(uvicorn.Server):
         announce(f"listening on {self._url}")
 
     async def follow_certificate(self) -> None:
-        """Take certificate and key anew whenever one of the files changes, for connections to come; until cancelled."""
+        """Reload certificate and key for future connections whenever one of the files changes; until cancelled."""
         certificate, key = str(self.config.ssl_certfile), str(self.config.ssl_keyfile)
 
         async def changed() -> None:
@@ -152,7 +152,7 @@ class UvicornServer(uvicorn.Server):
                 tasks.start_soon(follow_file, file, changed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Lose no call that was sent: whoever comes meanwhile is answered, and told to go elsewhere for the next."""
+        """Lose no call that was sent: answer callers that still come, and send them elsewhere for the next call."""
         self._patience.begin()
         wait, half = self._patience.until, self._drain_seconds / 2
         connections = self.server_state.connections
@@ -184,7 +184,7 @@ class UvicornServer(uvicorn.Server):
         await wait(self._are_gone, _FLUSH_SECONDS)
 
     def _left(self) -> float:
-        """Of the drain."""
+        """The seconds left of the drain."""
         return self._drain_seconds - self._patience.spent
 
     def _are_gone(self) -> bool:
@@ -192,7 +192,7 @@ class UvicornServer(uvicorn.Server):
         return not self.server_state.connections
 
     def _none_comes(self) -> bool:
-        """Whether no request can be on its way."""
+        """Whether no request can still arrive."""
         return not any(cast("Connection", item).expects for item in self.server_state.connections)
 
     @contextmanager
@@ -225,7 +225,7 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
     """A listening socket on an address of `host`, IPv4 where it has both.
 
     Raises:
-        Refused: The address can be reached from other machines, and is not to be `public`.
+        Refused: The address can be reached from other machines, and `public` is false.
         Unavailable: The address cannot be listened on.
     """
     try:
@@ -255,11 +255,11 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
 
 
 def _ignore_newcomers(listener: socket.socket) -> None:
-    """Have the kernel drop what would open a connection, while those half open come through; of a Unix socket nothing
-    is half open, and nobody finds it any more.
+    """Let the kernel drop new connections but complete half-open ones. A Unix socket has no half-open ones, and nobody
+    finds it any more.
 
-    A listening socket that is closed resets the connections that nobody has taken yet, and whatever was sent on them
-    is lost. Who is not heard tries again within a second, and is refused then: nothing of it was sent.
+    Closing a listening socket resets connections that were not accepted yet, and loses what was sent on them. A client
+    whose packet is dropped tries again within a second, and is refused then without having sent anything.
     """
     if isinstance(listener, UnixListener):
         listener.remove()

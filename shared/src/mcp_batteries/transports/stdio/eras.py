@@ -1,4 +1,4 @@
-"""What a request means in each era: on one connection after a handshake, or each with all it needs in its envelope."""
+"""What a request means in each era: part of one connection after a handshake, or self-contained with an envelope."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Params = Mapping[str, Any] | None
 
 
 def is_modern(opening: JSONRPCRequest | None) -> bool:
-    """Whether the first request of a connection opens the era without a handshake, which is then that of all others."""
+    """Whether the first request of a connection opens the era without a handshake, which then applies to all others."""
     return opening is not None and opening.method != "initialize" and _has_envelope(opening.params)
 
 
@@ -60,7 +60,7 @@ async def legacy(
 async def modern(
     server: Server[Any], outbound: Outbound, state: Any, options: InitializationOptions
 ) -> AsyncGenerator[Handlers]:
-    """Requests of 2026-07-28, each with an envelope that says who asks and in which revision."""
+    """Requests of 2026-07-28, each with an envelope that names the client and the revision."""
     notices = NotifyOnlyOutbound(outbound)
     exchanges = Exchanges(server, state, notices)
 

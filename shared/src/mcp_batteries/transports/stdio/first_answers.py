@@ -1,4 +1,4 @@
-"""Keeps what the server says of itself for the next start of the same configuration, and checks what that start said.
+"""Stores the server's first answers for the next start of the same configuration, and checks those given at this start.
 
 `front` reads what is written here.
 """
@@ -40,11 +40,11 @@ _COMMON = ["HOME", "PATH", "LANG", "XDG_CACHE_HOME", "PYTHONPATH", "USERPROFILE"
 
 
 class FirstAnswers:
-    """What was asked before anything could change, with the answers.
+    """The requests before anything could change, with their answers.
 
     Args:
         handover: what the front has answered and read.
-        settings: say what the answers depend on.
+        settings: know what the answers depend on.
     """
 
     def __init__(self, handover: front.Handover, settings: Settings) -> None:
@@ -73,11 +73,11 @@ class FirstAnswers:
             }
 
     def head(self) -> bytes:
-        """What the front has read: the beginning of the input."""
+        """The beginning of the input, which the front has read."""
         return self._head
 
     def asked(self, line: bytes, message: JSONRPCMessage) -> None:
-        """`line`, which holds `message`, goes to the server."""
+        """Note that `line`, which contains `message`, goes to the server."""
         if self._replayed:
             line, said = self._replayed.popleft()
             if isinstance(message, JSONRPCRequest):
@@ -104,7 +104,7 @@ class FirstAnswers:
                 self._waiting[message.id] = (message.method, line + b"\n")
 
     def answered(self, request_id: RequestId, data: bytes) -> bytes:
-        """What to write in place of `data`, the answer to `request_id`: nothing for what the front has said already."""
+        """What to write for `data`, the answer to `request_id`: nothing if the front has already sent it."""
         if (expected := self._expected.pop(request_id, None)) is not None:
             method, said = expected
             if said == data:
@@ -134,7 +134,7 @@ class FirstAnswers:
         lists[:] = [made, *others][:_MOST_LISTS]
 
     def save(self) -> None:
-        """Write down what is new. Blocks for about a millisecond."""
+        """Store what is new. Blocks for about a millisecond."""
         if not self._is_new or not self._keeps:
             return
         self._is_new = False
@@ -164,7 +164,7 @@ def _matches(template: Any, line: bytes) -> bool:
 
 
 def _is_id_alone(line: bytes, made: Any) -> bool:
-    """Whether another number in the place that `made` found changes the message's id and nothing else."""
+    """Whether changing the number at the place that `made` found changes only the message's id."""
     try:
         other = json.loads(made[0] + b"987654321" + made[1])
         return other.pop("id") == 987654321 and other == {k: v for k, v in json.loads(line).items() if k != "id"}

@@ -1,8 +1,8 @@
-"""What a client asks first, answered from what an earlier start of the same configuration answered.
+"""Answers a client's first requests with the stored answers of an earlier start of the same configuration.
 
 Nothing heavy is imported before the first request that needs the server: a host that starts five servers and only lists
-their tools pays for none of them. `first_answers` writes what is read here. A line is answered only if an earlier one
-was the same byte for byte, its id aside; every other line is the server's, and so is all that comes after it.
+their tools pays for none of them. `first_answers` writes what is read here. A line is answered only if it equals an
+earlier one byte for byte, except for its id; every other line goes to the server, and so does everything after it.
 
 Only modules of the standard library that cost next to nothing: no json, re, signal or typing.
 """
@@ -35,13 +35,13 @@ _LONGEST_LINE = 64 * 1024
 
 
 class Handover:
-    """What the front has read: the server goes on from here.
+    """What the front has read and answered, from which the server continues.
 
     Attributes:
-        file: where what this configuration answers is kept.
-        kept: what was found there, if it still holds.
-        asked: the lines that were answered, in order, each with its answer.
-        pending: what was read and not answered.
+        file: the file with the stored answers of this configuration.
+        kept: its contents, if still valid.
+        asked: the answered lines, in order, each with its answer.
+        pending: input that was read but not answered.
     """
 
     def __init__(self, file: str) -> None:
@@ -52,9 +52,9 @@ class Handover:
 
 
 def answer(package: str) -> Handover | None:
-    """Answer on standard input and output what can be answered, until a line comes that cannot be.
+    """Answer lines on standard input until one comes that has no stored answer.
 
-    None if standard input or the configuration is nothing to keep answers for. Ends the process when the client leaves.
+    None if standard input or the configuration does not allow stored answers. Ends the process when the client leaves.
     """
     try:
         if os.isatty(0):
@@ -165,7 +165,7 @@ def _is_word(text: bytes) -> bool:
 
 
 def template(line: bytes, number: bytes, said: bytes) -> _Template | None:
-    """What recognises `line` with any id and answers as `said` does; None if that can't be told for sure.
+    """A template that recognises `line` with any id and answers like `said`; None if that is not certain.
 
     Args:
         number: the id of both, as JSON.
@@ -180,7 +180,7 @@ def template(line: bytes, number: bytes, said: bytes) -> _Template | None:
 
 
 def _folder() -> str:
-    """Where what was answered is kept: in the user's folder for what can be lost."""
+    """The folder of the stored answers: in the user's cache folder."""
     home = os.path.expanduser("~")
     if sys.platform == "darwin":
         base = os.path.join(home, "Library", "Caches")
@@ -193,7 +193,7 @@ def _folder() -> str:
 
 
 def place(package: str) -> str:
-    """The file for this very command line."""
+    """The file for exactly this command line."""
     # What is the same for two starts of one configuration, but for the environment and the files it names.
     same = (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
     text = repr(same).encode("utf-8", "surrogatepass")
@@ -201,9 +201,9 @@ def place(package: str) -> str:
 
 
 def is_private(found: os.stat_result) -> bool:
-    """Whether a file or folder is ours alone, as far as its mode tells; `found` is from `os.stat`.
+    """Whether only we can access a file or folder, as far as its mode shows; `found` is from `os.stat`.
 
-    On Windows it tells nothing: there the folder is inside the user's profile, which is closed to others.
+    On Windows the mode shows nothing: there the folder is inside the user's profile, which is closed to others.
     """
     return sys.platform == "win32" or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
 
@@ -219,7 +219,7 @@ def _begins(name: str, prefix: str) -> bool:
 
 
 def identity(path: str, contents: bool) -> tuple[int, ...] | None:
-    """What tells the file or folder `path` from another, with `contents` also from its own earlier contents."""
+    """Identifies the file or folder `path`; with `contents`, changes with its contents too."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,6 +1,6 @@
-"""Standard input as the front reads it, with an eye on whether anybody is still there to be answered.
+"""Standard input as the front reads it, with a check whether anybody still reads the answers.
 
-Standard library only, and of that what costs next to nothing, as in `front`.
+Only cheap modules of the standard library, as in `front`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if sys.platform == "win32":
             return os.read(0, _CHUNK) if wait or self._has_come() else None
 
         def close(self) -> None:
-            """Standard output may become something else from here on."""
+            """Allow standard output to be replaced from here on."""
             with self._looks:
                 self._is_over = True
 
@@ -81,4 +81,4 @@ else:
                     return None
 
         def close(self) -> None:
-            """Nothing to give back."""
+            """Do nothing."""

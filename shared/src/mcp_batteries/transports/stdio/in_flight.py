@@ -1,4 +1,4 @@
-"""The calls in flight on one pipe: how many, under which ids, and when the last of them is answered."""
+"""The calls in flight on one pipe: their number, their ids, and when the last one is answered."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BUSY = -32000
 
 
 class Calls:
-    """The requests that were handed to the server and not answered yet.
+    """The requests that the server has received and not answered yet.
 
     Args:
-        limit: how many there may be at once.
+        limit: the maximum number.
     """
 
     def __init__(self, limit: int) -> None:
@@ -49,7 +49,7 @@ class Calls:
         return coerce_request_id(request_id) in self._methods
 
     def leave(self, request_id: RequestId | None) -> None:
-        """Count a request out: answered, or cancelled by the client and thus never answered."""
+        """Count a request out: answered, or cancelled by the client."""
         if request_id is not None and self._methods.pop(coerce_request_id(request_id), None) is not None:
             self._change.set()
 
@@ -64,7 +64,7 @@ class Calls:
             self._questions.discard(coerce_request_id(request_id))
 
     async def drained(self) -> RequestId | None:
-        """A question that the client, gone by now, will never answer; None once all calls are answered."""
+        """A question that the departed client will never answer; None once all calls are answered."""
         while not self._questions:
             if all(method == "subscriptions/listen" for method in self._methods.values()):
                 return None

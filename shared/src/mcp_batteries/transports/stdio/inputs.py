@@ -1,4 +1,4 @@
-"""Where the stdio transport's bytes come from: on the event loop where it can wait for pipes, by a thread elsewhere."""
+"""The input of the stdio transport: on the event loop where it can wait for pipes, otherwise with a thread."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _CHUNK = 256 * 1024
 
 
 class Input(Protocol):
-    """Bytes as they come, one chunk at a time: what is not asked for stays in the pipe, which holds its writer back."""
+    """Bytes as they come, one chunk at a time: unread data stays in the pipe, which holds its writer back."""
 
     async def read(self) -> bytes:
-        """The next bytes; empty at the end of input, and once stopped."""
+        """The next bytes; empty at the end of input, and after `stop`."""
         ...
 
     def stop(self) -> None:
-        """Wake `read` up for the last time. From the event loop's thread."""
+        """Wake `read` up for the last time; call it on the event loop's thread."""
         ...
 
 
@@ -38,7 +38,7 @@ def open_input(descriptor: int, *, pollable: bool) -> Input:
 
 
 class _Chunk:
-    """One chunk, and whoever waits for it."""
+    """One chunk, and the task that waits for it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Where the stdio transport's bytes go to: from the event loop where pipes needn't block, by a thread elsewhere."""
+"""The output of the stdio transport: from the event loop where pipes need not block, otherwise with a thread."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _USUAL, _WIDE = 64 * 1024, 1024 * 1024
 
 
 class Output(Protocol):
-    """Bytes out, never waiting."""
+    """Writes bytes without waiting."""
 
     def push(self, data: bytes | memoryview) -> int:
-        """Take as much of `data` as can be had now; how many bytes that is.
+        """Accept as much of `data` as possible now; returns the number of bytes.
 
         Raises:
             OSError: Nobody reads any more.
@@ -34,7 +34,7 @@ class Output(Protocol):
         ...
 
     def call_when_ready(self, wanted: bool) -> None:
-        """Whether to call back when `push` may take more."""
+        """Set whether to call back when `push` can accept more."""
         ...
 
     def has_reader(self) -> bool:
@@ -42,12 +42,12 @@ class Output(Protocol):
         ...
 
     async def flush(self, seconds: float) -> None:
-        """Wait until what was taken is written, for at most `seconds`."""
+        """Wait until accepted bytes are written, for at most `seconds`."""
         ...
 
 
 def open_output(descriptor: int, on_ready: Callable[[], None], *, pollable: bool) -> Output:
-    """The way to `descriptor`.
+    """Open the output to `descriptor`.
 
     Args:
         on_ready: called on the event loop, as `Output.call_when_ready` says.
@@ -89,7 +89,7 @@ class _LoopOutput:
         return system.has_reader(self._descriptor)
 
     async def flush(self, seconds: float) -> None:
-        """Nothing: what was taken is in the pipe."""
+        """Do nothing: accepted bytes are already in the pipe."""
 
 
 class _ThreadOutput:

@@ -1,4 +1,4 @@
-"""What the stdio transport asks of the system, on POSIX; `windows` has the same names. Standard library only."""
+"""System functions of the stdio transport on POSIX; `windows` has the same names. Standard library only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Parent:
 
 
 def take(descriptor: int) -> int:
-    """A copy of a standard descriptor that no child process gets; the copy is no standard one."""
+    """A copy of a standard descriptor that child processes do not inherit, with a non-standard number."""
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
@@ -45,7 +45,7 @@ def make_pipe(size: int) -> tuple[int, int]:
 
 
 def widen(descriptor: int, size: int) -> None:
-    """Have the pipe `descriptor` hold `size` bytes, where the system allows it; nothing for what is no pipe."""
+    """Make the pipe `descriptor` hold `size` bytes, if the system allows it; do nothing if it is not a pipe."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size)

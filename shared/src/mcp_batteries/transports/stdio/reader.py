@@ -1,6 +1,6 @@
-"""The way in of the stdio transport: every line is handed to the server, answered here, or blank.
+"""The input side of the stdio transport: every line is passed to the server, answered here, or blank.
 
-The SDK's own reader spends a thread hop on each line and drops what it can't parse; this one reads on the event loop.
+The SDK's own reader needs a thread hop for each line and drops what it cannot parse; this one reads on the event loop.
 asyncio only.
 """
 
@@ -38,16 +38,16 @@ _MOST_LEAD = 8
 
 
 class Reader:
-    """Messages in: every line is handed on, answered here, or blank.
+    """Reads messages: every line is passed on, answered here, or blank.
 
     Args:
-        descriptor: where from.
-        writer: takes the answers to lines that are no messages. Reading waits for it, so a client that
-            sends and never reads is held back instead of filling the memory.
-        first: has read the beginning, and is shown every message.
-        wire: is shown every line.
+        descriptor: the source.
+        writer: writes the answers to lines that are not messages. Reading waits for it, so a client that sends and
+            never reads is held back instead of filling the memory.
+        first: has read the beginning, and sees every message.
+        wire: sees every line.
         max_line: the longest line in bytes; longer ones are skipped and answered.
-        drain_seconds: how long calls may go on after the end of input.
+        drain_seconds: how long calls may continue after the end of input.
         pollable: as `open_input`.
     """
 
@@ -80,7 +80,7 @@ class Reader:
             self._split(first.head())
 
     def stop(self) -> None:
-        """Hand on no further message, drain nothing. From the event loop's thread."""
+        """Pass on no further message and drain nothing; call it on the event loop's thread."""
         self._stopping = True
         self._input.stop()
         if self._draining is not None:
@@ -88,7 +88,8 @@ class Reader:
             self._draining.cancel()
 
     async def opening(self) -> JSONRPCRequest | None:
-        """The first request, which `receive` still gives, with a few of the messages before it; None if none comes."""
+        """The first request, which `receive` still returns, with a few of the messages before it; None if none
+        comes."""
         lead: list[JSONRPCMessage] = []
         with suppress(anyio.EndOfStream):
             while not isinstance(message := await self.receive(), JSONRPCRequest):
@@ -127,7 +128,7 @@ class Reader:
         self.ended.set()
 
     async def _admit(self, line: bytes | tuple[bytes, bytes]) -> JSONRPCMessage | None:
-        """The message in `line` if the server is to have it; what is wrong with it is answered here."""
+        """The message in `line` if it is for the server; mistakes are answered here."""
         try:
             if isinstance(line, tuple):
                 raise Malformed(
@@ -171,7 +172,7 @@ class Reader:
         return None
 
     async def _drain(self) -> RequestId | None:
-        """See the calls in flight through; a question to answer in the client's place, if one comes up."""
+        """Wait for the calls in flight; returns a question to answer in the client's place, if one comes up."""
         if self._drain_until is None:
             self._drain_until = self._loop.time() + self._drain_seconds
         if not self._stopping and self._writer.is_read():

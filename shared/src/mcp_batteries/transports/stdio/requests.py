@@ -1,7 +1,7 @@
-"""Requests on their way from the pipe to the server and back, each a task of its own with nothing between.
+"""Carries requests from the pipe to the server and back, each in a separate task with nothing in between.
 
-The SDK's dispatcher keeps what needs no speed: the handshake, notifications and what the server asks the client. Its
-way for requests, over streams and groups of tasks, costs half of what a small call does. asyncio only.
+The SDK's dispatcher keeps what need not be fast: the handshake, notifications and the server's questions to the client.
+Its path for requests, with streams and task groups, would take half the time of a small call. asyncio only.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def serve_requests(server: Server[Any], options: InitializationOptions, re
 
 
 class _Call:
-    """One request, or a notification, and its way back to the client, as the SDK's `DispatchContext`.
+    """One request, or a notification, and its path back to the client, as the SDK's `DispatchContext`.
 
     Args:
         request_id: None for a notification.
@@ -89,7 +89,7 @@ class _Call:
         self._event: anyio.Event | None = None
 
     def cancel(self) -> None:
-        """The client gave it up: it is stopped, and never answered."""
+        """Stop it, because the client cancelled it; it gets no answer."""
         self.cancelled = True
         self.scope.cancel()
         if self._event is not None:
@@ -127,7 +127,7 @@ class _Call:
 
 
 class _Requests(AsyncResource):
-    """Answers requests; hands on all other messages, as the stream that the SDK's dispatcher reads."""
+    """Answers requests; passes on all other messages, as the stream that the SDK's dispatcher reads."""
 
     def __init__(self, reader: Reader, writer: Writer, transport: TransportContext) -> None:
         self._reader, self._writer, self._transport = reader, writer, transport
@@ -147,7 +147,7 @@ class _Requests(AsyncResource):
         await dispatcher.run(request, on_notify)
 
     async def receive(self) -> SessionMessage:
-        """The next message that is no request, or is `initialize`.
+        """The next message that is not a request, or is `initialize`.
 
         Raises:
             anyio.EndOfStream: as `Reader.receive`.
@@ -165,7 +165,7 @@ class _Requests(AsyncResource):
             return SessionMessage(message)
 
     async def aclose(self) -> None:
-        """Stop what is at work, and see it end."""
+        """Stop running requests, and wait for their end."""
         await self._reader.aclose()
         for call in self._tasks:
             call.scope.cancel()

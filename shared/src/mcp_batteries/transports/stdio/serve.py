@@ -1,7 +1,7 @@
 """MCP on standard input and output, hardened against everything else that uses them.
 
-`claim` takes the two descriptors away from the process before anything heavy is imported, so that no print, no
-C library and no child process can write between messages or wait on stdin. `serve` then runs a server on them.
+`claim` takes the two descriptors away from the process before anything heavy is imported, so that no print, C library
+or child process can write between messages or wait on stdin. `serve` then runs a server on them.
 
 Only the standard library is imported at module level: `claim` must be able to run first.
 """
@@ -47,10 +47,10 @@ class Claim:
     """The descriptors that carry the protocol.
 
     Args:
-        stdin: where messages come from.
-        stdout: where they go.
-        stderr: what keeps standard error from blocking, if anything does.
-        process: True if they are the process's own, so that the process ends with them.
+        stdin: the source of messages.
+        stdout: the target of messages.
+        stderr: keeps standard error from blocking, if set.
+        process: whether they are the process's own, so that the process ends with them.
     """
 
     def __init__(self, stdin: int, stdout: int, *, stderr: StderrPump | None = None, process: bool = False) -> None:
@@ -69,13 +69,13 @@ class Claim:
             self._was_blocking = True
 
     def reblock(self) -> None:
-        """Give the flags back as they were: other processes may share them."""
+        """Restore the flags, which other processes may share."""
         if self._was_blocking:
             os.set_blocking(self.stdout, True)
             self._was_blocking = False
 
     def exit_within(self, seconds: float, status: int) -> None:
-        """End the process with `status` at the latest `seconds` from now, whatever still runs in it.
+        """End the process with `status` within `seconds`, whatever still runs in it.
 
         A handler that swallows its cancellation and a thread that never returns would hold it for ever. The
         earliest of several calls decides. May be called by a signal handler. Without effect on descriptors
@@ -99,7 +99,7 @@ class Claim:
         self.exit(due[1])
 
     def hush(self) -> None:
-        """Let the last words out on standard error; whatever is said after them is dropped."""
+        """Flush standard error, and drop everything written later."""
         if sys.stdout is not None:
             sys.stdout.flush()
         null = os.open(os.devnull, os.O_WRONLY)
@@ -109,7 +109,7 @@ class Claim:
             self.stderr.close(restore=False)
 
     def close(self) -> None:
-        """Point descriptors 0, 1 and 2 at what they were."""
+        """Restore descriptors 0, 1 and 2."""
         global _claimed
         if not self.process:
             return
@@ -134,7 +134,7 @@ def claim() -> Claim:
     """Take standard input and output for the protocol.
 
     From here on descriptor 0 reads as empty, what is written to descriptor 1 comes out on standard error, and
-    standard error blocks nobody. It stays so until the process ends, its last unflushed print included, unless
+    standard error blocks nobody. This lasts until the process ends, including its last unflushed print, unless
     `Claim.close` is called.
 
     Raises:
@@ -173,17 +173,17 @@ async def serve(
     """Serve `server` on the claimed descriptors until the client leaves; the exit status.
 
     It ends at the end of input, once the calls in flight are answered; at SIGTERM (143) and SIGINT (130), on Windows
-    at Ctrl-C (130) and Ctrl-Break (149); and when nobody reads the output any more or the parent process is gone.
-    The server's lifespan is left properly each time, within a few seconds. A second signal ends the process at once.
+    at Ctrl-C (130) and Ctrl-Break (149); and when nobody reads the output any more or the parent process is gone. Each
+    time the server's lifespan ends properly, within a few seconds. A second signal ends the process at once.
 
     Args:
         claim: from `claim()`.
-        first: what was read and answered before, and keeps what is answered first.
-        wire: is shown every line, both ways.
+        first: has read and answered the beginning, and stores first answers.
+        wire: sees every line, in both directions.
         max_line: longest message in bytes; longer ones are skipped and answered with an error.
-        max_in_flight: calls at once; more are answered with an error.
-        drain_seconds: how long calls in flight may go on after the end of input.
-        pollable: whether the event loop can wait for pipes; False has threads read and write them.
+        max_in_flight: the maximum of concurrent calls; more are answered with an error.
+        drain_seconds: how long calls in flight may continue after the end of input.
+        pollable: whether the event loop can wait for pipes; otherwise threads read and write them.
 
     Raises:
         Exception: What the server's lifespan raised.
@@ -241,7 +241,7 @@ async def serve(
 
 
 async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> None:
-    """Stop the reader when there is nobody left to serve, then see that the server ends."""
+    """Stop the reader when nobody is left to serve, then make sure that the server ends."""
     import anyio
 
     while not reader.ended.is_set():

@@ -1,4 +1,4 @@
-"""Bytes to a descriptor whose writes may block: a thread makes them. Standard library only."""
+"""Writes bytes to a descriptor whose writes may block, on a thread. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["Sink"]
 
 
 class Sink:
-    """What is offered is taken while there is room, and written in order by a thread of its own.
+    """Accepts bytes while there is room, and writes them in order on its own thread.
 
     Args:
-        descriptor: where to.
+        descriptor: the target.
         capacity: how many bytes may wait.
         on_progress: called by that thread after each write, and when one fails.
     """
@@ -29,12 +29,12 @@ class Sink:
 
     @property
     def pending(self) -> int:
-        """How many bytes were taken and are not written yet."""
+        """How many accepted bytes are not written yet."""
         with self._change:
             return len(self._backlog) + self._writing
 
     def offer(self, data: bytes | memoryview) -> int:
-        """Take as much of `data` as there is room for; how many bytes that is.
+        """Accept as much of `data` as there is room for; returns the number of bytes.
 
         Raises:
             BrokenPipeError: Nobody reads any more.
@@ -49,7 +49,7 @@ class Sink:
             return len(taken)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all is written or cannot be; False if that takes longer than `seconds`."""
+        """Wait until everything is written or failed; False if that takes longer than `seconds`."""
         with self._change:
             return self._change.wait_for(lambda: self.broken or not (self._backlog or self._writing), seconds)
 

@@ -1,4 +1,4 @@
-"""A standard error that can never block the process, whoever reads it or doesn't.
+"""A standard error that can never block the process, whether or not anybody reads it.
 
 Hosts start servers with standard error on a pipe, and some never read it. Once the pipe is full (64 KiB on
 Linux) the next log line, `print` or C library message blocks its thread for good. So descriptor 2 becomes a
@@ -47,7 +47,7 @@ class StderrPump:
         self._thread.start()
 
     def close(self, seconds: float = 0.25, *, restore: bool = True) -> None:
-        """Carry what is still in the pipe, for at most `seconds`, and end.
+        """Forward what is still in the pipe, for at most `seconds`, and end.
 
         Args:
             restore: True points descriptor 2 back at the real one; False at the null device, so that nothing

@@ -1,4 +1,4 @@
-"""What the stdio transport asks of the system, on Windows; `posix` has the same names. Standard library only."""
+"""System functions of the stdio transport on Windows; `posix` has the same names. Standard library only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ntdll = ctypes.WinDLL("ntdll")
 class Parent:
     """The process that started this one.
 
-    Its number may be given to another process once it has ended: an open handle is what tells.
+    Another process may get its number once it has ended, so an open handle identifies it.
     """
 
     def __init__(self) -> None:
@@ -44,12 +44,12 @@ class Parent:
             self._handle = None
 
     def is_alive(self) -> bool:
-        """True as well where the system does not let us look: the end of input then tells."""
+        """Also true if the system does not let us check: then the end of input shows it."""
         return self._handle is None or _winapi.WaitForSingleObject(self._handle, 0) != _winapi.WAIT_OBJECT_0
 
 
 def take(descriptor: int) -> int:
-    """A copy of a standard descriptor that no child process gets; the copy is no standard one."""
+    """A copy of a standard descriptor that child processes do not inherit, with a non-standard number."""
     copy = os.dup(descriptor)
     msvcrt.setmode(copy, os.O_BINARY)
     return copy
@@ -62,13 +62,13 @@ def make_pipe(size: int) -> tuple[int, int]:
 
 
 def widen(descriptor: int, size: int) -> None:
-    """Nothing: a pipe holds there what it was made to hold."""
+    """Do nothing: on Windows a pipe keeps the size that it was created with."""
 
 
 def has_reader(descriptor: int) -> bool:
     """False once the other end of the pipe `descriptor` is closed. Waits for a write that another thread has begun.
 
-    An empty write would tell too, but some readers take it for the end.
+    An empty write would show it too, but some readers take it for the end.
     """
     state, status = (ctypes.c_ulong * 10)(), (ctypes.c_void_p * 2)()
     handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))

@@ -1,4 +1,4 @@
-"""The way out of the stdio transport: whole lines, in order, straight from the event loop.
+"""The output side of the stdio transport: whole lines, in order, straight from the event loop.
 
 `Server.run` takes anything that has `send`. The SDK's own writer spends two thread hops on each message; this
 one writes from within `send`, and waits only when the pipe is full. asyncio only.
@@ -32,13 +32,13 @@ _FINISH_SECONDS = 0.5
 
 
 class Writer(AsyncResource):
-    """Messages out: one line each, never torn, in the order sent.
+    """Writes messages: one line each, never torn, in the order sent.
 
     Args:
         descriptor: where to.
-        on_broken: called once when nobody reads any more.
-        first: is shown every answer.
-        wire: is shown every line.
+        on_broken: called once nobody reads any more.
+        first: sees every answer.
+        wire: sees every line.
         pollable: as `open_output`.
     """
 
@@ -83,11 +83,11 @@ class Writer(AsyncResource):
         await self._answer(request_id, dump_answer(request_id, result))
 
     async def refuse(self, answer: JSONRPCError) -> None:
-        """Write the answer to a line that never became a call, whatever call may have the same id."""
+        """Write the answer to a line that never became a call, even if a call has the same id."""
         await self._write(dump(answer))
 
     async def put(self, data: bytes) -> None:
-        """Write a line as it is, if there is any.
+        """Write a line unchanged, if there is one.
 
         Raises:
             anyio.BrokenResourceError: Nobody reads any more.
@@ -180,7 +180,7 @@ class Writer(AsyncResource):
 
 
 class _Frame:
-    """A line, or what is left of it, and its sender waiting."""
+    """A line, or the rest of it, and its waiting sender."""
 
     __slots__ = ("done", "rest", "started")
 
