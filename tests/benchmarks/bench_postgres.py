@@ -7,7 +7,6 @@ PyPI; the requirements of the last are locked and overridden in `postgres-mcp.tx
 Everybody is asked over stdio, in turns, for the same rows of the same PostgreSQL, the wheel's, on loopback.
 """
 
-import json
 import os
 import shutil
 import statistics
@@ -15,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,17 +26,15 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from driver import memory  # noqa: E402
 from peers import TOOLBOX, toolbox  # noqa: E402
+from sql_peers import measure  # noqa: E402
 
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
-from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
+from mcp_batteries.testing.wire import MODERN  # noqa: E402
 from mcp_postgres.role_sql import notify_sql  # noqa: E402
 from postgres.serving import Base, make  # noqa: E402
 
-ONE = "SELECT * FROM t WHERE id = 4711"
-ALL = "SELECT * FROM t"
 SCHEMA = """
 CREATE TABLE t (id integer PRIMARY KEY, name text, price numeric, note text);
 INSERT INTO t SELECT g, 'name ' || g, g / 100.0, repeat('x', 50) FROM generate_series(1, 100000) g;
@@ -117,51 +113,6 @@ def everybody() -> list[Peer]:
     return found
 
 
-@asynccontextmanager
-async def started(peer: Peer, base: Base):
-    async with StdioWire(peer.command(base), revision=peer.revision) as wire:
-        begun = time.perf_counter()
-        with anyio.fail_after(120):
-            await wire.open()
-        yield wire, time.perf_counter() - begun
-        wire.process.terminate()
-
-
-async def measure(peer: Peer, base: Base, rounds: int) -> dict[str, float]:
-    starts: list[float] = []
-    for _ in range(rounds):
-        async with started(peer, base) as (_, seconds):
-            starts.append(seconds)
-    async with started(peer, base) as (wire, _):
-        listed = (await wire.request("tools/list"))["tools"]
-
-        async def ask(sql: str) -> dict:
-            return await wire.request("tools/call", {"name": peer.tool, "arguments": {"sql": sql}}, seconds=60)
-
-        first = await ask(ONE)
-        assert "4711" in json.dumps(first) and not first.get("isError"), first
-        idle = memory(wire.process.pid)
-        ones: list[float] = []
-        for _ in range(200):
-            begun = time.perf_counter()
-            await ask(ONE)
-            ones.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
-        answer = await ask(ALL)
-        seconds = time.perf_counter() - begun
-        peak = memory(wire.process.pid)
-    return {
-        "start, s": statistics.median(starts),
-        "memory idle, MB": idle,
-        "one row p50, ms": statistics.median(ones) * 1000,
-        "100,000 rows asked, s": seconds,
-        "its answer, MB": len(json.dumps(answer)) / 1e6,
-        "memory behind it, MB": peak,
-        "tools": len(listed),
-        "tools/list, bytes": len(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()),
-    }
-
-
 async def notices(transport: str, revision: str, triggers: bool, commits: int) -> list[float]:
     """Milliseconds from the end of a foreign commit to the notice of it."""
     base = make(SCHEMA)
@@ -190,7 +141,7 @@ async def run(rounds: int, only: str | None) -> None:
         found = {}
         for peer in everybody():
             try:
-                found[peer.name] = await measure(peer, base, rounds)
+                found[peer.name] = await measure(peer.command(base), peer.revision, peer.tool, "sql", rounds)
             except (Exception, BaseExceptionGroup) as error:
                 click.echo(f"{peer.name}: {error!r}", err=True)
         table = Table("", *found)

@@ -6,14 +6,13 @@ Peers are `mcp-server-sqlite` of PyPI, which starts with mcp 1 only, `@bytebase/
 PyPI. Everybody is asked over stdio, in turns, for the same rows of the same file.
 """
 
-import json
 import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,16 +23,15 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from driver import memory, processes  # noqa: E402
+from driver import processes  # noqa: E402
 from peers import TOOLBOX, toolbox  # noqa: E402
+from sql_peers import ONE, measure  # noqa: E402
 
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
 
 ROWS = 100_000
-ONE = "SELECT * FROM t WHERE id = 4711"
-ALL = "SELECT * FROM t"
 DBHUB = "@bytebase/dbhub"
 
 
@@ -73,51 +71,6 @@ def make(path: Path, journal: str = "delete") -> None:
         rows = ((n, f"name {n}", n * 1.25, "some words about it") for n in range(1, ROWS + 1))
         connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         connection.commit()
-
-
-@asynccontextmanager
-async def started(peer: Peer, path: Path):
-    async with StdioWire(peer.command(path), revision=peer.revision) as wire:
-        begun = time.perf_counter()
-        with anyio.fail_after(60):
-            await wire.open()
-        yield wire, time.perf_counter() - begun
-        wire.process.terminate()
-
-
-async def measure(peer: Peer, path: Path, rounds: int) -> dict[str, float]:
-    starts: list[float] = []
-    for _ in range(rounds):
-        async with started(peer, path) as (wire, seconds):
-            starts.append(seconds)
-    async with started(peer, path) as (wire, _):
-        listed = (await wire.request("tools/list"))["tools"]
-
-        async def ask(sql: str) -> dict:
-            return await wire.request("tools/call", {"name": peer.tool, "arguments": {peer.argument: sql}}, seconds=60)
-
-        first = await ask(ONE)
-        assert "4711" in json.dumps(first) and not first.get("isError"), first
-        idle = memory(wire.process.pid)
-        ones: list[float] = []
-        for _ in range(200):
-            begun = time.perf_counter()
-            await ask(ONE)
-            ones.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
-        answer = await ask(ALL)
-        seconds = time.perf_counter() - begun
-        peak = memory(wire.process.pid)
-    return {
-        "start, s": statistics.median(starts),
-        "memory idle, MB": idle,
-        "one row p50, ms": statistics.median(ones) * 1000,
-        "100,000 rows asked, s": seconds,
-        "its answer, MB": len(json.dumps(answer)) / 1e6,
-        "memory behind it, MB": peak,
-        "tools": len(listed),
-        "tools/list, bytes": len(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()),
-    }
 
 
 async def notices(journal: str, transport: str, revision: str, subscriptions: int, commits: int) -> list[float]:
@@ -204,7 +157,9 @@ async def run(rounds: int, only: str | None) -> None:
             found = {}
             for peer in everybody():
                 try:
-                    found[peer.name] = await measure(peer, path, rounds)
+                    found[peer.name] = await measure(
+                        peer.command(path), peer.revision, peer.tool, peer.argument, rounds
+                    )
                 except (Exception, BaseExceptionGroup) as error:
                     click.echo(f"{peer.name}: {error!r}", err=True)
         table = Table("", *found)

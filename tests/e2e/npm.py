@@ -55,15 +55,7 @@ def installed(*packages: str, overrides: Mapping[str, str] | None = None) -> Pat
             "--prefer-offline",
             "--save-exact",
         ]
-        done = subprocess.run(
-            [NODE, str(_NPM), "install", *flags, *packages],
-            cwd=new,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_SECONDS,
-        )
+        done = _run("install", *flags, *packages, cwd=new)
         if done.returncode:
             said = done.stdout.decode(errors="replace")[-2000:]
             raise RuntimeError(f"npm could not install {' '.join(packages)}; is its registry reachable?\n{said}")
@@ -90,7 +82,13 @@ def run(*words: str, cwd: Path) -> None:
     Raises:
         RuntimeError: it failed, with the end of what it said.
     """
-    done = subprocess.run(
+    done = _run(*words, cwd=cwd)
+    if done.returncode:
+        raise RuntimeError(f"npm {' '.join(words)} failed:\n{done.stdout.decode(errors='replace')[-2000:]}")
+
+
+def _run(*words: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
         [NODE, str(_NPM), *words],
         cwd=cwd,
         env=environment(),
@@ -99,8 +97,6 @@ def run(*words: str, cwd: Path) -> None:
         stderr=subprocess.STDOUT,
         timeout=_SECONDS,
     )
-    if done.returncode:
-        raise RuntimeError(f"npm {' '.join(words)} failed:\n{done.stdout.decode(errors='replace')[-2000:]}")
 
 
 def environment(**more: str) -> dict[str, str]:

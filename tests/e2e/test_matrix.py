@@ -11,6 +11,7 @@ import pytest
 
 from contract.cases import CASES
 from e2e.serving import TRANSPORTS, connected, listening
+from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import MODERN, REVISIONS, HttpWire, Message, StdioWire, Wire
 from mcp_batteries.testing.wire.base import SECONDS
 
@@ -134,6 +135,16 @@ async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: st
 _LEAVES_SECONDS = SECONDS / 8
 
 
+async def _used(wire: Wire, case: Case) -> tuple[float, float, float]:
+    """When the server of `case` was ready, had answered a call and had a subscriber."""
+    await wire.open()
+    ready = anyio.current_time()
+    text_of(await wire.call(case.read[0], **case.read[1]))
+    answered = anyio.current_time()
+    await wire.subscribe(case.uri)
+    return ready, answered, anyio.current_time()
+
+
 def _seconds(begun: float, *until: float) -> list[float]:
     """From the start until the server was ready, had answered and had a subscriber; from its end until it was gone."""
     return [*(round(at - begun, 2) for at in until), round(anyio.current_time() - until[-1], 2)]
@@ -147,16 +158,11 @@ async def test_every_server_answers_subscribes_and_leaves_over_stdio(
     case = CASES[package](tmp_path)
     begun = anyio.current_time()
     async with StdioWire(case.command, revision=REVISIONS[0]) as wire:
-        await wire.open()
-        ready = anyio.current_time()
-        text_of(await wire.call(case.read[0], **case.read[1]))
-        answered = anyio.current_time()
-        await wire.subscribe(case.uri)
-        ends = anyio.current_time()
+        used = await _used(wire, case)
         await wire.close_stdin()
         with anyio.fail_after(_LEAVES_SECONDS):
             assert await wire.wait() == 0
-        record_property(f"{package} over stdio", _seconds(begun, ready, answered, ends))
+        record_property(f"{package} over stdio", _seconds(begun, *used))
     assert (wire.garbage, wire.stderr) == ([], "")
 
 
@@ -169,17 +175,12 @@ async def test_every_server_answers_subscribes_and_leaves_over_http(
     begun = anyio.current_time()
     async with listening(package, *case.arguments) as (process, url):
         async with HttpWire(url, revision=MODERN) as wire:
-            await wire.open()
-            ready = anyio.current_time()
-            text_of(await wire.call(case.read[0], **case.read[1]))
-            answered = anyio.current_time()
-            await wire.subscribe(case.uri)
-            ends = anyio.current_time()
+            used = await _used(wire, case)
             if sys.platform == "win32":
                 process.terminate()
             else:
                 process.send_signal(signal.SIGINT)
             with anyio.fail_after(_LEAVES_SECONDS):
                 status = await process.wait()
-        record_property(f"{package} over HTTP", _seconds(begun, ready, answered, ends))
+        record_property(f"{package} over HTTP", _seconds(begun, *used))
         assert status == (1 if sys.platform == "win32" else 130)
