@@ -1,4 +1,4 @@
-"""What is in a folder: one page of it.
+"""Lists one page of a folder.
 
 A page is chosen by a heap, so that a folder of a million entries is never sorted nor held; by name only the
 entries shown are looked at more closely.

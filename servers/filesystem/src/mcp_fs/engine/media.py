@@ -1,6 +1,6 @@
-"""Files for eyes and ears: images, sound, pages of PDF; what is none of these is handed over, page by page.
+"""Media files: images, sound, pages of PDFs; any other file is returned as bytes, page by page.
 
-What a file is, its first bytes say, not its name: a wrong MIME type makes hosts and models refuse a result.
+The first bytes decide what a file is, not its name: a wrong MIME type makes hosts and models refuse a result.
 """
 
 from __future__ import annotations

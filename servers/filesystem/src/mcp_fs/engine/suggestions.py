@@ -1,4 +1,4 @@
-"""What a path that leads nowhere may have been meant to be: the one sentence that saves the next call a detour."""
+"""Suggests what a path that does not exist was meant to be, in one sentence that saves a call."""
 
 from __future__ import annotations
 

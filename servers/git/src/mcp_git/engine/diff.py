@@ -1,6 +1,6 @@
-"""What changed: first the files with their counts, then the patch in pages.
+"""Shows what changed: first the files with their counts, then the patch in pages.
 
-A page is made of the files that it shows, so that a large change costs no more than what is looked at of it.
+A page compares only the files that it shows, so that a large change costs no more than the shown part.
 """
 
 from __future__ import annotations

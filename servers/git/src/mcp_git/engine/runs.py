@@ -1,4 +1,4 @@
-"""What the commands of this folder share: pages of what git prints, and what a failure means."""
+"""Shared by the commands of this folder: pages of git's output, and the meaning of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in an archive, and one member of it. Nothing is ever written, so no member's name can lead anywhere."""
+"""Lists an archive, and reads one member of it. Nothing is ever written, so no member's name can lead anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails and notebooks: text files whose text is wrapped. Each also is an archive: of attachments, or of itself."""
+"""Reads mails and notebooks, whose text is wrapped. Each is also an archive: of attachments, or of itself."""
 
 from __future__ import annotations
 

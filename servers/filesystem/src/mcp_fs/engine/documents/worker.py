@@ -1,4 +1,4 @@
-"""The process that takes the text out: it has two pipes, reads its file through them, and may be killed at any time.
+"""The process that extracts the text: it has two pipes, reads its file through them, and may be killed at any time.
 
 A request is one line of JSON. Until it is done, the other side answers reads of the file. What comes back is frames,
 each a letter, a length and that many bytes: R asks for bytes of the file, K says what kind of text follows, M names

@@ -1,4 +1,4 @@
-"""What mv(1) keeps of an entry that moves to another file system: times, owner, mode, and which names are one file."""
+"""Keeps what mv(1) keeps of an entry between file systems: times, owner, mode, and which names are one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copying entries, as a copy that is asked for and as what a move between file systems begins with."""
+"""Copies entries, for a requested copy and as the first half of a move between file systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some lines of a text file as what is copied: byte for byte, so that no encoding and no line end changes."""
+"""Copies some lines of a text file byte for byte, so that encoding and line ends stay."""
 
 from __future__ import annotations
 

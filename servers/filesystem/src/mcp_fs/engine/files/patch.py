@@ -1,4 +1,4 @@
-"""Unified diffs applied strictly: what a hunk says stands there has to stand there.
+"""Applies unified diffs strictly: the old text of a hunk must match exactly.
 
 Only two things are forgiven, because models can't count: the lengths in a hunk's header, and its line number as
 long as its text is at one place only. No context is ever skipped. A patch in which some lines end in CRLF and others

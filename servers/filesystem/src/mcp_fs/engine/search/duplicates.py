@@ -1,4 +1,4 @@
-"""Files of the same contents."""
+"""Finds files with the same contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of one caller, listed and taken back: only what is still as the step left it, never what came after."""
+"""Lists and undoes the steps of one caller: only what is still as the step left it, never later changes."""
 
 from __future__ import annotations
 
