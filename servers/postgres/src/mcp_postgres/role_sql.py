@@ -1,6 +1,6 @@
-"""SQL for the operator to read and run: a role that can only read, and triggers that tell of changes.
+"""SQL for the operator to read and run: a role that can only read, and triggers that announce changes.
 
-Nothing of it is ever run by the server.
+The server never runs any of it.
 """
 
 from __future__ import annotations
@@ -79,5 +79,5 @@ def role_sql() -> str:
 
 
 def notify_sql(channel: str) -> str:
-    """SQL for triggers that tell `channel`."""
+    """SQL for triggers that notify `channel`."""
     return _NOTIFY.replace("{channel}", channel)

@@ -1,6 +1,6 @@
 """Requests as the engine makes them: JSON with nothing invisible in it, pages, GraphQL, raw bytes.
 
-Everything a request answers is put down as seen for flow control, unless the caller says that nobody is shown it.
+Every answer is recorded as seen for flow control, unless the caller says that nobody sees it.
 """
 
 from __future__ import annotations

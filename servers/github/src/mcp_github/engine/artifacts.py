@@ -1,7 +1,7 @@
-"""What is in an artifact: a zip somebody's workflow made, so neither its size nor its words are believed.
+"""Reads artifacts: zip files from anybody's workflow, whose sizes and contents are not trusted.
 
-It lies in a temporary file while it is looked into, nothing of it is unpacked to the disk, and of a file in it no more
-is unpacked than is shown.
+It is in a temporary file while it is read, nothing is unpacked to the disk, and only the shown part of a file is
+unpacked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several files in one commit, each named with the sha it is expected to have.
+"""Commits several files at once, each with its expected sha.
 
 The commit is made by GitHub's `createCommitOnBranch`: it signs it, and takes it only on top of the expected commit. A
 server without GraphQL gets the same commit by way of git objects.

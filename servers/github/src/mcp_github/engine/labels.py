@@ -1,4 +1,4 @@
-"""Labels and milestones: made, changed, removed."""
+"""Creates, changes and removes labels and milestones."""
 
 from __future__ import annotations
 

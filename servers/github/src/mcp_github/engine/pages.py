@@ -1,4 +1,5 @@
-"""Lists, page by page: objects trimmed to columns, whole rows up to a size, cursors that go on where it was cut."""
+"""Lists, page by page: objects reduced to columns, whole rows up to a size, and cursors that continue where it was
+cut."""
 
 from __future__ import annotations
 

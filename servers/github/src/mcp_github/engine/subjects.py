@@ -1,4 +1,4 @@
-"""What a `github://` URI shows, as the request that tells whether it changed."""
+"""What a `github://` URI shows, as the request that shows whether it changed."""
 
 from __future__ import annotations
 

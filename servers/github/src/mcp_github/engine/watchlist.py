@@ -1,4 +1,4 @@
-"""The file of what the user works on."""
+"""The watch list: a file of what the user works on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where statements of others meet PostgreSQL: what may run, the server itself decides.
+"""Admits callers' statements to PostgreSQL; PostgreSQL itself decides what may run.
 
 A read runs in a READ ONLY transaction whose limits are set in the trip that opens it, which also ends the time in which
 the mode could be changed. `DECLARE ... CURSOR FOR` admits exactly one SELECT, VALUES, TABLE or WITH that changes no

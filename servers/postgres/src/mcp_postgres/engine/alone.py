@@ -1,4 +1,4 @@
-"""What PostgreSQL runs outside of transactions only: it can't be tried, and says what it left where it fails."""
+"""Statements that PostgreSQL runs only outside transactions: they cannot be tried, and a failure names what it left."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Which indexes might help a statement: what its plan compares, orders and groups, as PostgreSQL spells it.
+"""Suggests indexes for a statement: what its plan compares, orders and groups, as PostgreSQL spells it.
 
-The texts of a plan only suggest. Whether a candidate can be an index PostgreSQL says, and whether it helps its planner.
+The texts of a plan only suggest. PostgreSQL decides whether a candidate can be an index, and its planner whether it
+helps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changing rows and the schema: statements in one transaction, all or none, and PostgreSQL says what each of them is.
+"""Changes rows and the schema: statements in one transaction, all or none; PostgreSQL decides what each of them is.
 
 `PREPARE` admits SELECT, INSERT, UPDATE, DELETE and MERGE and runs nothing. What defines the schema is tried in a part
 of the transaction that is READ ONLY first, where PostgreSQL refuses it by name before it does anything. What tends it

@@ -1,4 +1,4 @@
-"""Whose code a statement could run: what PostgreSQL's catalogue says of a database, kept until it changes.
+"""Finds out whose code a statement could run, from PostgreSQL's catalog, cached until that changes.
 
 A function is one of many things that run when a table is read: a domain's CHECK, an index or statistics expression that
 the planner folds, an operator's estimator, an aggregate's parts, a partition key. They run with the rights of

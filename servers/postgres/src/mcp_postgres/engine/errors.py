@@ -1,4 +1,4 @@
-"""What PostgreSQL and libpq say, as problems a caller can act on."""
+"""Turns errors of PostgreSQL and libpq into problems that a caller can act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of a kind, page by page: PostgreSQL's own catalogue, asked so that a big one gives small answers."""
+"""Lists objects of a kind, page by page, from PostgreSQL's own catalog, so that a big one gives small answers."""
 
 from __future__ import annotations
 

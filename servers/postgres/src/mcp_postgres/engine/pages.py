@@ -1,4 +1,4 @@
-"""Queries answered by pages, no more of the result read than a page and a bit.
+"""Answers queries page by page, and reads only a page and a bit of the result.
 
 What was read beyond the first page is kept, so that the next pages show the same moment; pages behind that run the
 query again and skip, and say so. No transaction, lock or connection is held between two pages.

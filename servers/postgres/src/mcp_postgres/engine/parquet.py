@@ -1,4 +1,4 @@
-"""Parquet files, in and out (extra `parquet`): read by a process of its own, written by a thread."""
+"""Parquet files, in and out (extra `parquet`): read by a separate process, written by a thread."""
 
 from __future__ import annotations
 

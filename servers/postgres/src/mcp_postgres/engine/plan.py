@@ -1,4 +1,4 @@
-"""Plans as trees a person can read, what stands out in them, and what they would be with indexes that don't exist."""
+"""Plans as readable trees, what stands out in them, and how they would be with indexes that do not exist."""
 
 from __future__ import annotations
 

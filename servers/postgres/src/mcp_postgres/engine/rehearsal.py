@@ -1,4 +1,4 @@
-"""A way back that was run once where nobody sees it: what fails of it, and what it leaves, is said in its place."""
+"""Tries a way back where nobody sees it, and reports in its place what fails and what it leaves behind."""
 
 from __future__ import annotations
 

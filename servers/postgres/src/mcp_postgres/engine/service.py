@@ -1,4 +1,4 @@
-"""The engine: trusted types in, results out; each call a transaction of its own on one of a database's connections."""
+"""The engine: trusted types in, results out; each call is a separate transaction on one of a database's connections."""
 
 from __future__ import annotations
 

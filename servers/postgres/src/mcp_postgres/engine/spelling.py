@@ -1,4 +1,5 @@
-"""What was meant by a name or word that PostgreSQL doesn't know: a name like it, or its own word for another's."""
+"""Suggests what an unknown name or word was meant to be: a similar name, or PostgreSQL's word for another
+database's."""
 
 from __future__ import annotations
 

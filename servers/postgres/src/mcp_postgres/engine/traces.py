@@ -1,4 +1,4 @@
-"""What one transaction changed in the catalogue, however large the database is: as it was, and as it is now.
+"""Finds what one transaction changed in the catalog, before and after, however large the database is.
 
 A transaction leaves its number on every row of the catalogue that it writes (`xmin`) and takes away (`xmax`), so that
 its changes cost what they are about. A cursor still sees what was there when it was declared: what these queries read,

@@ -1,4 +1,4 @@
-"""PostgreSQL's trees of queries, read: which relations a statement touches, and where its columns come from.
+"""Reads PostgreSQL's query trees: which relations a statement touches, and where its columns come from.
 
 A parsed statement names everything by number, whatever its text looks like. What is asked of it here: does a masked
 column reach anything but an output? Passing through subqueries, views and joins as it stands is fine, and the output

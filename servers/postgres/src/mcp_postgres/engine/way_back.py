@@ -1,6 +1,6 @@
-"""The way back from a change of the schema: what is new goes, what has another name gets its own, what is gone comes.
+"""The way back from a change of the schema: drops what is new, undoes renames, and creates again what is gone.
 
-What goes is named as it is after the change, and everything behind the renames as it was before.
+Drops use the names after the change, and everything after the renames uses the names before it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Results that are longer than a page: kept whole in unnamed files, so that every page shows one moment.
+"""Results longer than a page: kept whole in unnamed files, so that every page shows the same moment.
 
-No lock and no transaction is held between two pages, and no row is skipped or told twice, whoever writes meanwhile.
+No lock or transaction is held between two pages, and no row is skipped or repeated, whoever writes in the meantime.
 """
 
 from __future__ import annotations

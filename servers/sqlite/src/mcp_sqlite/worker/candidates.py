@@ -1,7 +1,7 @@
-"""Which indexes might help a statement: what its conditions, its order and its groups compare, as SQL.
+"""Suggests indexes for a statement: what its conditions, its order and its groups compare, as SQL.
 
-The words of the statement only suggest. Whether a candidate can be an index of a table SQLite says, and whether it
-helps the planner says.
+The words of the statement only suggest. SQLite decides whether a candidate can be an index of a table, and its planner
+whether it helps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tables are like: all of them with counts under a budget, or one with all that hangs on it."""
+"""Describes tables: all of them with counts under a budget, or one with everything that depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a database's locks, where the system tells: on Linux, by /proc/locks.
+"""Finds out who holds a database's locks, if the system shows it: on Linux, in /proc/locks.
 
 Nothing is locked and no file is opened to find out: closing one would end the locks that SQLite has on it in this
 process (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).

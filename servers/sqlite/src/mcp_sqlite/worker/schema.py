@@ -1,4 +1,4 @@
-"""What a schema says: which tables there are, their columns, what belongs to virtual ones, and the DDL."""
+"""Reads a schema: its tables, their columns, what belongs to virtual ones, and the DDL."""
 
 from __future__ import annotations
 

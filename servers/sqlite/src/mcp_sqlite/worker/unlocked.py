@@ -1,7 +1,7 @@
 """Reading a database in a rollback-journal mode without a lock, so that no commit of another program fails.
 
-The file is read as one that can't change, and what was read is believed only if the file did not change meanwhile and
-no journal says that somebody writes.
+The file is read as immutable, and the result counts only if the file did not change in the meantime and no journal
+shows that somebody writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documents to columns: units told apart, times in the place's zone, what is missing left missing."""
+"""Turns documents into columns: with units, times in the place's zone, and gaps left as gaps."""
 
 from __future__ import annotations
 
