@@ -44,7 +44,7 @@ def spelled(text: str) -> str:
     inside = text[1:-1].encode("utf-8", "surrogateescape")
     pieces = list(_ESCAPED.finditer(inside))
     if len(text) < 2 or not text.endswith('"') or sum(len(piece[0]) for piece in pieces) != len(inside):
-        raise Invalid(f"{quote(text)} begins with a quote and is no quoted name.", "Take it as an answer shows it.")
+        raise Invalid(f"{quote(text)} begins with a quote and is not a quoted name.", "Take it as an answer shows it.")
     return os.fsdecode(b"".join(_unescaped(piece) for piece in pieces))
 
 

@@ -48,7 +48,7 @@ END $$;
 --   CREATE ROLE mcp_gateway LOGIN PASSWORD 'change me' NOINHERIT; GRANT analyst, clerk TO mcp_gateway;
 --   GRANT SET ON PARAMETER log_min_messages TO mcp_gateway;  -- PostgreSQL 15 and later
 
--- For --write and --ddl take a role of its own that owns the tables to be changed and is no superuser:
+-- For --write and --ddl take a role of its own that owns the tables to be changed and is not a superuser:
 --   CREATE ROLE mcp_writer LOGIN PASSWORD 'change me'; GRANT app_owner TO mcp_writer;
 """
 

@@ -49,7 +49,7 @@ def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError]
         if sys.platform == "win32" and not os.path.samestat(found, os.lstat(path)):
             raise fails("refused", f"{shown} is a link.", "Name a file of the folder itself.")
         if not stat.S_ISREG(found.st_mode):
-            raise fails("refused", f"{shown} is no regular file.", "Name a file of records.")
+            raise fails("refused", f"{shown} is not a regular file.", "Name a file of records.")
         yield raw
 
 

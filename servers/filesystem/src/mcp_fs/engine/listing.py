@@ -238,7 +238,7 @@ def moment(seconds: float) -> str:
         # Windows's own function takes nothing before 1970.
         return f"{(datetime(1970, 1, 1) + timedelta(seconds=int(seconds))).isoformat()}Z"
     except OverflowError:
-        return "out of the calendar"  # One odd file is no reason to list none.
+        return "out of the calendar"  # One odd file is not a reason to list none.
 
 
 def _rules(folder: Folder[Readable]) -> Rules:

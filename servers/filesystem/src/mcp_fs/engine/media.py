@@ -80,7 +80,7 @@ _CERTAIN: dict[str, Callable[[bytes], bool]] = {
 
 
 def mime_type(head: bytes, name: str) -> str:
-    """The MIME type of a file: by its first bytes, else for what is no image or sound by its name."""
+    """The MIME type of a file: by its first bytes, else for what is not an image or sound by its name."""
     for offset, magic, kind in _MAGIC:
         if head.startswith(magic, offset) and _CERTAIN.get(kind, bool)(head):
             return _zipped(name) if kind == "application/zip" else kind

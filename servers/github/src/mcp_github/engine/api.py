@@ -304,7 +304,7 @@ def _parsed(body: bytes, what: str, *, wrote: bool = False) -> Any:
         return json.loads(body)
     except ValueError:
         fix = _MAYBE_DONE if wrote else "Try again in a moment."
-        raise Unavailable(f"GitHub's answer for {what} is no JSON.", fix) from None
+        raise Unavailable(f"GitHub's answer for {what} is not JSON.", fix) from None
 
 
 def paging(position: Mapping[str, Any]) -> dict[str, str]:

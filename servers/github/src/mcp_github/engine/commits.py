@@ -214,14 +214,14 @@ def _bytes(name: str, change: FileChange) -> bytes:
     try:
         return base64.b64decode(change.content, validate=True)
     except ValueError:
-        raise Invalid(f"The content of {quote(name)} is no base64.", "Leave `base64` out for text.") from None
+        raise Invalid(f"The content of {quote(name)} is not base64.", "Leave `base64` out for text.") from None
 
 
 def _edited(name: str, data: bytes, edits: Sequence[tuple[str, str]]) -> bytes:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise Invalid(f"{quote(name)} is no UTF-8 text.", "Pass its whole `content` as base64.") from None
+        raise Invalid(f"{quote(name)} is not UTF-8 text.", "Pass its whole `content` as base64.") from None
     for number, (old, new) in enumerate(edits, 1):
         count = text.count(old) if old else 0
         if count != 1:

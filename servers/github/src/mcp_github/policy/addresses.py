@@ -82,7 +82,7 @@ def api_url(url: str) -> ApiUrl:
     except ValueError:
         host, port = "", None
     if not host or parts.username or parts.query or parts.fragment or parts.scheme not in ("https", "http"):
-        raise Unavailable(f"{quote(url)} is no address of an API.", "Write it as https://host.")
+        raise Unavailable(f"{quote(url)} is not an address of an API.", "Write it as https://host.")
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise Unavailable(f"{quote(url)} would send the token unencrypted.", "Write https://.")
     # Both addresses of an API are known from either.

@@ -90,14 +90,14 @@ def workflow(text: str) -> str:
     """A workflow's id or the name of its file."""
     text = text.removeprefix(".github/workflows/")
     if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
-        raise Invalid(f"{quote(text)} is no workflow.", "`list_actions` with kind=workflows shows them.")
+        raise Invalid(f"{quote(text)} is not a workflow.", "`list_actions` with kind=workflows shows them.")
     return percent(text, safe="")
 
 
 def team(text: str) -> str:
     """A team's slug."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", text):
-        raise Invalid(f"{quote(text)} is no slug of a team.", "`list_people` without arguments shows yours.")
+        raise Invalid(f"{quote(text)} is not a slug of a team.", "`list_people` without arguments shows yours.")
     return text
 
 
@@ -105,14 +105,14 @@ def gist(text: str) -> Gist:
     """A gist's id, or its address."""
     text = text.rstrip("/").rpartition("/")[2] if text.startswith("https://gist.") else text
     if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", text):
-        raise Invalid(f"{quote(text)} is no id of a gist.")
+        raise Invalid(f"{quote(text)} is not an id of a gist.")
     return Gist(text)
 
 
 def node(text: str) -> str:
     """An opaque id that GitHub issued, for GraphQL; its owner is checked before it is used."""
     if not re.fullmatch(r"[A-Za-z0-9_=-]{4,200}", text):
-        raise Invalid(f"{quote(text)} is no id from an earlier answer.")
+        raise Invalid(f"{quote(text)} is not an id from an earlier answer.")
     return text
 
 

@@ -151,9 +151,9 @@ class Served:
         """
         login = text.strip().removeprefix("@")
         if login.lower() == "me" and login != text.strip():
-            raise Invalid("`@me` is no login.", "`get_me` shows yours.")
+            raise Invalid("`@me` is not a login.", "`get_me` shows yours.")
         if not _OWNER.fullmatch(login):
-            raise Invalid(f"{quote(text)} is no login of a user or an organisation.")
+            raise Invalid(f"{quote(text)} is not a login of a user or an organisation.")
         if self.allowed and all(login.lower() != owner for owner, _ in self.allowed):
             raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.listed}.")
         return Owner(login)
@@ -219,7 +219,7 @@ def logins(texts: Sequence[str]) -> list[str]:
     """People to assign, request or mention; they need not own anything that is served."""
     for text in texts:
         if not _OWNER.fullmatch(text):
-            raise Invalid(f"{quote(text)} is no login.")
+            raise Invalid(f"{quote(text)} is not a login.")
     return list(texts)
 
 
@@ -234,5 +234,7 @@ def owner_in(text: str, setting: str) -> str:
 def _pattern(text: str) -> tuple[str, str]:
     owner, _, name = text.lower().removesuffix(".git").partition("/")
     if not _OWNER.fullmatch(owner) or not (name == "*" or _NAME.fullmatch(name)) or name in (".", ".."):
-        raise Unavailable(f"{quote(text)} in --repos is no repository.", "Write owner/name, or owner/* for all of one.")
+        raise Unavailable(
+            f"{quote(text)} in --repos is not a repository.", "Write owner/name, or owner/* for all of one."
+        )
     return owner, name

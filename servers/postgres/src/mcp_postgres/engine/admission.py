@@ -68,7 +68,7 @@ def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Op
 
     Args:
         several: all statements are to see the same moment. Not where the catalogue is looked at for other roles' code:
-            PostgreSQL runs what there is now, so what there was is no help.
+            PostgreSQL runs what there is now, so what there was does not help.
     """
     settings = {
         "statement_timeout": int(limits.seconds * 1000), "lock_timeout": int(limits.lock * 1000),

@@ -253,7 +253,7 @@ class _Reading:
                 self.sole.used.setdefault(token.text)
 
     def _operand(self, parts: Sequence[Part], *, constant: bool = False) -> tuple[Compared, str] | None:
-        """The one table that an operand is about, and the operand as SQL; None where that can be no index's.
+        """The one table that an operand is about, and the operand as SQL; None where that cannot be an index's.
 
         Args:
             constant: it is a whole condition.

@@ -244,7 +244,7 @@ async def _read(
     lines = Lines(columns, max_cell)
     try:
         asked = sql
-        # EXPLAIN and SHOW can be no subquery, and are short.
+        # EXPLAIN and SHOW cannot be a subquery, and are short.
         if sql is statement.sql:
             asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
         if not session.leads_to((asked, statement.parameters)) and await session.settle():

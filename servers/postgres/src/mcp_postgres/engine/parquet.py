@@ -39,7 +39,7 @@ def parquet_records(raw: BinaryIO) -> Generator[list[Any]]:
     """The columns' names, then the records: numbers, texts, truth values, and bytes as `{"base64": ...}`.
 
     Raises:
-        Invalid: it is no Parquet.
+        Invalid: it is not Parquet.
     """
     for number, line in enumerate(_lines(raw)):
         if number:

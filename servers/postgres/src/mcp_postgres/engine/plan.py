@@ -151,7 +151,7 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
         except psycopg.Error as error:
             raise problem(error, database, before=len(text) - len(index)) from error
         if name is None:
-            raise Invalid(f"{quote(index)} is no index.", "Write `table (column, ...)`.")
+            raise Invalid(f"{quote(index)} is not an index.", "Write `table (column, ...)`.")
         made.append(text.removeprefix("CREATE INDEX ON "))
     return made
 

@@ -197,7 +197,7 @@ async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = 
     word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
     if not word and "SQLSTATE 42601" in found.what:
         word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
-    # What a tool takes says more than that this is no command: it may be one that no tool takes.
+    # What a tool takes says more than that this is not a command: it may be one that no tool takes.
     return type(found)(found.what, word) if word and not (word == misspelt.NO_COMMAND and found.fix) else found
 
 

@@ -170,7 +170,7 @@ async def was_then(session: Session, was: Traced, now: Traced) -> tuple[Look, Lo
     await session.value("SELECT pg_catalog.set_config($1, $2, true)", _GIVEN, array(oids))
     then = looked(await session.value("FETCH NEXT FROM mcp_objects"))
     there = await look(session, oids)
-    # What others did to schemas meanwhile is no part of it.
+    # What others did to schemas meanwhile is not part of it.
     theirs = [key for key in {*then} ^ {*there} if key[0] == "n" and key[1:] not in oids]
     for key in theirs:
         (then if key in then else there).pop(key)

@@ -156,7 +156,7 @@ class Flow:
         self._known.functions(tree)
         found = read_tree(tree)
         if not isinstance(found, Node) or found.kind != "QUERY":
-            raise ValueError("a tree that is no query")
+            raise ValueError("a tree that is not a query")
         return frozenset(number - 1 for number in self._query(found, (), free=False))
 
     def _query(self, query: Node, above: tuple[_Level, ...], *, free: bool, own: int = 0) -> frozenset[int]:

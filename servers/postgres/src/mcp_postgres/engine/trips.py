@@ -192,7 +192,7 @@ def _checked(raw: Raw, result: PGresult) -> PGresult:
     if result.status in _COPIES:
         # There is no way out of it but this.
         raw.pgconn.finish()
-        raise psycopg.NotSupportedError("COPY is no part of a trip")
+        raise psycopg.NotSupportedError("COPY is not part of a trip")
     raise psycopg.errors.PipelineAborted("a statement before it failed")
 
 

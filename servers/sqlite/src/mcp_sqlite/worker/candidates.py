@@ -78,7 +78,7 @@ def compared(sql: str) -> Compared:
 
 
 def _operand(tokens: Sequence[_Token], start: int, step: int) -> str | None:
-    """The operand of a comparison that ends, or begins, at `start`; None where it is no expression over columns."""
+    """The operand of a comparison that ends, or begins, at `start`; None where it is not an expression over columns."""
     taken: list[_Token] = []
     depth = 0
     opens, closes = ("(", ")") if step > 0 else (")", "(")

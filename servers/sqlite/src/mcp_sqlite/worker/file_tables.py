@@ -93,7 +93,7 @@ def _load(database: Database, folder: str, name: str) -> None:
     if not is_path(name):
         raise Failure(
             "refused",
-            f"`{name[:200]}` is no name of a file here.",
+            f"`{name[:200]}` is not a name of a file here.",
             "Name it from the folder for files on: `a.csv`, `below/a.csv`.",
         )
     source = Source(folder, name, database.interrupt)

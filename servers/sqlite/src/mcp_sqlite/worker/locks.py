@@ -57,7 +57,7 @@ def _places(path: str) -> dict[str, tuple[int, int]]:
 
 
 def _parsed(line: str) -> tuple[str, int, str, int, int]:
-    """Kind, process, place (device and inode), first and last byte of a line; process 0 where it is no lock held."""
+    """Kind, process, place (device and inode), first and last byte of a line; process 0 if no lock is held."""
     words = line.split()
     if len(words) != 8 or words[1] not in ("POSIX", "OFDLCK"):
         return "", 0, "", 0, 0

@@ -138,7 +138,7 @@ class Upstream:
         try:
             found: Any = json.loads(body)
         except (ValueError, RecursionError):
-            return Failed(f"{name} sent something that is no JSON.")
+            return Failed(f"{name} sent something that is not JSON.")
         if status >= 400:
             reason = ""
             if isinstance(found, dict):

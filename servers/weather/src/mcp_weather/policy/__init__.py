@@ -210,7 +210,7 @@ class Policy:
         """
         candidates, note = fitting(wanted.within, hits), ""
         if not candidates and len(wanted.within) > 1:
-            # One part too many is no obstacle if the others say which place it is.
+            # One part too many is not an obstacle if the others say which place it is.
             known = tuple(part for part in wanted.within if any(hit.lies_in(part) for hit in hits))
             if known:
                 candidates = fitting(known, hits)

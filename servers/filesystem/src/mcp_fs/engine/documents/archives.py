@@ -70,7 +70,7 @@ class Archive(Protocol):
     """What holds members."""
 
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
-        """All members in order, each with its content as long as it is the latest; None for what is no file."""
+        """All members in order, each with its content as long as it is the latest; None for what is not a file."""
         ...
 
 

@@ -251,7 +251,7 @@ def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
 def _archive(file: BinaryIO, kind: Kind | None) -> Archive:
     archive = Mail(file) if kind == "mail" else Notebook(file) if kind == "notebook" else archive_of(file, kind or "")
     if archive is None:
-        raise Missing("is no archive that can be looked into")
+        raise Missing("is not an archive that can be looked into")
     return archive
 
 
@@ -320,7 +320,8 @@ def _line(entry: Entry) -> str:
     shown = "".join(char if char.isprintable() or folded(char) == " " else "?" for char in entry.name or entry.written)
     if entry.link:
         return f"{shown}\tlink\n"
-    return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out, or is no text\n"
+    said = f"{entry.size:,}" if entry.name else "not readable: its path leads out, or is not text"
+    return f"{shown}\t{said}\n"
 
 
 def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:

@@ -105,6 +105,6 @@ def copy_attributes(source: int, target: int) -> bool:
         try:
             os.setxattr(target, name, os.getxattr(source, name))
         except OSError:
-            # A label the system gives by itself is no loss.
+            # A label the system gives by itself is not a loss.
             kept = kept and name.startswith(("security.", "trusted."))
     return kept

@@ -193,7 +193,7 @@ class Census:
 
 
 class _Copier(Census):
-    """Copies what is in a folder; what it left out, secrets and what is no file, link or folder, is in `skipped`."""
+    """Copies what is in a folder; what it left out, secrets and what is not a file, link or folder, is in `skipped`."""
 
     def __init__(self, stop: Stop, belongings: Belongings | None, top: Folder[Writable]) -> None:
         super().__init__(stop)

@@ -266,7 +266,7 @@ def _recounted(patch: str) -> str:
         body = lines[index + 1 : end]
         told = (int(header[2] or 1), int(header[4] or 1))
         while body and not body[-1].removesuffix("\r") and (_count(body, " -"), _count(body, " +")) != told:
-            body.pop()  # blank lines behind a diff are no context
+            body.pop()  # blank lines behind a diff are not context
         start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"
         result += [start, *(" " + line if line in ("", "\r") else line for line in body)]
         index = end

@@ -57,7 +57,7 @@ def temporary_name(prefix: str = PREFIX) -> str:
 
 
 def hold(fd: int) -> None:
-    """Tell other processes, as long as `fd` is open, that a temporary entry is no leftover."""
+    """Tell other processes, as long as `fd` is open, that a temporary entry is not a leftover."""
     if sys.platform != "win32":  # there what is open can't be renamed or removed
         with suppress(OSError):
             flock(fd, LOCK_EX | LOCK_NB)

@@ -186,7 +186,7 @@ def _text(place: Writable) -> str | None:
     """The text of a file; None for nothing.
 
     Raises:
-        Problem: it is no text, or too large.
+        Problem: it is not text, or too large.
     """
     try:
         with open_file(place) as file:
