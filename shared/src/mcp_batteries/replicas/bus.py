@@ -248,7 +248,7 @@ class RemoteBus(InMemorySubscriptionBus):
             if beat is not None and beat >= self._first_beat:
                 self._prove()
             return
-        # What was lost counts for everybody, whoever is told now.
+        # The loss concerns everybody, whoever is notified now.
         before = self._heard.pop(origin, 0)
         self._heard[origin] = max(before, number)
         if len(self._heard) > _MOST_ORIGINS:

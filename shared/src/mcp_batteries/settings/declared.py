@@ -334,7 +334,7 @@ class Settings(BaseModel):
         """`depends_on`, or None if something must see the messages that the front would answer."""
         told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
         told = told or self.log_level == "debug"
-        # What stands in such a file is not in the environment, by which the front knows a configuration again.
+        # The contents of such a file are not in the environment, by which the front recognises a configuration.
         told = told or any(file_variable(type(self), name) == origin for name, origin in self.origins.items())
         return None if self.no_front or self.transport != "stdio" or told else self.depends_on()
 

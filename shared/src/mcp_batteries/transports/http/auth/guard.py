@@ -221,7 +221,7 @@ class Guard:
             await answer.finish(401)
 
     def _insufficient(self, access: AccessToken, missing: str, message: JSONRPCMessage | None = None) -> Response:
-        # What is held comes along: a client that asks for what it is told would lose it otherwise.
+        # Include the held scopes: a client that requests exactly what it is told would lose them otherwise.
         held = [scope for scope in access.scopes if self._scopes.knows([scope])]
         request_id = message.id if isinstance(message, JSONRPCRequest) else None
         return self._challenge(

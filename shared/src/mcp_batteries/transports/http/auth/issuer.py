@@ -169,7 +169,7 @@ class Issuer:
                 self._keys = await self._fetch()
                 self._fetched = time.monotonic()
             except (httpx2.HTTPError, ValueError, KeyError, TypeError, jwt.PyJWTError, TimeoutError) as problem:
-                # The words name addresses and certificates; without them nobody finds out which of these is wrong.
+                # The message names addresses and certificates; without it nobody finds out which of these is wrong.
                 words = f"{type(problem).__name__} {problem}"[:_MOST_WORDS]
                 _log.warning("the keys of the issuer cannot be fetched: %s", ascii(words)[1:-1])
 
