@@ -295,14 +295,14 @@ class Settings(BaseModel):
         if value is not None and sys.platform == "win32":
             raise ValueError("Windows has no Unix sockets that Python can serve: use --port")
         if value is not None and info.data.get("transport") != "http":
-            raise ValueError("it is for --transport http")
+            raise ValueError("it needs --transport http")
         return value
 
     @field_validator("server_card")
     @classmethod
     def _announced(cls, value: bool, info: ValidationInfo) -> bool:
         if value and (info.data.get("transport") != "http" or not info.data.get("public_url")):
-            raise ValueError("it is for --transport http, and names the --public-url")
+            raise ValueError("it needs --transport http and --public-url")
         return value
 
     @field_validator("tools", "exclude_tools")
