@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,13 +105,12 @@ LIMIT = 2
 
 
 def running(pid: int) -> bool:
-    """Whether a process below `pid` is on a processor."""
+    """Whether a thread of a process below `pid` is on a processor."""
     for item in processes(pid)[1:]:
-        try:
-            if Path(f"/proc/{item}/stat").read_text().rpartition(")")[2].split()[0] == "R":
+        with suppress(OSError):
+            states = [(task / "stat").read_text() for task in Path(f"/proc/{item}/task").iterdir()]
+            if any(state.rpartition(")")[2].split()[0] == "R" for state in states):
                 return True
-        except OSError:
-            pass
     return False
 
 

@@ -742,6 +742,9 @@ class TestForms:
             "--- a/f\n+++ b/f\n@@ ... @@\n-c\n+C\n",
             "*** Begin Patch\n*** Update File: f\n@@\n b\n-c\n+C\n*** End Patch",
             "*** Begin Patch\n*** Update File: f\n b\n-c\n+C\n d\n*** End of File\n*** End Patch\n",
+            "```\n*** Begin Patch\n*** Update File: f\n@@\n-c\n+C\n*** End Patch\n```\n",
+            "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: f\n@@\n-c\n+C\n*** End Patch\nEOF\n",
+            "*** Update File: f\r\n@@\r\n-c\r\n+C\r\n\r\n",
         ],
     )
     async def test_a_hunk_without_numbers_is_found_by_its_text(self, here: Ground, patch: str) -> None:
@@ -761,6 +764,25 @@ class TestForms:
         )
         await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
         assert {path.name: path.read_text() for path in here.root.iterdir()} == {"new": "one\ntwo\n", "none": ""}
+
+    async def test_blank_lines_between_files_are_no_context(self, here: Ground) -> None:
+        (here.root / "f").write_text("a\nc\n\nd\n")
+        files = "*** Update File: f\n@@\n-a\n+A\n\n@@\n c\n\n-d\n+D\n\n\n*** Add File: new\n+one\n\n"
+        await WriteTools(here.policy, Engine(here.policy)).edit_files(f"*** Begin Patch\n{files}*** End Patch\n")
+        assert {path.name: path.read_text() for path in here.root.iterdir()} == {"f": "A\nc\n\nD\n", "new": "one\n"}
+
+    @pytest.mark.parametrize("last", ["-c\n", " c\n", "-c\n-- two\n", "--\n"])
+    async def test_the_signature_of_a_mail_is_no_line_of_its_patch(self, here: Ground, last: str) -> None:
+        old = "b\n" + "".join(line[1:] + "\n" for line in last.splitlines())
+        (here.root / "f").write_text(old)
+        kept = "".join(line[1:] + "\n" for line in last.splitlines() if line[0] == " ")
+        number, left = old.count("\n"), 1 + kept.count("\n")
+        mail = (
+            f"From 1 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\n---\n f | 1 +\n\n"
+            f"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,{number} +1,{left} @@\n-b\n+B\n{last}-- \n2.39.5\n\n"
+        )
+        await WriteTools(here.policy, Engine(here.policy)).edit_files(mail)
+        assert (here.root / "f").read_text() == f"B\n{kept}"
 
     @pytest.mark.parametrize(
         ("patch", "said"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from filesystem.conftest import RIPGREP
+from filesystem.places import Told
 from filesystem.reading import Grep, fill, on_linux, served
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import selection
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
@@ -19,6 +23,7 @@ from mcp_fs.engine.search.glob import path_glob, translate
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.walk import Filter
+from mcp_fs.policy import Policy
 
 
 def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
@@ -31,6 +36,42 @@ def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
     assert grep("x", file_type="py", wanted=Filter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
     with pytest.raises(Invalid, match="not a known file type"):
         grep("x", file_type="python3000")
+
+
+_KEPT = ["lib/x.py", "lib/deep/y.py", "src/lib/z.py", "src/m.py", "top.py", "a/lib"]
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed")
+@pytest.mark.parametrize(
+    "glob", ["lib", "lib/", "lib/**", "src/lib", "src/lib/", "/lib", "**/lib/**", "{lib,src}", "src/*.py", "*/*.py"]
+)
+def test_what_a_glob_leaves_out_is_what_ripgrep_does(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, dict.fromkeys(_KEPT, "x"))
+    found = subprocess.run(
+        [str(RIPGREP), "--no-config", "-l", "x", "-g", f"!{glob}"], cwd=tmp_path, capture_output=True
+    )
+    assert sorted(line.partition(":")[0] for line in grep("x", glob=f"!{glob}")) == sorted(
+        found.stdout.decode().split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("lib/", ["lib/deep/y.py", "lib/x.py", "src/lib/z.py"]),
+        ("src/lib/", ["src/lib/z.py"]),
+        ("./lib/", ["lib/deep/y.py", "lib/x.py"]),
+        ("{deep,src}/", ["lib/deep/y.py", "src/lib/z.py", "src/m.py"]),
+        ("./top.py", ["top.py"]),
+        ("./m.py", []),
+    ],
+)
+def test_a_glob_of_folders_means_the_files_in_them(tmp_path: Path, grep: Grep, glob: str, found: list[str]) -> None:
+    fill(tmp_path, dict.fromkeys(_KEPT, "x"))
+    assert sorted(line.partition(":")[0] for line in grep("x", glob=glob)) == found
+    place = Policy(Told((str(tmp_path),))).writable(".")
+    changed = replace_in_files(place, glob, Filter(), Substitution({"x": "y"}), dry_run=True, stop=Stop())
+    assert sorted(path for path, _ in changed.files) == found
 
 
 @pytest.mark.parametrize(

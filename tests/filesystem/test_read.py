@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import struct
 import sys
 import time
@@ -19,6 +20,7 @@ from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
+from mcp_fs.engine import info as info_module
 from mcp_fs.engine.files import read as read_module
 from mcp_fs.engine.files.lines import Lines
 from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
@@ -27,6 +29,7 @@ from mcp_fs.engine.info import info
 from mcp_fs.engine.media import mime_type, view
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import TextSlice
+from mcp_fs.policy import Readable
 from mcp_fs.resources import Resources
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -352,6 +355,21 @@ async def test_listed_files_have_size_and_date_and_an_answer_links_to_its_file(t
         assert isinstance(link, ResourceLink) and isinstance(said, TextContent) and link.uri in said.text
         assert (link.uri, link.size, link.mime_type) == (note.uri, 8, "text/markdown")
         assert len((await client.call_tool("get_info", {"path": "."})).content) == 1
+
+
+@pytest.mark.parametrize(("name", "opens"), [("f", "open_file"), ("d", "open_folder")])
+def test_what_may_not_be_opened_has_its_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, opens: str
+) -> None:
+    fill(tmp_path, {"f": "one\n", "d/f": ""})
+
+    def denied(place: Readable) -> None:
+        raise Refused(f"The operating system does not allow this on `{place.display}`: Permission denied.")
+
+    monkeypatch.setattr(info_module, opens, denied)
+    found = info(served(tmp_path).readable(name))
+    assert found.mode == stat.filemode((tmp_path / name).stat().st_mode)
+    assert found.unreadable and "does not allow" in found.unreadable and found.hash is found.entries is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is the file's name")

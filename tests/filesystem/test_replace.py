@@ -403,3 +403,19 @@ async def test_texts_that_can_not_be_replaced_change_nothing(
     failed, said = await call(tmp_path, "replace_text", replacements=pairs, glob="*")
     assert failed and because in said, said
     assert (tmp_path / "f").read_text() == "a c 1"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "new", "text", "expected"),
+    [
+        ("^", "> ", "a\n\nb\n", "> a\n> \n> b\n"),
+        ("$", ";", "a\r\nb\r\n", "a;\r\nb;\r\n"),
+        ("x*", "-", "a\n", "-a-\n"),
+        ("^", "> ", "a\nb", "> a\n> b"),
+        ("$", ";", "", ";"),
+        (r"\z", "end\n", "a\n", "a\nend\n"),
+    ],
+)
+def test_behind_the_last_line_end_there_is_no_line(pattern: str, new: str, text: str, expected: str) -> None:
+    """As for sed."""
+    assert Substitution({pattern: new}, "regex").compiled(Stop())(text)[0] == expected

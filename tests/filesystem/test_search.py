@@ -254,6 +254,21 @@ def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | No
     assert "; 3 matches; 3 texts, each with its number" in one
 
 
+@on_linux
+def test_a_log_that_begins_with_a_hole_takes_little_longer_than_reading_it(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        log.seek(256 * 1024 * 1024)
+        log.write(b"\none\ntwo needle\n")
+    begun = time.thread_time()
+    with (tmp_path / "log").open("rb", buffering=0) as log:
+        while log.read(4 * 1024 * 1024):
+            pass
+    read = time.thread_time() - begun
+    answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), None)
+    assert flat(answer.text()) == ["log:3:two needle"]
+    assert time.thread_time() - begun - read < 8 * read
+
+
 def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"log": b"\0" * 100_000 + b"one\ntwo needle\n" * 50, "not": b"needle\0\1\2\3\xff" * 500})
     answer = search([served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, Stop(), program)

@@ -145,9 +145,11 @@ class Asker:
             arguments["path"] = shown(os.fsencode(path := self.path()))
             words = ["--", path]
         elif kind == 2:
+            arguments |= {"regex": True}
             arguments["author"] = author = self.chance.choice(["ada", "GRACE", "old.example", "A\\. L"])
             words = ["-i", "-E", f"--author={author}"]
         elif kind == 3:
+            arguments |= {"regex": True}
             arguments["message"] = message = self.chance.choice(["add", "^Fix", "again", "é"])
             words = ["-i", "-E", f"--grep={message}"]
         elif kind == 4:
@@ -351,9 +353,9 @@ class Asker:
             if found is not None and number:
                 found.append(f"{above}:{number[1]}")
             elif ours and at + 1 < len(ours) and re.match(r"\d+:", ours[at + 1]):
-                above = row
+                above = row.removeprefix("./")
             elif found is not None and single:
-                found.append(f"{single[1]}:{single[2]}")
+                found.append(f"{single[1].removeprefix('./')}:{single[2]}")
         self.same(f"search {pattern!r} {rev} {options}", found, theirs)
 
     async def base(self) -> None:

@@ -5,6 +5,8 @@ import re
 import shutil
 import sys
 import tempfile
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
+from mcp_git.engine.dates import for_git
 from mcp_git.engine.runs import refuse_foreign
 from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
@@ -104,6 +107,120 @@ async def test_the_state_and_the_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_authors_and_messages_are_looked_for_as_they_stand_unless_they_are_expressions(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    for subject, author in (
+        ("feat(core): C++", "dependabot[bot] <bot@example.org>"),
+        ("Ümlaut", "ada <a@example.org>"),
+    ):
+        made.git("commit", "--quiet", "--allow-empty", f"--message={subject}", f"--author={author}")
+    found = {"C++": 1, "feat(core)": 1, "feat(": 1, "ümlaut": 1, "^feat": 0, "feat|lau": 0}
+    async with serving(made.path) as asking:
+        for message, number in found.items():
+            said = await asking("list_commits", message=message)
+            assert said.count("\n") - 1 == number, (message, said)
+            assert ("set `regex`" in said) is (not number), said
+        assert "C++" in await asking("list_commits", author="Dependabot[bot]")
+        assert (await asking("list_commits", message="^feat|lau", regex=True)).count("\n") == 3
+        assert "C++" in await asking("list_commits", author="^depend", regex=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "first", "last"),
+    [
+        *((day, "2024-06-01T00:00:00", "2024-06-01T23:59:59") for day in (
+            "2024-06-01", "20240601", "2024/6/1", "June 1st, 2024", "1st of june 2024",
+        )),
+        *((month, "2024-02-01T00:00:00", "2024-02-29T23:59:59") for month in ("2024-02", "02/2024", "Feb 2024")),
+        ("2024", "2024-01-01T00:00:00", "2024-12-31T23:59:59"),
+        ("9999-12-31", "2099-12-31T00:00:00", "2099-12-31T23:59:59"),
+        ("2024-06-01T10:00:00.5+02:00", "2024-06-01T08:00:00", "2024-06-01T08:00:00"),
+        ("2024-06-01 10:00 EST", "2024-06-01T15:00:00", "2024-06-01T15:00:00"),
+        ("1717200000", "2024-06-01T00:00:00", "2024-06-01T00:00:00"),
+    ],
+)  # fmt: skip
+def test_dates_mean_for_git_what_they_say(tmp_path: Path, written: str, first: str, last: str) -> None:
+    found = [_seconds_for_git(tmp_path, for_git(written, "since", to_end=to_end)) for to_end in (False, True)]
+    assert found == [int(datetime.fromisoformat(f"{day}+00:00").timestamp()) for day in (first, last)]
+
+
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [("7d", 7), ("2w", 14), ("a week ago", 7), ("24h", 1), ("-7d", 7), ("3 days", 3), ("48 hrs ago", 2)],
+)
+def test_times_before_now_are_counted_from_now(tmp_path: Path, written: str, days: int) -> None:
+    ago = time.time() - _seconds_for_git(tmp_path, for_git(written, "since"))
+    assert abs(ago - days * 86400) < 60
+
+
+def test_today_begins_at_midnight_and_a_weekday_is_a_past_one(tmp_path: Path) -> None:
+    now = time.time()
+    begun = _seconds_for_git(tmp_path, for_git("today", "since"))
+    assert not begun % 86400 and now - 86400 <= begun <= time.time()
+    for weekday in ("monday", "Friday", "sun"):
+        begun = _seconds_for_git(tmp_path, for_git(weekday, "since"))
+        assert not begun % 86400 and now - 8 * 86400 <= begun < now
+        assert datetime.fromtimestamp(begun, UTC).strftime("%A").lower().startswith(weekday.lower())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("2023-13-45", "2023-02-30", "20241301", "5", "24-06-01", "2024-W23", "Q1 2024", "HEAD~3", "this week", "6m"),
+        *("start of month", "1.5 weeks ago", "2024-06-01T25:61", "tomorrow", "--", "  "),
+    ],
+)
+def test_what_git_would_take_for_another_time_is_no_date(written: str) -> None:
+    with pytest.raises(Invalid, match="is not a date for `until`"):
+        for_git(written, "until", to_end=True)
+
+
+def _seconds_for_git(folder: Path, date: str) -> int:
+    made = Made(folder / "app")
+    return int(made.git("rev-parse", f"--since={date}", TZ="UTC").partition("=")[2])
+
+
+@pytest.mark.anyio
+async def test_pages_are_of_what_the_first_one_was_of(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {f"{name}.txt": f"{name}\n" * 400 for name in "bcdefgh"})
+    first = made.git("rev-parse", "HEAD").strip()
+    made.commit("all of them", {f"{name}.txt": f"{name} changed\n" * 400 for name in "bcdefgh"})
+    calls: dict[str, dict[str, object]] = {
+        "list_files": {"limit": 3},
+        "search_text": {"pattern": "changed", "limit": 100},
+        "read_diff": {"rev": f"{first}..main"},
+    }
+    async with serving(made.path) as asking:
+        cursors = {tool: _cursor(await asking(tool, **arguments)) for tool, arguments in calls.items()}
+        whole = {tool: await asking(tool, **calls[tool], cursor=cursors[tool]) for tool in calls}
+        made.commit("meanwhile", {"a.txt": "changed\n", "b.txt": "b\n"})
+        for tool in ("list_files", "search_text"):
+            assert await asking(tool, **calls[tool], cursor=cursors[tool]) == whole[tool]
+        said = await asking("read_diff", **calls["read_diff"], cursor=cursors["read_diff"])
+        assert "no longer those of the page before" in said
+        cursor = _cursor(await asking("read_diff", rev=f"{first}..main"))
+        assert (await asking("read_diff", rev=f"{first}..main", cursor=cursor)).startswith("[")
+
+
+def _cursor(said: str) -> str:
+    return re.findall(r'cursor="([^"]+)"', said.partition("\n")[0])[0]
+
+
+@pytest.mark.anyio
+async def test_blame_tells_the_day_of_the_author_and_knows_a_folder(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.write("docs/a.txt", "one\n")
+    made.git("add", "--all")
+    made.git("commit", "--quiet", "--message=late", "--date=2024-02-29T23:30:00 -0930")
+    async with serving(made.path) as asking:
+        assert " 2024-02-29 Ada Lovelace: late" in await asking("get_blame", path="docs/a.txt")
+        for rev in ({}, {"rev": "HEAD"}):
+            assert "`docs` is a folder" in await asking("get_blame", path="docs", **rev)
+        assert "Exchange them" in await asking("read_file", path="docs/a.txt", start_line=3, end_line=2)
+
+
+@pytest.mark.anyio
 async def test_refs_of_every_kind(tmp_path: Path) -> None:
     made = history(tmp_path / "app")
     made.git("remote", "add", "origin", "https://me:hunter2@example.org/app.git")
@@ -154,16 +271,23 @@ async def test_what_git_would_take_for_something_else_is_refused_with_the_right_
     made.write("new.txt", "new\n")
     made.git("stash", "--quiet", "--include-untracked")
     refused: dict[str, tuple[str, list[dict[str, object]]]] = {
-        "`2 weeks ago`": ("list_commits", [{"since": "v1.0"}, {"until": "garbage"}, {"since": "a1b2c3"}]),
-        "`[0-9]`": ("list_commits", [{"author": "(?i)ada"}, {"text": r"\d", "regex": True}, {"message": r"\\\d"}]),
+        "`2 weeks ago`": ("list_commits", [{"since": "v1.0"}, {"until": "garbage"}, {"until": "next friday"}]),
+        "`[0-9]`": (
+            "list_commits",
+            [{"regex": True, **words} for words in ({"author": "(?i)ada"}, {"text": r"\d"}, {"message": r"\\\d"})],
+        ),
         "no `\\d`": ("search_text", [{"pattern": r"f\(\d"}]),
         "such as `\\(`": ("search_text", [{"pattern": "f("}]),
+        "what is meant as it stands": (
+            "list_commits",
+            [{"author": "(", "regex": True}, {"message": "[", "regex": True}],
+        ),
         "has no side `:2`": ("read_file", [{"path": "a.txt", "rev": ":2"}]),
     }
     taken: dict[str, tuple[str, list[dict[str, object]]]] = {
         "first": (
             "list_commits",
-            [{"since": "2020-01-31T10:00:00Z"}, {"until": "next friday"}, {"since": "10 years ago"}],
+            [{"since": "2020-01-31T10:00:00Z"}, {"until": "now"}, {"since": "10 years ago"}],
         ),
         "f(1)": ("search_text", [{"pattern": r"f\([0-9]"}, {"pattern": "f(", "literal": True}, {"pattern": r"f\(?1"}]),
         "in the last": ("read_diff", [{"rev": "stash@{0}"}]),
@@ -276,6 +400,9 @@ async def test_a_revision_that_is_not_there_has_neighbours(tmp_path: Path) -> No
         assert "There is no `nope.txt` in `v1`" in await asking("read_file", path="nope.txt", rev="v1")
         assert "is a folder" in await asking("read_file", path="docs")
         assert "start_line" in await asking("get_blame", path="notes.txt", start_line=50)
+    async with serving(Made(tmp_path / "empty").path) as asking:
+        for tool in ("get_blame", "read_file"):
+            assert "`HEAD` has no commit yet" in await asking(tool, path="notes.txt")
 
 
 @pytest.mark.anyio
@@ -290,6 +417,8 @@ async def test_a_path_in_a_submodule_is_said_to_be_in_one(tmp_path: Path) -> Non
         for tool, more in calls:
             said = await asking(tool, path="libs/inner/in.txt", **more)
             assert "`libs/inner` is a submodule, which is not entered" in said, (tool, more, said)
+        for tool in ("read_file", "list_files", "get_blame"):
+            assert "`libs/inner` is a submodule, which is not entered" in await asking(tool, path="libs/inner"), tool
         assert "Did you mean `notes.txt`" in await asking("get_blame", path="note.txt")
         # One wrong letter is looked for beside it, a wrong folder everywhere.
         assert "Did you mean `docs/" in await asking("read_file", path="Docs/" + _in_docs(made))

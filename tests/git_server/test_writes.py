@@ -1198,3 +1198,33 @@ async def test_a_stash_with_more_files_than_a_command_can_name_comes_back(tmp_pa
     async with serving("--write", made.path) as asking:
         answer = await asking("run_stash", action="pop")
     assert not answer.startswith("failed") and " and 580 more" in answer, answer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["HEAD", "v1"])
+async def test_a_branch_does_not_stand_for_head_or_a_tag_of_its_name(tmp_path: Path, name: str) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "one\n"})
+    made.git("update-ref", f"refs/heads/{name}", "HEAD")
+    made.commit("second", {"a.txt": "two\n", "b.txt": "b\n"})
+    made.git("tag", "v1")
+    made.write("a.txt", "three\n")
+    async with serving(made.path, "--write") as asking:
+        assert "undo" in await asking("run_restore", paths=["."], rev=name)
+        assert (made.path / "a.txt").read_text() == "two\n" and (made.path / "b.txt").exists()
+        for new, switch in (("here", False), ("there", True)):
+            await asking("create_branch", name=new, rev=name, switch=switch)
+            assert made.git("rev-parse", new) == made.git("rev-parse", "v1")
+
+
+@pytest.mark.anyio
+async def test_an_upstream_that_is_gone_is_not_even_with_its_branch(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "one\n"})
+    made.git("remote", "add", "origin", str(tmp_path / "far.git"))
+    made.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    made.git("branch", "--quiet", "--set-upstream-to=origin/main")
+    async with serving(made.path, "--write") as asking:
+        assert "even with origin/main; clean]" in await asking("get_status")
+        made.git("update-ref", "-d", "refs/remotes/origin/main")
+        assert "origin/main is gone; clean]" in await asking("get_status")

@@ -95,7 +95,9 @@ ISSUE = {
     "reactions": lambda one: (one.reactions or {}).get("total_count"), "association": "raw_data.author_association",
 }  # fmt: skip
 PULL = {
-    **same("number", "title", "state", "draft", "merged", "mergeable", "mergeable_state", "created_at", "updated_at",
+    # A list tells of it by its time alone.
+    "merged": lambda one: one.raw_data.get("merged", one.raw_data.get("merged_at") is not None),
+    **same("number", "title", "state", "draft", "mergeable", "mergeable_state", "created_at", "updated_at",
            "closed_at", "merged_at", "commits", "changed_files", "additions", "deletions", "comments",
            "review_comments", "body"),
     **WHO, "head": "head.ref", "head_repo": "head.repo.full_name", "head_sha": "head.sha", "base": "base.ref",

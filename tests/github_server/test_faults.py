@@ -10,7 +10,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served, text_of
-from github_server.world import issue, sample
+from github_server.world import branch, issue, not_found, sample
 from mcp_github.engine import http
 
 PATH = "/repos/octo/app/issues/3"
@@ -42,6 +42,7 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (422, {}, "Validation Failed", "can't use the request"),
         (451, {}, "DMCA", "legal reasons"),
         (406, {}, "diff too large", "file by file"),
+        (403, {}, "The requested blob is too large to fetch via the API", "does not send so much of issue #3"),
     ],
 )
 async def test_a_refusal_is_explained_and_not_repeated(
@@ -158,6 +159,25 @@ async def test_the_limit_of_graphql_is_known_behind_its_200(oracle: Oracle) -> N
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("inside", [False, True])
+async def test_a_secondary_limit_of_graphql_stops_everything(inside: bool, oracle: Oracle) -> None:
+    said = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+    oracle.answer("POST", "/graphql", {"errors": [said]} if inside else said)
+    async with served(oracle) as client:
+        assert "60 s" in await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
+        assert "secondary rate limit" in await refused(client, "get_issue", **ASK)
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+async def test_no_data_is_no_answer(oracle: Oracle) -> None:
+    oracle.answer("POST", "/graphql", {"data": None})
+    async with served(oracle) as client:
+        said = await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
+    assert "GitHub sent no data for pull request #5" in said
+
+
+@pytest.mark.anyio
 async def test_when_to_come_back_is_said(oracle: Oracle) -> None:
     oracle.answer("GET", PATH, status=503, headers={"Retry-After": "7"})
     spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 500)}
@@ -246,6 +266,7 @@ RENAMED = {"message": "Moved Permanently"}
 async def test_a_rename_is_told_and_the_new_name_used(oracle: Oracle) -> None:
     where = {"Location": f"{oracle.url}/repositories/42/issues/3"}
     oracle.answer("GET", "/repos/octo/old/issues/3", RENAMED, status=301, headers=where)
+    oracle.answer("GET", "/repos/octo/old", RENAMED, status=301, headers={"Location": f"{oracle.url}/repositories/42"})
     oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/new"})
     oracle.answer("GET", "/repositories/42/issues/3", issue(3))
     oracle.answer("GET", "/repos/octo/new/issues/3", issue(3))
@@ -254,8 +275,24 @@ async def test_a_rename_is_told_and_the_new_name_used(oracle: Oracle) -> None:
             result = await client.call_tool("get_issue", {"repo": "octo/old", "number": 3})
             assert "`octo/old` is `octo/new` by now: use that name." in text_of(result)
         await call(client, "create_issue", repo="octo/old", title="T")
-    assert len(oracle.sent("GET", "/repos/octo/old")) == 1
+    assert len(oracle.sent("GET", "/repos/octo/old/issues")) == len(oracle.sent("GET", "/repos/octo/old$")) == 1
     assert [seen.path for seen in oracle.sent("POST")] == ["/repos/octo/new/issues"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("there", [200, 404])
+async def test_an_issue_that_was_moved_takes_nothing_else_with_it(there: int, oracle: Oracle) -> None:
+    where = {"Location": f"{oracle.url}/repositories/42/issues/7"}
+    oracle.answer("GET", PATH, RENAMED, status=301, headers=where)
+    oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/other"})
+    oracle.answer("GET", "/repositories/42/issues/7", issue(7, title="Elsewhere"))
+    oracle.answer("GET", "/repos/octo/app", sample("repos/get"), status=there)
+    async with served(oracle, "--write") as client:
+        for _ in range(2):
+            result = await client.call_tool("get_issue", ASK)
+            assert "Issue #3 of `octo/app` was moved: this is `octo/other/issues/7`." in text_of(result)
+        await call(client, "create_issue", repo="octo/app", title="T")
+    assert [seen.path for seen in oracle.sent("POST")] == ["/repos/octo/app/issues"]
 
 
 @pytest.mark.anyio
@@ -311,3 +348,48 @@ async def test_what_has_not_changed_costs_no_body(oracle: Oracle) -> None:
         first = await call(client, "get_issue", **ASK)
         assert await call(client, "get_issue", **ASK) == first
     assert "if-none-match" in oracle.seen[1].headers
+
+
+@pytest.mark.anyio
+async def test_what_graphql_leaves_out_costs_no_more_than_that(oracle: Oracle) -> None:
+    nodes = [{"number": 1, "title": "One", "comments": {"totalCount": 0}, "category": None, "author": None}, None]
+    nodes[0] |= {"isAnswered": None, "closed": False, "updatedAt": "2026-01-02T03:04:05Z"}  # type: ignore[operator]
+    page = {"totalCount": 2, "pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": nodes}
+    hidden = {"type": "FORBIDDEN", "message": "SAML enforcement", "path": ["repository", "discussions", "nodes", 1]}
+    oracle.graphql("Discussions", Reply(200, {"data": {"repository": {"discussions": page}}, "errors": [hidden]}))
+    async with served(oracle, "--toolsets", "discussions") as client:
+        result = await client.call_tool("list_discussions", {"repo": "octo/app"})
+    assert '"One"' in text_of(result) and "GitHub leaves out a part" in text_of(result)
+    assert "SAML enforcement" in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_graphql_that_broke_off_is_no_mistake_of_the_caller(oracle: Oracle) -> None:
+    said = "Something went wrong while executing your query. This may be the result of a timeout."
+    oracle.answer("POST", "/graphql", {"data": None, "errors": [{"message": said}]})
+    branch(oracle)
+    async with served(oracle, "--toolsets", "all", "--write", "--flow", "off") as client:
+        text = await refused(client, "list_discussions", repo="octo/app")
+        assert "GitHub failed on" in text and text.endswith("Try again in a moment.")
+        not_found(oracle, "GET", "/repos/octo/app/contents/new.txt")
+        files = [{"path": "new.txt", "content": "x"}]
+        text = await refused(client, "write_files", repo="octo/app", branch="main", message="M", files=files)
+        assert "GitHub failed on" in text and "It may have been done all the same" in text
+
+
+@pytest.mark.anyio
+async def test_members_that_are_hidden_are_not_said_to_be_all(oracle: Oracle) -> None:
+    where = {"Location": f"{oracle.url}/orgs/octo/public_members"}
+    oracle.answer("GET", "/orgs/octo/members", RENAMED, status=302, headers=where)
+    async with served(oracle, "--toolsets", "all") as client:
+        result = await client.call_tool("list_people", {"org": "octo"})
+    assert "The organisation `octo` shows this token only its public members." in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_list_goes_on_whatever_its_address_holds(oracle: Oracle) -> None:
+    at = f"{oracle.url}/repos/octo/app/issues?labels=a,b&page="
+    link = {"Link": f'<{at}2>; rel="next", <{at}2>; rel="last"'}
+    oracle.answer("GET", "/repos/octo/app/issues", [issue(1)], headers=link)
+    async with served(oracle) as client:
+        assert "cursor" in await call(client, "list_issues", repo="octo/app", labels=["a", "b"], limit=1)

@@ -250,3 +250,73 @@ async def test_what_is_not_all_there_is_said(oracle: Oracle) -> None:
                 break
             ask["cursor"] = text.partition("cursor=")[2].partition("]")[0]
         assert len(seen) == len(set(seen)) == 300
+
+
+async def test_what_github_does_not_list_is_not_called_absent(oracle: Oracle) -> None:
+    where, files = "/repos/octo/app", [changed(f"{number:03}.txt") for number in range(300)]
+    # Later pages of a comparison have commits alone.
+    more = {"Link": f'<{oracle.url}{where}/compare/main...x?page=2>; rel="next"'}
+    oracle.answer("GET", rf"{where}/compare/main\.\.\.x", {"files": files}, headers=more)
+    oracle.pages(f"{where}/pulls/5/files", [changed(f"{number:04}.txt", patch=None) for number in range(3000)])
+    entry = {"type": "file", "size": 1, "sha": SHA}
+    entries = [{**entry, "path": f"many/{number}"} for number in range(1000)]
+    oracle.answer("GET", f"{where}/contents/many", {"type": "dir", "path": "many", "entries": entries})
+    tree = [{"path": "a/1", "type": "blob", "sha": SHA, "size": 1}]
+    oracle.answer("GET", f"{where}/git/trees/HEAD", {"tree": tree, "truncated": True})
+    oracle.pages(f"{where}/pulls/5/commits", [sample("repos/get-commit")] * 250)
+    oracle.answer("GET", f"{where}/commits/big", {**sample("repos/get-commit"), "files": files}, headers=more)
+    async with served(oracle) as client:
+        for ask in ({"ref": "x", "base": "main"}, {"number": 5}):
+            text = await refused(client, "read_diff", **O, **ask, path="zzz.txt")
+            assert "zzz.txt` is among the first" in text and "GitHub lists no more" in text
+        assert len(oracle.sent("GET", "/compare/")) == 1
+        found = await call(client, "list_files", **O, path="many", limit=1000)
+        assert "the first 1,000 of a folder" in found["note"]
+        assert "cut the tree" in await refused(client, "list_files", **O, path="z", recursive=True)
+        page = await call(client, "list_commits", **O, number=5, limit=100, fields="sha")
+        while "cursor" in page:
+            assert "only" not in (page["note"] or "")
+            page = await call(client, "list_commits", **O, number=5, cursor=page["cursor"], fields="sha")
+        assert page["note"] == "GitHub lists the first 250 only."
+        assert "At least 240 more files" in (await call(client, "get_commit", **O, ref="big"))["note"]
+
+
+async def test_all_checks_count(oracle: Oracle) -> None:
+    where = "/repos/octo/app/commits/main"
+    runs = [{**sample("checks/get"), "status": "completed"} for _ in range(100)]
+    oracle.pages(f"{where}/check-runs", [*runs, {**runs[0], "status": "in_progress"}], "check_runs")
+    statuses = [{"context": f"ci/{number}", "state": "success"} for number in range(100)]
+    link = {"Link": f'<{oracle.url}{where}/status?page=2>; rel="next"'}
+    oracle.answer("GET", f"{where}/status", {"state": "failure", "statuses": statuses}, headers=link)
+    async with served(oracle) as client:
+        note = (await call(client, "list_checks", **O, ref="main", wait=0))["note"]
+    assert "1 of 101 checks are still going on" in note
+    assert "more than these 100 statuses: together `failure`" in note
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "sent"),
+    [
+        ("issues", "crash", "crash is:issue"), ("issues", "crash is:pr", "crash is:pr"),
+        ("issues", "Type:Issue x", "Type:Issue x"), ("pull_requests", "is:open x", "is:open x is:pr"),
+        ("users", "type:org octo", "type:org octo"), ("orgs", "octo", "octo type:org"),
+    ],
+)  # fmt: skip
+async def test_a_query_says_what_it_wants_once(kind: str, query: str, sent: str, oracle: Oracle) -> None:
+    async with served(oracle) as client:
+        await call(client, "search_github", kind=kind, query=query)
+    assert oracle.sent("GET", "/search/")[-1].query["q"] == sent
+
+
+async def test_what_a_list_does_not_tell_is_not_called_unknown(oracle: Oracle) -> None:
+    merged = {**sample("pulls/list")[0], "merged_at": "2026-01-02T00:00:00Z"}
+    oracle.answer("GET", "/repos/octo/app/pulls", [merged, {**merged, "merged_at": None}])
+    hit = issue(4, repository_url=f"{oracle.url}/repos/octo/app", pull_request={"merged_at": "2026-01-02T00:00:00Z"})
+    oracle.answer("GET", "/search/issues", {"total_count": 1, "incomplete_results": False, "items": [hit]})
+    async with served(oracle) as client:
+        found = await call(client, "list_pull_requests", **O, fields="number,merged,mergeable,additions")
+        assert [row[1] for row in found["rows"]] == [True, False]
+        assert found["note"] == "Not told in a list, so null: `mergeable`, `additions`."
+        hits = await call(client, "search_github", kind="pull_requests", query="x", fields="merged,merged_at,head")
+        assert hits["rows"] == [[True, "2026-01-02T00:00:00Z", None]] and "`head`" in hits["note"]
+        assert "note" not in await call(client, "list_pull_requests", **O)

@@ -12,6 +12,7 @@ from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, fake_gh, refused, served
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
+from mcp_github.engine import tokens
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
 
@@ -97,6 +98,27 @@ async def test_the_token_is_taken_from_where_it_is(
     async with served(oracle) as client:
         found = await call(client, "get_me")
         assert "no token" in found["note"] and "login" not in found["data"]
+
+
+@pytest.mark.anyio
+async def test_a_token_may_come_while_the_server_runs(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_TOKEN")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    oracle.people = {"new-token-of-octocat": "octocat"}
+    file = tmp_path / "token"
+    file.write_text("old-token-of-octocat", "utf-8")
+    async with served(oracle, "--token-file", str(file)) as client:
+        assert "does not accept the token" in await refused(client, "get_repository", repo="octo/app")
+        file.write_text("new-token-of-octocat", "utf-8")
+        await call(client, "get_repository", repo="octo/app")
+    oracle.people = None
+    async with served(oracle) as client:
+        assert "no token" in (await call(client, "get_me"))["note"]
+        fake_gh(tmp_path, "echo from-gh", "echo from-gh")
+        monkeypatch.setattr(tokens, "_ABSENT_SECONDS", 0.0)
+        assert (await call(client, "get_me"))["data"]["token_from"] == "gh"
 
 
 @pytest.mark.anyio

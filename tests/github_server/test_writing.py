@@ -41,6 +41,16 @@ async def test_several_files_make_one_signed_commit(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_lines_are_edited_however_the_file_ends_them(oracle: Oracle) -> None:
+    world(oracle)
+    edit = {"old": "one\ntwo ü", "new": "one\nand a half\ntwo"}
+    async with served(oracle, "--write") as client:
+        await call(client, "write_files", **COMMIT, files=[{"path": "a.txt", "sha": SHA, "edits": [edit]}])
+    [sent] = oracle.sent("POST", "/graphql")[0].json["variables"]["input"]["fileChanges"]["additions"]
+    assert base64.b64decode(sent["contents"]) == b"one\r\nand a half\r\ntwo\r\n"
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -293,3 +303,50 @@ async def test_what_cannot_be_in_an_empty_repository_makes_no_commit(second: dic
     async with served(oracle, "--write") as client:
         await refused(client, "write_files", repo="octo/new", branch="main", message="First", files=files)
     assert oracle.sent("PUT") == oracle.sent("POST") == []
+
+
+@pytest.mark.anyio
+async def test_what_was_made_before_a_failure_is_told(oracle: Oracle) -> None:
+    where, pull = "/repos/octo/app/pulls", {**sample("pulls/get"), "number": 8}
+    oracle.answer("POST", "/repos/octo/app/issues", issue(12), status=201)
+    not_found(oracle, "POST", "/repos/octo/app/issues/999/sub_issues")
+    oracle.answer("POST", where, pull, status=201)
+    oracle.answer("GET", f"{where}/8", pull)
+    oracle.answer("PATCH", f"{where}/8", pull)
+    said = {"message": "Reviews may only be requested from collaborators."}
+    oracle.answer("POST", f"{where}/8/requested_reviewers", said, status=422)
+    asked: dict[str, Any] = {**O, "reviewers": ["stranger"]}
+    async with served(oracle, "--write") as client:
+        text = await refused(client, "create_issue", **O, title="T", parent=999)
+        assert "Issue #12 is created, the rest is not" in text and "`edit_sub_issue`" in text
+        text = await refused(client, "create_pull_request", **asked, title="T", head="fix", base="main")
+        assert "Pull request #8 is created, the rest is not" in text and "only be requested" in text
+        text = await refused(client, "edit_pull_request", **asked, number=8, title="T")
+        assert "Of #8 `title` changed, the rest is not" in text and "what is left" in text
+        # Where nothing was changed, nothing is said of it.
+        assert "the rest" not in await refused(client, "edit_pull_request", **asked, number=8)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("reviewers", "more", "less"),
+    [
+        (["-octo/Core", "-hubot"], [], ["Hubot", "octo/core"]),
+        (["hubot", "octo/core"], [], ["copilot-pull-request-reviewer[bot]"]),
+        (["+HUBOT", "copilot", "+octo/docs"][::2], ["octo/docs"], []),
+        (["-copilot"], [], ["copilot-pull-request-reviewer[bot]"]),
+    ],
+)
+async def test_reviewers_are_people_teams_and_copilot(
+    reviewers: list[str], more: list[str], less: list[str], oracle: Oracle
+) -> None:
+    asked = [{"login": "Hubot"}, {"login": "Copilot"}]
+    pull = {**sample("pulls/get"), "requested_reviewers": asked, "requested_teams": [{"slug": "core"}]}
+    oracle.answer("GET", "/repos/octo/app/pulls/8", pull)
+    async with served(oracle, "--write") as client:
+        await call(client, "edit_pull_request", **O, number=8, reviewers=reviewers)
+    for verb, names in (("POST", more), ("DELETE", less)):
+        bodies = [seen.json for seen in oracle.sent(verb, "requested_reviewers")]
+        assert [name for body in bodies for name in body["reviewers"]] == [name for name in names if "/" not in name]
+        teams = [f"octo/{name}" for body in bodies for name in body.get("team_reviewers", [])]
+        assert teams == [name for name in names if "/" in name]

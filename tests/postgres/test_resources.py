@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_batteries.testing.wire import MODERN, StdioWire, Wire
-from postgres.serving import make, served
+from mcp_batteries.testing.wire import MODERN, StdioWire, Wire, WireError
+from postgres.serving import make, served, text_of
 
 pytestmark = pytest.mark.anyio
 ERAS = ("2025-11-25", MODERN)
@@ -110,3 +110,27 @@ async def test_health_and_activity_are_told_when_they_change(era: str, what: str
         await hears(never=f"{holder}")
         if what == "activity":
             assert json.loads(await wire.read(uri))["rows"] == []
+
+
+async def test_a_row_is_found_by_any_key_and_the_error_says_how() -> None:
+    base = make(
+        "CREATE TABLE pair (a text, b integer, PRIMARY KEY (a, b)); CREATE TABLE bare (a integer);"
+        "INSERT INTO pair VALUES ('x,y', 1), ('z', 2)"
+    )
+    async with served(f"app={base.url('owner')}") as wire:
+        for key, row in (("x%252Cy,1", ["x,y", 1]), ("x%252Cy%2C1", ["x,y", 1]), ("z,2", ["z", 2])):
+            assert json.loads(await wire.read(f"postgres://app/public/pair/{key}"))["rows"] == [row]
+        for path, said in (("pair/x,y,1", "a comma inside of one is `%252C`"), ("bare/1", "have no key. Ask with")):
+            with pytest.raises(WireError, match=said):
+                await wire.read(f"postgres://app/public/{path}")
+
+
+async def test_a_partitioned_table_that_nobody_analyzed_is_not_told_to_be_empty() -> None:
+    base = make("CREATE TABLE p (a integer) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p DEFAULT")
+    base.run("CREATE TABLE p2 PARTITION OF p FOR VALUES IN (1); INSERT INTO p VALUES (1), (1)", "owner")
+    async with served(f"app={base.url('owner')}") as wire:
+        for analyzed, said in (("", "not analyzed"), ("ANALYZE p2", "about 2 rows")):
+            base.run(analyzed or "SELECT 1", "owner")
+            base.run("UPDATE pg_class SET reltuples = -1 WHERE relname = 'p1'")
+            assert f"p (partitioned table) {said}" in text_of(await wire.call("list_objects"))
+            assert said in text_of(await wire.call("get_table", table="p"))

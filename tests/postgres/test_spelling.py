@@ -1,5 +1,7 @@
 """A name that is misspelt, and another dialect's word, are answered with the right spelling."""
 
+from pathlib import Path
+
 import pytest
 
 from postgres.serving import Base, inside, make, text_of
@@ -62,6 +64,17 @@ TYPOS = {
     "SELECT * FROM customers WHERE id = ?": "Write $1", "SELECT * FROM customers WHERE id = $id": "Write $1",
     "SELECT\u00a01": "plain ones", "SELECT \u2018a\u2019": "quotes are straight",
     "SELECT sum(name) FROM customers": "`sum` takes other types",
+    "SELECT id + 1 AS next FROM orders WHERE next > 1": "`next` names an output",
+    "SELECT name, count(*) many FROM customers GROUP BY name HAVING many > 1": "`many` names an output",
+    "SELECT sum(amonut) AS amonut FROM orders": "There are: `id`.",
+    "SELECT naem FROM customers WHERE naem = 'x'": "customers.name",
+    "SELECT date_trunc(month, now())": "date_trunc('month', ...)", "SELECT datediff(day, now(), now())": "a - b",
+    "SELECT 1::integr": "`integer`", "SHOW server_versio": "`server_version`",
+    "SELECT name.first FROM customers": "`(name).part`", "SELECT current_timestamp()": "have no ()",
+    "SELECT * FROM orders WHERE id IN ()": "an array may be empty", "SELECT 'it's'": "written twice: 'it''s'",
+    "SELECT count(max(id)) FROM orders": "Aggregate in a subquery", "SELECT id FROM orders WHERE max(id) > 1": "HAVING",
+    "SELECT id FROM orders WHERE row_number() OVER () = 1": "filter around that",
+    "SELECT DISTINCT name FROM customers ORDER BY id": "GROUP BY in place of DISTINCT",
 }  # fmt: skip
 RIGHT = (
     "SELECT '`' || 'TOP 5' || 'LIMIT 1, 2' AS \"MINUS\"", "SELECT ARRAY[[1,2],[3,4]] && ARRAY[[1,2]]",
@@ -92,6 +105,22 @@ async def test_what_was_meant_is_said() -> None:
             assert "ON CONFLICT (key)" in said, said
             assert "orders`" in text_of(await wire.call("explain_query", sql="SELECT * FROM oders"))
             assert "customers`?" in text_of(await wire.call("get_table", table="custmers"))
+
+
+async def test_a_value_of_another_shape_is_answered_with_the_one_to_send() -> None:
+    base = make("CREATE TYPE pair AS (a integer, b text); CREATE TABLE t (id integer, pair pair, doc jsonb)")
+    async with inside(base.url("owner")) as wire:
+        for sql, value, words in (
+            ("SELECT $1::jsonb", [1, 2], 'as its text, such as "[1, 2]"'),
+            ("SELECT $1::jsonb", "word", 'as its text, such as "[1, 2]"'),
+            ("SELECT $1::pair", {"a": 1}, "`(1,word)`"),
+            ("SELECT $1::integer", {"a": 1}, "Send a value of that type."),
+            ("SELECT 1 WHERE 'x' = $1::integer::text", ["a"], "= ANY ($1)"),
+            ("SELECT $1::text", "a\0", "holds a NUL character"),
+            ("SELECT (pair).z, $1::text FROM t", "", "`list_objects` with `kind` types"),
+        ):
+            said = text_of(await wire.call("query_rows", sql=sql, parameters=[value]))
+            assert words in said, f"{sql}: {said}"
 
 
 MAKERS = """
@@ -231,3 +260,25 @@ async def test_a_comparison_says_that_policies_hide_rows() -> None:
             found = text_of(await wire.call("get_table", table="a", compare_with="b")).replace("public.", "")
             assert said in found, found
             assert (hides in found) == (role == "reader")
+
+
+async def test_a_name_without_its_schema_means_the_same_in_all_tools(tmp_path: Path) -> None:
+    base = make(
+        "CREATE SCHEMA early; CREATE SCHEMA late; CREATE TABLE early.one (wrong integer);"
+        "CREATE TABLE one (id integer); CREATE TABLE early.other (id integer); CREATE TABLE late.other (id integer)"
+    )
+    (tmp_path / "one.csv").write_text("id\n7\n")
+    for role in ("owner", "postgres"):
+        async with inside("--write", "--files", tmp_path, f"app={base.url(role)}") as wire:
+            assert "table public.one," in text_of(await wire.call("get_table", table="one")), role
+            assert "public" in text_of(await wire.call("query_rows", sql="SHOW search_path"))
+            said = text_of(await wire.call("copy_from_file", file="one.csv", table="one"))
+            assert "Inserted 1 row" in said, said
+            said = text_of(await wire.call("query_rows", sql="SELECT * FROM other"))
+            assert "Did you mean `early.other` or `late.other`?" in said, said
+            said = text_of(await wire.call("query_rows", sql="SELECT wrong FROM public.one"))
+            assert "There are: `id`." in said, said
+            for tool, more in (("get_table", {}), ("copy_from_file", {"file": "one.csv"})):
+                said = text_of(await wire.call(tool, table="other", **more))
+                assert "Name one of them: `early.other`, `late.other`." in said, said
+    assert base.rows("SELECT count(*), (SELECT count(*) FROM early.one) FROM one") == [(2, 0)]

@@ -215,6 +215,70 @@ def test_a_yaml_file_has_line_ends_of_windows_or_none(end: str, tmp_path: Path) 
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        '"extensions":\n  other:\n    name: other\n', "extensions :\n  other:\n    name: other\n",
+        "# mine\n---\n# more\nextensions:\n  other: {name: other}\n", "--- # mine\nextensions:\n  other: {}\n",
+    ],
+)  # fmt: skip
+def test_yaml_is_written_in_many_ways(before: str, tmp_path: Path) -> None:
+    path = places(tmp_path).file("goose")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(before.encode())
+    install("goose", settings(), places(tmp_path))
+    assert parsed("goose", path.read_text("utf-8"))["extensions"].keys() == {"fs", "other"}
+    uninstall("goose", settings(), places(tmp_path))
+    assert path.read_bytes() == before.encode()
+
+
+@pytest.mark.parametrize(
+    ("host", "before", "why"),
+    [
+        ("goose", '{"extensions": {"other": {}}}\n', "not one list"), ("goose", "a: 1\n...\n", "not one list"),
+        ("goose", "- extensions\n", "not one list"), ("goose", "a: 1\n---\nb: 1\n", "not one list"),
+        ("goose", "extensions:\n- other\n", "something else under `extensions`"),
+        ("vscode", '{"servers": []}', "something else under `servers`"),
+        ("cursor", '{"mcpServers": null}', "something else under `mcpServers`"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_something_else_is_left_alone(host: str, before: str, why: str, tmp_path: Path) -> None:
+    path = places(tmp_path).file(host)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(before.encode())
+    with pytest.raises(Unavailable, match=why):
+        install(host, settings(), places(tmp_path))
+    assert path.read_bytes() == before.encode()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("before", ["\ufeff", "\ufeff// mine\r\n", " \n"])
+def test_a_file_with_nothing_to_read_is_an_empty_one(host: str, before: str, tmp_path: Path) -> None:
+    path = places(tmp_path).file(host)
+    path.parent.mkdir(parents=True)
+    path.write_bytes((before := before.replace("//", "#") if host in ("codex", "goose") else before).encode())
+    install(host, settings(), places(tmp_path))
+    written = path.read_bytes().decode("utf-8-sig")
+    assert "fs" in parsed(host, written)[KEYS.get(host, "mcpServers")]
+    # Line ends are all alike, as an editor would make them.
+    assert "mine" not in before or written.count("\n") == written.count("\r\n")
+    uninstall(host, settings(), places(tmp_path))
+    assert path.read_bytes() == before.encode()
+
+
+def test_a_file_that_was_made_read_only_is_left_alone(tmp_path: Path) -> None:
+    path = places(tmp_path).file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}", "utf-8")
+    path.chmod(0o444)
+    try:
+        with pytest.raises(Unavailable, match="cannot be written"):
+            install("cursor", settings(), places(tmp_path))
+    finally:
+        path.chmod(0o644)
+    assert path.read_text("utf-8") == "{}"
+
+
 def test_servers_of_codex_on_one_line_take_no_other(tmp_path: Path) -> None:
     path = places(tmp_path).file("codex")
     path.parent.mkdir(parents=True)

@@ -311,6 +311,21 @@ async def test_a_call_that_goes_nowhere_says_where_to(words: list[str], given: d
         assert answer.is_error and said in text(answer)
 
 
+async def test_who_wants_to_read_is_led_to_what_is_there_and_reads(words: list[str]) -> None:
+    async with Client(served(["--discover", *words])) as client:
+        answer = text(await client.call_tool("call_tool", {"name": "fs_read_tex"}))
+        assert "fs_read_text" in answer and "write" not in answer and "replace" not in answer
+    async with Client(served(words)) as client:
+        for name, near in (
+            ("fs_get_tex", "Did you mean `fs_read_text`"), ("fs_call_tools", "Did you mean `call_tools` (turned off)"),
+            ("sqlite_call_tools", "Did you mean `call_tools` (turned off)"), ("fs_list_changes", "`list_changes`"),
+        ):  # fmt: skip
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool(name, {})
+            said = str(refused.value)
+            assert near in said and "operator" not in said and "undo" not in said and "create" not in said, said
+
+
 @pytest.mark.parametrize("flags", [["--tools", "sqlite"], ["--tools", "fs_read,call_tools"], ["--read-only"]])
 async def test_what_is_chosen_is_found_and_called_whatever_is_chosen(words: list[str], flags: list[str]) -> None:
     async with Client(served([*flags, *words])) as client:

@@ -11,10 +11,12 @@ from typing import Any
 
 import anyio
 import pytest
+from click.testing import CliRunner
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 
+from mcp_batteries.cli import new
 from mcp_batteries.cli.check import check
 from mcp_batteries.one_file import Server
 from mcp_batteries.settings import load
@@ -157,3 +159,37 @@ def test_mistakes_of_the_author_are_told_at_once() -> None:
     server.tool(read_nothing)
     with pytest.raises(ValueError, match="offered twice"):
         server.tool(read_nothing)
+    for wrong in (_by_position, _any_number):
+        with pytest.raises(TypeError, match="models pass each argument by its name"):
+            server.tool(wrong)
+
+
+def _by_position(first: int, /) -> int:
+    """Read by position."""
+    return first
+
+
+def _any_number(*numbers: int) -> int:
+    """Read any number."""
+    return sum(numbers)
+
+
+@pytest.mark.anyio
+async def test_any_name_is_one_for_an_argument_and_no_number_is_null() -> None:
+    server = Server("trial")
+
+    @server.tool
+    def read_price(room: int) -> list[float]:
+        """Read the price of a room."""
+        return [room * 2.0, float("nan"), float("inf")]
+
+    async with Client(Case(server.program, [], ("read_price", {"room": 1}), "").build()) as client:
+        assert said(await client.call_tool("read_price", {"room": 3})) == "[6.0,null,null]\n"
+
+
+def test_a_new_project_is_not_called_as_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("batteries", "mcp-batteries"):
+        made = CliRunner().invoke(new.main, [name])
+        assert made.exit_code == 2 and "choose another name" in made.output
+    assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,11 @@ def test_a_parameter_that_can_be_no_argument_is_refused_with_its_line(name: str)
     assert "small letters" in str(refused.value)
 
 
+def test_a_query_is_kept_letter_by_letter() -> None:
+    sql = "SELECT 'a\u2028b\x0cc\x85'\nFROM t"
+    assert parse("q", f"-- Books.\n\n{sql}\n").sql == sql
+
+
 async def _fine(query: SavedQuery) -> None:
     if "broken" in query.sql:
         raise Invalid("There is no column `broken`.", "Look at the table.")

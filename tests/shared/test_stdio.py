@@ -110,6 +110,11 @@ def test_the_revision_with_batches_has_them_answered_as_one() -> None:
     assert [said["id"] for said in rest] == [9]
 
 
+def test_an_array_of_nothing_is_told_so_where_there_are_batches() -> None:
+    (said,) = spoken("2025-03-26", [])
+    assert said["error"] == {"code": -32600, "message": "Invalid request: there is no message in this array."}
+
+
 def test_a_batch_goes_out_without_the_call_that_was_cancelled() -> None:
     slow = asks("slow", "tools/call", name="slow", arguments={"seconds": 60})
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.records import Seen, csv_texts, json_records
+from mcp_batteries.sql.records import Seen, csv_records, csv_texts, json_records
 from sql.prove_imports import prove
 
 
@@ -45,6 +45,23 @@ def test_an_array_behind_objects_is_a_record() -> None:
     raw = io.BytesIO(b'{"a": 1, "b": 2}\n[3, 4]\n[5, 6]\n')
     found = list(json_records(raw, lambda *words: AssertionError(words), json.loads))
     assert found == [["a", "b"], [1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize("text", ['[["a", "b"], [1, 2]]', '[\n["a", "b"],\n[1, 2]]', '["a", "b"]\n[1, 2]\n'])
+def test_arrays_are_read_alike_on_one_line_and_on_several(text: str) -> None:
+    found = list(json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads))
+    assert found == [["a", "b"], [1, 2]]
+
+
+@pytest.mark.parametrize("text", ["[1, 2, 3]", "[[1, 2], [3, 4]]", "[\n1,\n2]"])
+def test_values_are_not_taken_for_names_of_fields(text: str) -> None:
+    with pytest.raises(AssertionError, match=r"does not name the fields|is no object"):
+        list(json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads))
+
+
+def test_a_quote_that_is_never_closed_is_named() -> None:
+    with pytest.raises(AssertionError, match="never closed"):
+        list(csv_records(io.BytesIO(b'a,b\n1,"x\n2,y\n'), lambda *words: AssertionError(words)))
 
 
 @pytest.mark.parametrize(

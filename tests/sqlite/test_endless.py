@@ -31,11 +31,12 @@ def workers(wire: StdioWire) -> set[int]:
 
 
 def busy(pid: int) -> bool:
-    """Whether the process is running on a processor, by its state (proc(5))."""
+    """Whether a thread of the process is running on a processor, by its state (proc(5)); a worker has two."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+        states = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
         return False
+    return any(state.rpartition(")")[2].split()[0] == "R" for state in states)
 
 
 async def until(condition) -> None:

@@ -61,11 +61,16 @@ async def test_another_dialect_is_answered_with_sqlites_own(tmp_path: Path) -> N
         "SELECT * FROM information_schema.tables": "`list_tables`",
         "SELECT NOW()": "`datetime('now')`",
         f"SELECT {aggregate}(name, ',') FROM t": "`group_concat(value, separator)`",
+        "PRAGMA user_version = 7": "The schema is changed by `edit_schema`",
     }
     async with served(make(tmp_path / "a.db")) as wire:
         for sql, way in ways.items():
             answer = await wire.request("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
             assert way in text_of(answer), sql
+        said = text_of(await wire.call("query_rows", sql="SELECT medain(name) FROM t"))
+        assert "radians" not in said and "cume_dist" not in said
+        said = text_of(await wire.call("query_rows", sql="SELECT ?", parameters=[{"a": 1}]))
+        assert "An object as JSON text." in said
 
 
 async def test_a_word_of_sql_in_the_place_of_a_name_is_told_apart(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ async def test_schemas_rows_and_keys(tmp_path: Path) -> None:
         path,
         """
         CREATE TABLE pair (a TEXT, b INTEGER, c, PRIMARY KEY (a, b)) WITHOUT ROWID;
-        INSERT INTO pair VALUES ('x/y', 2, 'found'), ('z', 3, -9e999);
+        INSERT INTO pair VALUES ('x/y', 2, 'found'), ('z', 3, -9e999),
+            ('p,q', 4, 'comma');
         CREATE TABLE "odd / name" ("é ü"); INSERT INTO "odd / name" VALUES ('here');
         CREATE TABLE "a&b,c" (v); INSERT INTO "a&b,c" VALUES ('odd');
         CREATE TABLE ".schema" (a); INSERT INTO ".schema" VALUES ('a table');
@@ -46,6 +47,7 @@ async def test_schemas_rows_and_keys(tmp_path: Path) -> None:
             ("sqlite://app/t?column=NAME&value=c", [3, "c"]),
             ("sqlite://app/pair/x%2Fy%2C2", ["x/y", 2, "found"]),
             ("sqlite://app/pair/x%2Fy,2", ["x/y", 2, "found"]),
+            ("sqlite://app/pair/p%252Cq,4", ["p,q", 4, "comma"]),
             ("sqlite://app/a&b,c/1", ["odd"]),
             ("sqlite://app/pair?column=c&value=-Infinity", ["z", 3, "-Infinity"]),
             ("sqlite://app/odd%20%2F%20name/1", ["here"]),

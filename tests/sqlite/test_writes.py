@@ -31,6 +31,14 @@ async def test_a_dry_run_shows_and_keeps_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_value_in_a_dry_run_can_not_look_like_another_row(tmp_path: Path) -> None:
+    async with served("--write", make(tmp_path / "app.db")) as wire:
+        sql = "INSERT INTO t (id, name) VALUES (7, 'x' || char(8232) || '[8]' || char(133) || 'y')"
+        said = text_of(await wire.call("write_rows", sql=sql, dry_run=True))
+        assert '\n+ [7,"x\u2028[8]\x85y"]\n' in said, said
+
+
+@pytest.mark.anyio
 async def test_rows_that_a_change_gives_back_are_counted_once(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
     async with served("--write", path) as wire:

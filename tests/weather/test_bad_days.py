@@ -334,6 +334,13 @@ async def test_sea_and_no_sea(upstream: Upstream) -> None:
         assert upstream.count("/v1/marine") == 1 + 1 + 16
         upstream.faults.clear()
         world.now += 86_400
+        # What was not looked at may well be sea.
+        upstream.fail("/v1/marine", change=dry)
+        upstream.fail("/v1/marine", 400, b'{"error":true,"reason":"Not now."}', times=99)
+        found = await world.engine.marine(zurich, "metric", 3, river=False)
+        assert "is not known, 16 of 16 points can't be asked" in found.explanation and "Not now" in found.explanation
+        upstream.faults.clear()
+        world.now += 86_400
         # Only the second ring has sea, and there the nearest in the order of the compass.
         upstream.fail("/v1/marine", change=dry, times=9)
         near = await world.engine.marine(zurich, "metric", 3, river=False)

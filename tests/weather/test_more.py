@@ -160,3 +160,12 @@ async def test_heights_are_told_where_they_are_known(upstream: Upstream) -> None
         assert weather["place"]["elevation_m"] == 408
         listed: Any = (await found.call_tool("find_place", {"query": "Zurich"})).structured_content
         assert listed["columns"][-1] == "elevation_m" and listed["rows"][0][-1] == 408
+
+
+async def test_the_date_line_hides_no_airport(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = "NFNM 221450Z 12008KT 9999 FEW020 29/24 Q1010"
+    monkeypatch.setattr("weather.upstream.AIRPORTS", [("NFNM", "Matei, FJ", -16.69, -179.877, report, "VFR")])
+    async with client(upstream) as found:
+        for place in ("-16.8,179.9", "-16.8,180", "-16.8,-179.2"):
+            data: Any = (await found.call_tool("get_metar", {"place": place})).structured_content
+            assert data["metar"] == report and data["distance_km"] < 80

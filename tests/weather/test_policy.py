@@ -41,6 +41,9 @@ TODAY = date(2026, 11, 21)
         ("33°54′S, 18°24′E", "-33.9,18.4"), ("-33.9 18.4", "-33.9,18.4"), ("geo:47.37,8.55", "47.37,8.55"),
         ("lat=47.37, lon=8.55", "47.37,8.55"), ("longitude: 8.55 latitude: 47.37", "47.37,8.55"),
         ('{"lat": 47.37, "lng": 8.55}', "47.37,8.55"), ("weather://47.37,8.55/now", "47.37,8.55"),
+        ("geo:47.37,8.55?z=11", "47.37,8.55"), ("GEO:47.37,8.55,400;u=35", "47.37,8.55"),
+        ("https://www.openstreetmap.org/?mlat=47.37&mlon=8.55#map=12", "47.37,8.55"),
+        ("47.37\uff0c8.55", "47.37,8.55"), ("47\uff0e37\u30018\uff0e55", "47.37,8.55"),
     ],
 )  # fmt: skip
 def test_what_is_a_point(text: str, point: str) -> None:
@@ -89,7 +92,8 @@ def test_a_postal_code_is_looked_up(code: str) -> None:
         ("5.1.2024", "2024-01-05"), ("01/13/2024", "2024-01-13"), ("13/01/2024", "2024-01-13"),
         ("Nov 25", "2026-11-25"), ("1 March", "2027-03-01"), ("March 1st, 2024", "2024-03-01"),
         ("29th of February 2024", "2024-02-29"), ("Wed, Nov 25 2026", "2026-11-25"),
-        ("2024\u201301\u201305", "2024-01-05"),
+        ("2024\u201301\u201305", "2024-01-05"), ("2024-01-05 8:30 pm", "2024-01-05"),
+        ("2024-01-05t12:00:00.5+01:00", "2024-01-05"), ("29 Feb", "2028-02-29"),
     ],
 )  # fmt: skip
 def test_what_is_a_day(text: str, day: str) -> None:
@@ -97,7 +101,20 @@ def test_what_is_a_day(text: str, day: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2023-02-29", "29 Feb 2023", "30.02.2024", "last week", "", "2024", "0000-01-01", "2024111"]
+    "text",
+    [
+        "2023-02-29",
+        "29 Feb 2023",
+        "2026-01-02 to 2026-01-05",
+        "2026-01-02 or 3",
+        "30 Feb",
+        "30.02.2024",
+        "last week",
+        "",
+        "2024",
+        "0000-01-01",
+        "2024111",
+    ],
 )
 def test_what_is_no_day(text: str) -> None:
     with pytest.raises(Invalid, match=r"(can.t be read as|is not) a day.*YYYY-MM-DD"):
@@ -115,8 +132,18 @@ def test_a_day_that_may_be_two_is_asked_back(text: str, days: str) -> None:
         policy.forecast_day(text, TODAY)
 
 
+def test_a_weekday_that_the_date_is_not_is_told() -> None:
+    with pytest.raises(Invalid, match="2026-11-25, for `Friday, 25 November`, is a Wednesday"):
+        policy.forecast_day("Friday, 25 November", TODAY)
+
+
 def test_without_a_year_a_past_day_was_the_last_one() -> None:
-    for text, day in (("Friday", "2026-11-20"), ("Saturday", "2026-11-21"), ("Nov 25", "2025-11-25")):
+    for text, day in (
+        ("Friday", "2026-11-20"),
+        ("Saturday", "2026-11-21"),
+        ("Nov 25", "2025-11-25"),
+        ("Feb 29", "2024-02-29"),
+    ):
         assert policy.past_days(text, None, today=TODAY, most=1).first == date.fromisoformat(day)
 
 

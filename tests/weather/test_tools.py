@@ -256,6 +256,31 @@ async def test_a_span_is_taken_in_the_step_it_is_told_in(
         assert data["step"] == step and len(data["tables"]["best_match"]["time"]) == rows
 
 
+@pytest.mark.parametrize(
+    ("tool", "more", "most"),
+    [
+        ("get_forecast", {"step": "hourly", "days": 8}, "168 hours, as many as there can be here, of the 192"),
+        ("get_forecast", {"step": "15-minute", "hours": 30}, "24 hours, as many as there can be here, of the 30"),
+        ("get_air_quality", {"hours": 168}, "144 hours, as many as there can be here, of the 168"),
+        ("get_marine", {"hours": 168}, "144 hours, as many as there can be here, of the 168"),
+    ],
+)
+async def test_a_span_that_is_cut_is_told(upstream: Upstream, tool: str, more: dict[str, Any], most: str) -> None:
+    async with client(upstream) as found:
+        assert most in text(await found.call_tool(tool, {"place": "Zurich", **more}))
+        less = {"hours": 24} if "hours" in more else {"step": "hourly", "days": 7}
+        assert "as many as" not in text(await found.call_tool(tool, {"place": "Zurich", **more, **less}))
+
+
+@pytest.mark.parametrize("query", ["Paris, Texas", "Paris Texas", "Paris TX"])
+async def test_a_place_is_found_where_it_is_said_to_be(upstream: Upstream, query: str) -> None:
+    async with client(upstream) as found:
+        listed: Any = (await found.call_tool("find_place", {"query": query})).structured_content
+        assert [row[0] for row in listed["rows"]] == ["Paris, Texas, United States"]
+        everywhere: Any = (await found.call_tool("find_place", {"query": "Paris, Atlantis"})).structured_content
+        assert len(everywhere["rows"]) == 2
+
+
 async def test_one_source_is_told_once(upstream: Upstream) -> None:
     async with client(upstream) as found:
         said = text(await found.call_tool("get_air_quality", {"place": "Zurich", "hours": 2}))

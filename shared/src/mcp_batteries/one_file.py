@@ -180,7 +180,7 @@ def _described(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """`function` as a method that a room would have: asynchronous, every argument described by a `Field`."""
 
     @functools.wraps(function)
-    async def call(room: object, /, **arguments: Any) -> Any:
+    async def call(self: object, /, **arguments: Any) -> Any:
         return await _called(function, **arguments)
 
     hints = get_type_hints(function, include_extras=True)
@@ -188,7 +188,10 @@ def _described(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     shaped = inspect.isclass(returns) and issubclass(returns, (DataResult, TextResult))
     hints = {name: _with_field(hint) for name, hint in hints.items()}
     signature = inspect.signature(function)
-    room = inspect.Parameter("room", inspect.Parameter.POSITIONAL_ONLY)
+    for item in signature.parameters.values():
+        if item.kind not in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY):
+            raise TypeError(f"`{function.__name__}` can't have `{item}`: models pass each argument by its name")
+    room = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     parameters = [item.replace(annotation=hints.get(item.name, Any)) for item in signature.parameters.values()]
     result: Any = returns if shaped else str
     cast("Any", call).__signature__ = signature.replace(parameters=[room, *parameters], return_annotation=result)
@@ -209,4 +212,5 @@ async def _called(function: Callable[..., Any], *words: Any, **arguments: Any) -
     else:
         value = await in_thread(lambda stop: function(*words, **arguments), long=True)
     shaped = isinstance(value, (str, DataResult, TextResult))
-    return value if shaped else pydantic_core.to_json(value).decode()
+    # JSON has no word for what is no number.
+    return value if shaped else pydantic_core.to_json(value, inf_nan_mode="null").decode()

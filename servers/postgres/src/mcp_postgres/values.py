@@ -42,6 +42,11 @@ def as_text(value: Any, where: str) -> str | None:
             return json_text(cast("Any", value))
         case list():
             return as_array(cast("list[Any]", value), where)
+        case str():
+            raise Invalid(
+                f"The value for {where} holds a NUL character or half of a character, which PostgreSQL's text can't.",
+                'Send bytes as {"base64": "..."}.',
+            )
         case _:
             pass
     raise Invalid(

@@ -22,7 +22,11 @@ _MARKS = re.compile(r"[\s°'′’´`\"″”:,;/|]*")
 _LINK = re.compile(rf"(?:https?://.*?)?[@=/]({_DECIMAL})[,/]({_DECIMAL})(?:[,&?/].*)?", re.IGNORECASE)
 _POINT = re.compile(rf"POINT\s*\(\s*({_NUMBER})\s+({_NUMBER})\s*\)", re.IGNORECASE)
 _ISO_6709 = re.compile(r"([+-]\d{1,2}(?:\.\d+)?)([+-]\d{1,3}(?:\.\d+)?)/?")
-_SAME = str.maketrans({"−": "-", "–": "-", "º": "°", "˚": "°", "/": ",", "|": ","})
+_GEO = re.compile(rf"geo:\s*({_NUMBER}),({_NUMBER})(?:,{_NUMBER})?(?:[;?].*)?", re.IGNORECASE)
+"""RFC 5870: a height and parameters may follow."""
+_SAME = str.maketrans(
+    {"−": "-", "–": "-", "º": "°", "˚": "°", "/": ",", "|": ",", "，": ",", "、": ",", "；": ";", "．": "."}
+)
 _DECIMAL_COMMAS = re.compile(r"\s*([+-]?\d{1,3}),(\d+)\s*(?:;\s*|\s)([+-]?\d{1,3}),(\d+)\s*")
 
 
@@ -42,15 +46,16 @@ def degrees(text: str) -> tuple[float, float] | None:
     """
     if found := _POINT.fullmatch(text.strip()):
         return float(found[2]), float(found[1])
-    if found := _LINK.fullmatch(text.strip()) or _ISO_6709.fullmatch(text.strip()):
+    if found := _LINK.fullmatch(text.strip()) or (_ISO_6709.fullmatch(text.strip()) or _GEO.fullmatch(text.strip())):
         return float(found[1]), float(found[2])
     text = re.sub(r"^\s*(?:coordinates|coords|gps)\s*:?", "", text.translate(_SAME), flags=re.IGNORECASE)
     if (point := _directed(text)) is not None:
         return point or None
     labelled = {name[:2].lower(): float(number) for name, number in _LABELS.findall(text)}
-    if labelled.keys() >= {"la"} and len(labelled) == 2 and not _LABELS.sub("", text).strip(_PUNCTUATION):
+    link = re.match(r"\s*https?:", text, re.IGNORECASE)
+    if labelled.keys() >= {"la"} and len(labelled) == 2 and (link or not _LABELS.sub("", text).strip(_PUNCTUATION)):
         return labelled.pop("la"), labelled.popitem()[1]
-    text = text.removeprefix("geo:").strip("()[]{} ")
+    text = text.strip("()[]{} ")
     if commas := _DECIMAL_COMMAS.fullmatch(text):
         text = "{}.{}, {}.{}".format(*commas.groups())
     first = _AXIS.match(text)

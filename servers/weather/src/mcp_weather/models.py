@@ -199,10 +199,13 @@ class AirQuality(DataResult):
     hourly: Table
     category: str | None = None
     """Of the European index now; null when the index is unknown."""
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
         category = f"European air quality index: {self.category or 'unknown'}"
-        return _sourced_once(f"Air for {self.place.text()}", category, self.now.text("Now"), self.hourly.text())
+        return _sourced_once(
+            f"Air for {self.place.text()}", *self.notes, category, self.now.text("Now"), self.hourly.text()
+        )
 
 
 class Airport(DataResult):

@@ -17,6 +17,9 @@ _MARK = "\ufeff"
 """What some editors on Windows put before a file in UTF-8; it stays there."""
 
 
+_EXTENSIONS = r"""\ufeff?(?:extensions|"extensions"|'extensions')[ \t]*:"""
+
+
 class Piece(NamedTuple):
     """What is inserted.
 
@@ -29,13 +32,23 @@ class Piece(NamedTuple):
 
 
 def pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator[Piece]:
-    """What to insert into `before`, ordered by position.
+    """What to insert into `before`, ordered by position, with its line ends.
 
     Raises:
         Conflict: there is another server of that name.
         Unavailable: the file cannot be understood.
     """
-    if not before.strip():
+    # An editor would make them all alike, and the entry be another than the one that was written.
+    end = "\r\n" if 0 < before.count("\n") == before.count("\r\n") else "\n"
+    shift = 0
+    for at, piece in _pieces(host, name, before, text, path):
+        own = piece.replace("\n", end)
+        yield Piece(at + shift, own)
+        shift += len(own) - len(piece)
+
+
+def _pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator[Piece]:
+    if not before.strip().strip(_MARK):
         yield Piece(len(before), text + "\n")
         return
     if host == "codex":
@@ -51,6 +64,9 @@ def pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator
         return
     data = cast("dict[str, Any]", json.loads(text))
     found = _Json(before, path)
+    if found.start < 0:
+        yield Piece(len(before), ("" if before.endswith("\n") else "\n") + text + "\n")
+        return
     shift = 0
     for at, piece in sorted(_in_json(found, name, data, path)):
         yield Piece(at + shift, piece)
@@ -89,6 +105,8 @@ def _in_json(found: _Json, name: str, data: Mapping[str, Any], path: Path) -> It
     missing: dict[str, Any] = {}
     for key, value in data.items():
         span = found.members.get(key)
+        if key in found.value and not isinstance(found.value[key], type(value)):
+            raise Unavailable(f"{path} has something else under {quote(key)}.", "Mend the file, then try again.")
         if span is None:
             missing[key] = value
         elif isinstance(value, list):
@@ -143,7 +161,8 @@ class _Json:
                 key = token
             plain.append(token)
         try:
-            value = json.loads(" ".join(plain))
+            # Of a file with nothing but comments the host makes an object.
+            value = json.loads(" ".join(plain) or "{}")
         except (ValueError, RecursionError) as error:
             raise Unavailable(f"{path} cannot be understood: {error}.", "Mend the file, then try again.") from None
         if not isinstance(value, dict):
@@ -154,9 +173,12 @@ class _Json:
 
 def _in_yaml(name: str, before: str, text: str, path: Path) -> Piece:
     lines = text.split("\n")
-    head = re.search(r"^\ufeff?extensions:[ \t]*(#[^\n]*)?(\r?\n|\Z)", before, re.MULTILINE)
+    begun = re.sub(r"\A(?:[\ufeff\s]|#[^\n]*\n)*(?:---(?=\s|\Z)(?:\s|#[^\n]*\n)*)?", "", before)
+    if re.match(r"[{\[]|-\s", begun) or re.search(r"^(?:\.\.\.|---)(?=\s|\Z)", begun, re.MULTILINE):
+        raise Unavailable(f"{path} is not one list of lines `key: value`.", "Mend the file, then try again.")
+    head = re.search(rf"^{_EXTENSIONS}[ \t]*(#[^\n]*)?(\r?\n|\Z)", before, re.MULTILINE)
     if head is None:
-        if re.search(r"^\ufeff?extensions:", before, re.MULTILINE):
+        if re.search(rf"^{_EXTENSIONS}", before, re.MULTILINE):
             raise Unavailable(
                 f"{path} lists its extensions on one line.", "Give each a line of its own, then try again."
             )
@@ -164,6 +186,8 @@ def _in_yaml(name: str, before: str, text: str, path: Path) -> Piece:
     rest = before[head.end() :]
     block = re.match(r"(?:[ \t]+[^\n]*\n?|[ \t]*#[^\n]*\n|\r?\n)*", rest)
     members = block[0] if block else ""
+    if re.match(r"(?:\s|#[^\n]*\n)*-\s", rest):
+        raise Unavailable(f"{path} has something else under `extensions`.", "Mend the file, then try again.")
     indented = re.search(r"^([ \t]+)[^\s#]", members, re.MULTILINE)
     indent = indented[1] if indented else "  "
     if re.search(rf"^{indent}[\"']?{re.escape(name)}[\"']?:", members, re.MULTILINE):

@@ -8,6 +8,7 @@ alone.
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import shlex
@@ -163,6 +164,9 @@ def _read(path: Path) -> str | None:
 def _write(path: Path, text: str) -> None:
     """Replace the whole file and keep its mode; a new file is for its owner only."""
     try:
+        # A folder that may be written would let its files be replaced all the same.
+        if path.exists() and not path.stat().st_mode & 0o222:
+            raise PermissionError(errno.EACCES, "it is read-only")
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:

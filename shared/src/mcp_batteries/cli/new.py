@@ -128,6 +128,8 @@ def main(name: str) -> None:
     plain = name.removeprefix("mcp-")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", plain):
         raise click.UsageError(f"`{name}` is not a name: write small letters, digits and hyphens, such as words.")
+    if plain == "batteries":
+        raise click.UsageError("`mcp-batteries` is what the new server is made of: choose another name.")
     folder = Path(name)
     if folder.exists():
         raise click.ClickException(f"{folder} exists already: choose another name, or another folder to be in.")

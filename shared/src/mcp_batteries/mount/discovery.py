@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Annotated, Any, cast
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -35,10 +34,12 @@ class Discovery:
     Args:
         members: the servers.
         table: every tool that can be called, by name.
+        close: those of some names that are most like one.
     """
 
     members: Sequence[Member]
     table: Callable[[], Mapping[str, Tool]]
+    close: Callable[[str, Sequence[str]], Sequence[str]]
 
     @tool("Find tools", effect="read")
     async def find_tools(
@@ -135,7 +136,7 @@ class Discovery:
 
     def _none(self, name: str) -> NotFound:
         tools = self._tools()
-        near = get_close_matches(name, tools, n=3) or [full for full in tools if full.endswith(f"_{name}")]
+        near = self.close(name, list(tools)) or [full for full in tools if full.endswith(f"_{name}")]
         return NotFound(
             f"There is no tool {quote(name)}.", f"Near: {', '.join(near)}." if near else "Ask `find_tools`."
         )

@@ -39,7 +39,7 @@ def build(settings: Settings) -> Assembled:
         Problem: none of them can be built.
     """
     members, left_out = _members(settings)
-    discovery = Discovery(members, lambda: tool_table(server))
+    discovery = Discovery(members, lambda: tool_table(server), lambda name, names: server.close_to(name, names))
     server = assemble(
         settings.COMMAND,
         settings,
@@ -60,9 +60,11 @@ def build(settings: Settings) -> Assembled:
         version=version(settings.COMMAND),
         instructions=_instructions(members, left_out, discover=settings.discover),
     )
+    server.parts = frozenset(member.name for member in members)
     for member in members:
         member.server.hub.join(server.hub)
-        server.withheld |= {member.named(name): why for name, why in member.server.withheld.items()}
+        own = member.server.withheld.items()
+        server.withheld |= {member.named(name): why for name, why in own if name not in LEFT_OUT}
     # Outermost: everything around a request is to see the tool that is meant.
     server.middleware.insert(0, discovery.unwrapped)
     if settings.discover:

@@ -106,6 +106,8 @@ class Assembled(MCPServer[Any]):
     tools_change: bool
     introduction: Mapping[str, Any]
     """What it says of itself beside name, title and version."""
+    parts: Collection[str] = ()
+    """What stands before the names of tools where several servers are one."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -131,14 +133,22 @@ class Assembled(MCPServer[Any]):
 
     def _instead_of(self, name: str, table: Mapping[str, Tool]) -> str:
         """Tools that the caller may have meant, or all tools if none is similar: a model cannot ask for the list."""
-        names = [*table, *self.withheld]
-        if name.lower().startswith(_READING):  # A caller that wants to read gets no suggestion that changes something.
-            names = [item for item in names if item.startswith(_READING)]
-        near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), names, n=3))
+        found = self.close_to(name, [*table, *self.withheld])
+        near = " or ".join(f"`{item}`{'' if item in table else ' (turned off)'}" for item in found)
         if near:
             return f"Did you mean {near}?"
         listed = [f"`{item}`" for item in table]
         return f"There are: {', '.join(listed[:_MOST_NAMED])}{', ...' * (len(listed) > _MOST_NAMED)}."
+
+    def close_to(self, name: str, names: Sequence[str]) -> list[str]:
+        """Those of `names` that are most like `name`; who wants to read is led to nothing that changes things."""
+        if self._reads(name):
+            names = [item for item in names if self._reads(item)]
+        return get_close_matches(name.lower(), names, n=3)
+
+    def _reads(self, name: str) -> bool:
+        part, _, rest = name.lower().partition("_")
+        return (rest if part in self.parts else name.lower()).startswith(_READING)
 
     async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = ()) -> None:
         """Offer those of `tools` that the operator chose, beside those of the rooms; tell clients.

@@ -63,8 +63,9 @@ class Sample:
     def text(self) -> str:
         lines = [f"{self.table}: {compact(self.columns)}"]
         lines += [f"before: {compact(self.had)}"] if self.had and list(self.had) != list(self.columns) else []
-        lines += [f"- {line}" for line in self.before.splitlines()]
-        return "\n".join(lines + [f"+ {line}" for line in self.after.splitlines()])
+        # A value may have what else ends lines, such as U+2028.
+        lines += [f"- {line}" for line in self.before.split("\n") if line]
+        return "\n".join(lines + [f"+ {line}" for line in self.after.split("\n") if line])
 
 
 @dataclass(frozen=True)

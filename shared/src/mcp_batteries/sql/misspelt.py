@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["KEYWORDS", "NO_COMMAND", "near", "other_parameter", "where_it_stopped"]
+__all__ = ["KEYWORDS", "NO_COMMAND", "RESERVED", "near", "other_parameter", "where_it_stopped"]
 
 KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
@@ -14,7 +14,7 @@ KEYWORDS = (
 )  # fmt: skip
 """Words that are misspelt often enough."""
 NO_COMMAND = "A statement begins with a command, such as SELECT."
-_RESERVED = frozenset(
+RESERVED = frozenset(
     (
         *KEYWORDS, "ADD", "ALL", "AND", "AS", "BY", "CASE", "CHECK", "COLLATE", "COMMIT", "CONSTRAINT", "DEFAULT",
         "DESC", "ELSE", "END", "ESCAPE", "EXCEPT", "EXISTS", "FOREIGN", "IN", "INTERSECT", "IS", "ISNULL", "LIKE",
@@ -43,11 +43,11 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
     # An unknown word before a name was taken for one, and the name is where the parser gave up.
     taken = before[1] if before else ""
     for met in (word, taken):
-        if met.upper() in _RESERVED:
+        if met.upper() in RESERVED:
             for name in (*tables, *columns):
                 if name.casefold() == met.casefold():
                     return f'`{met}` is a word of SQL; the name stands in quotes: `"{name}"`.'
-    if word.upper() not in _RESERVED:
+    if word.upper() not in RESERVED:
         meant = near(word, KEYWORDS, 0.65) or ("" if taken.upper() in KEYWORDS else near(taken, KEYWORDS, 0.65))
         first = re.match(rf"\s*{re.escape(word)}(?!\w)", sql) if word else None
         return meant or (NO_COMMAND if first else "")
@@ -55,7 +55,7 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
         return near(word, tables, 0.7)
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):
         return "There is a comma too many before it."
-    return "" if taken.upper() in _RESERVED else near(taken, KEYWORDS, 0.7)
+    return "" if taken.upper() in RESERVED else near(taken, KEYWORDS, 0.7)
 
 
 def other_parameter(sql: str, own: str, name: str = "") -> str:

@@ -266,6 +266,9 @@ def json_records(
             elif isinstance(item, list):
                 values = cast("list[Any]", item)
                 if names is None:
+                    if not all(isinstance(name, str) for name in values):
+                        what = "The first array does not name the fields: it has other values than texts."
+                        raise fails("invalid", what, "Give objects, or the fields' names as the first array.")
                     names, begun = values, True
                     yield names
                     continue
@@ -293,7 +296,7 @@ def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[A
             yield from loads(first)
             return
         start = loads(first) if first.strip() else None
-        if isinstance(start, list) and all(isinstance(item, dict) for item in cast("list[Any]", start)):
+        if isinstance(start, list) and all(isinstance(item, dict | list) for item in cast("list[Any]", start)):
             yield from cast("list[Any]", start)
         elif start is not None:
             yield start
@@ -326,7 +329,10 @@ def _decoded(raw: BinaryIO) -> io.TextIOWrapper:
 def _unreadable(number: int, error: Exception, fails: Fails) -> Exception:
     said = str(error) or type(error).__name__
     what = f"Behind record {number} the file can't be read: {said[:200]}."
-    return fails("invalid", what, "Give CSV or JSON in UTF-8 or UTF-16.")
+    if isinstance(error, UnicodeError):
+        return fails("invalid", what, "Give CSV or JSON in UTF-8 or UTF-16.")
+    is_open = isinstance(error, csv.Error) and "end of data" in said
+    return fails("invalid", what, 'A `"` that begins a field is never closed.' if is_open else "")
 
 
 def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:

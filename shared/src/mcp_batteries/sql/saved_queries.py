@@ -94,7 +94,7 @@ def parse(name: str, text: str) -> SavedQuery:
     Raises:
         Invalid: it does not have the form in this module's docstring.
     """
-    lines = text.splitlines()
+    lines = text.rstrip().split("\n")  # whatever else ends lines may stand in a text of the query
     head: list[str] = []
     while lines and (lines[0].strip().startswith("--") or not lines[0].strip()):
         head.append(lines.pop(0).strip().removeprefix("--").strip())

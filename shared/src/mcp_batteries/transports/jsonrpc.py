@@ -184,6 +184,8 @@ def _clean(value: Any, depth: int = 0) -> Any:
 
 
 def _what_is_wrong(value: Any) -> tuple[str, RequestId | None]:
+    if isinstance(value, list) and not value:
+        return "Invalid request: there is no message in this array.", None
     if isinstance(value, list):
         return "Invalid request: batches are not supported, send one message at a time.", None
     if not isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Problem, Refused
 from mcp_fs.engine.files.handles import open_file, open_folder, read_link, status
 from mcp_fs.engine.files.text import SAMPLE_BYTES, content_hash, sniff
 from mcp_fs.engine.listing import moment
@@ -33,26 +33,33 @@ def info(place: Readable) -> FileInfo:
         except Problem as problem:
             return _facts(place, found, "link", link_to=f"{_within(link_to)}: {problem.what}")
     target = None if link_to is None else _within(link_to)
-    if stat.S_ISDIR(found.st_mode):
-        with open_folder(place) as folder:
-            return _facts(place, found, "folder", entries=len(folder.names()), link_to=target)
-    if not stat.S_ISREG(found.st_mode):
-        return _facts(place, found, "special", link_to=target)
+    kind = {stat.S_IFDIR: "folder", stat.S_IFREG: "file"}.get(stat.S_IFMT(found.st_mode), "special")
+    if kind == "special":
+        return _facts(place, found, kind, link_to=target)
+    try:
+        inside = _folder(place) if kind == "folder" else _file(place, found.st_size)
+    except Refused as problem:
+        inside = {"unreadable": problem.what}  # its mode says why, so it is told all the same
+    return _facts(place, found, kind, link_to=target, **inside)
+
+
+def _folder(place: Readable) -> dict[str, str | int | None]:
+    with open_folder(place) as folder:
+        return {"entries": len(folder.names())}
+
+
+def _file(place: Readable, size: int) -> dict[str, str | int | None]:
     with open_file(place) as file:
         head = file.read(SAMPLE_BYTES)
         encoding = sniff(head)
         content = None
-        if found.st_size <= _HASHED:
+        if size <= _HASHED:
             content = content_hash(head + file.read(_HASHED))
-    return _facts(
-        place,
-        found,
-        "file",
-        link_to=target,
-        mime_type=mime_type(head, place.name),
-        encoding=None if encoding is None else str(encoding),
-        hash=content,
-    )
+    return {
+        "mime_type": mime_type(head, place.name),
+        "encoding": None if encoding is None else str(encoding),
+        "hash": content,
+    }
 
 
 def _facts(place: Readable, found: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:

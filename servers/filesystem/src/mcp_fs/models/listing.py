@@ -26,6 +26,7 @@ class FileInfo(DataResult):
     mime_type: str | None = None
     encoding: str | None = None
     hash: str | None = None
+    unreadable: str | None = None
 
     def links(self) -> Sequence[Link]:
         return [Link(self.uri, self.path, self.mime_type, self.size)] if self.kind == "file" else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_git.engine.known import next_move
@@ -68,16 +70,18 @@ def blame(
 def _head(oid: str, known: dict[str, str]) -> str:
     if not oid.strip("0"):
         return "not committed yet"
-    date = _day(known.get("author-time", "0"))
+    date = _day(known.get("author-time", "0"), known.get("author-tz", "+0000"))
     return clip(one_line(f"{oid[:9]} {date} {known.get('author', '')}: {known.get('summary', '')}"), _HEAD)
 
 
-def _day(seconds: str) -> str:
+def _day(seconds: str, zone: str) -> str:
+    """The author's day, where they were."""
     from datetime import UTC, datetime
 
     try:
-        return datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError):
+        ahead = int(f"{zone[0]}{int(zone[1:-2]) * 60 + int(zone[-2:])}") * 60
+        return datetime.fromtimestamp(int(seconds) + ahead, UTC).date().isoformat()
+    except (ValueError, IndexError, OverflowError, OSError):
         return "?"
 
 
@@ -86,8 +90,12 @@ def _problem(
 ) -> Exception:
     if "has only" in failure.said:
         return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
-    if "no such path" in failure.said:
+    if re.search("no such path|unsupported file type", failure.said):
+        named = f"{revision.text if revision else 'HEAD'}:{place.path}"
+        if git.run(repository, ["cat-file", "-t", named], stop, fine=(0, 128)).text.strip() == "tree":
+            return Invalid(f"`{place.display}` is a folder.", "Name a file; `list_files` has them.")
         where = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
         fix = next_move(git, repository, place, revision.text if revision else None, stop)
         return NotFound(f"There is no file `{place.display}` in {where}.", fix)
-    return explained(failure, git, repository, revision, stop)
+    # Without a revision it begins at HEAD all the same, and there may be none.
+    return explained(failure, git, repository, revision or HEAD, stop)

@@ -5,6 +5,7 @@ A page compares only the files that it shows, so that a large change costs no mo
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
@@ -12,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
 from mcp_git.engine.known import refuse_unknown
@@ -98,7 +99,7 @@ def diff(
     scope = [
         compared.revision.text if compared.revision else None, compared.part, compared.place.path, compared.context,
     ]  # fmt: skip
-    begin, _ = position("diff", cursor, scope)
+    begin, begun = position("diff", cursor, scope)
     try:
         words = _words(git, repository, compared)
         with _own_index(git, repository, compared) as beside:
@@ -116,10 +117,13 @@ def diff(
     files, index = page.files, page.index
     if not files and cursor is None:
         refuse_unknown(git, repository, compared.place, _compared(compared.revision), stop)
+    seen = hashlib.sha256("\n".join(f"{file.line} {file.before!r}" for file in files).encode()).hexdigest()
+    if begun not in ([], [seen]):
+        raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
     added, removed = sum(file.added or 0 for file in files), sum(file.removed or 0 for file in files)
     more = " or more" if page.cut else ""
     counts = f"{counted(len(files), 'file')}{more}, +{added:,} -{removed:,}" if files else "no changes"
-    following = Cursor.encode("diff", [index, page.offset, []], scope) if index < len(files) else None
+    following = Cursor.encode("diff", [index, page.offset, [seen]], scope) if index < len(files) else None
     facts = [compared.title, counts]
     if following is not None:
         facts.append(f"the patch of {counted(len(files) - index, 'file')} follows")

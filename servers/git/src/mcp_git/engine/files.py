@@ -11,7 +11,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
 from mcp_git.engine.known import next_move, refuse_unknown
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, explained, items, position, refuse_foreign
+from mcp_git.engine.runs import clip, commits, explained, items, position, refuse_foreign
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Repository, Revision
@@ -31,7 +31,13 @@ def _spec(revision: Revision, place: Place) -> str:
 def read(
     git: Git, repository: Repository, revision: Revision, place: Place, first: int, last: int | None, stop: Stop
 ) -> Answer:
-    """The lines of a file from `first` on, at most a page."""
+    """The lines of a file from `first` on, at most a page.
+
+    Raises:
+        Invalid: the last line is before the first.
+    """
+    if last is not None and last < first:
+        raise Invalid("`end_line` is before `start_line`.", "Exchange them.")
     lines: list[str] = []
     room, number, size = DEFAULT_PAGE_BYTES, 0, 0
     cut = False
@@ -91,10 +97,13 @@ def tree(
     cursor: str | None,
     stop: Stop,
 ) -> Answer:
-    """A page of the files and folders in a folder; sizes of files in bytes."""
+    """A page of the files and folders in a folder; sizes of files in bytes.
+
+    The pages behind the first one are of the commit that it was of, wherever the branch is then.
+    """
     scope = [revision.text, place.path, recursive]
-    (skip, _), _ = position("tree", cursor, scope)
-    words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), _spec(revision, place)]
+    (skip, _), begun = position("tree", cursor, scope)
+    words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), f"{(begun or [revision.text])[0]}:{place.path}"]
     rows: list[tuple[str, str, Sequence[str]]] = []
     number = 0
     more = None
@@ -105,7 +114,8 @@ def tree(
                 if number <= skip:
                     continue
                 if len(rows) == limit:
-                    more = Cursor.encode("tree", [skip + limit, 0, []], scope)
+                    begun = begun or commits(git, repository, revision, stop)
+                    more = Cursor.encode("tree", [skip + limit, 0, begun], scope)
                     break
                 described, _, name = item.partition(b"\t")
                 mode, kind, _, size = described.split()
@@ -153,13 +163,14 @@ def search(
     if not literal:
         refuse_foreign(pattern)
     scope = [revision.text, place.path, pattern, literal, ignore_case]
-    (skip, _), _ = position("search", cursor, scope)
+    (skip, _), begun = position("search", cursor, scope)
+    searched = (begun or [revision.text])[0]
     words = ["grep", "-I", "-n", "-z", "--no-color", "-F" if literal else "-E", *(["-i"] if ignore_case else [])]
-    words += ["-e", pattern, revision.text, "--", *([place.path] if place.path else [])]
+    words += ["-e", pattern, searched, "--", *([place.path] if place.path else [])]
     rows: dict[str, list[str]] = {}
     number, found, room = 0, 0, DEFAULT_PAGE_BYTES
     more = None
-    prefix = os.fsencode(f"{revision.text}:")
+    prefix = os.fsencode(f"{searched}:")
     remarks: list[str] = []
     try:
         with git.pieces(repository, words, stop, fine=(0, 1), remarks=remarks) as pieces:
@@ -172,7 +183,8 @@ def search(
                 path = shown(name.removeprefix(prefix))
                 room -= len(row.encode("utf-8", "replace")) + 1 + (len(path.encode()) + 1) * (path not in rows)
                 if found == limit or (room < 0 and found):
-                    more = Cursor.encode("search", [skip + found, 0, []], scope)
+                    begun = begun or commits(git, repository, revision, stop)
+                    more = Cursor.encode("search", [skip + found, 0, begun], scope)
                     break
                 rows.setdefault(path, []).append(row)
                 found += 1

@@ -62,10 +62,10 @@ def next_move(git: Git, repository: Repository, place: Place, revision: str | No
 
 
 def _submodule(git: Git, repository: Repository, place: Place, revision: str | None, stop: Stop) -> str:
-    """The submodule in which `place` lies, empty if it lies in none."""
-    above = _on_the_way(place.path)[:-1]
-    if not above:
+    """The submodule that `place` is or lies in, empty if there is none."""
+    if not place.path:
         return ""
+    above = _on_the_way(place.path)
     words = (
         ["ls-files", "-z", "--stage", "--", above[0]] if revision is None else ["ls-tree", "-z", revision, "--", *above]
     )

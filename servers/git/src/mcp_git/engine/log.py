@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
+from mcp_git.engine.dates import for_git
 from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position, refuse_foreign
@@ -25,14 +26,8 @@ _ROW = 89
 _AUTHOR = 12
 _REFS = 28
 """Bytes of the refs at a commit: those of a remote with many branches would leave no room for the subject."""
-_OF_DATES = re.compile(
-    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|now|yes|tod|noo|mid|tea|nev|las"
-    r"|ago|sec|min|hou|day|wee|yea)|\d",
-    re.I,
-)
-"""How the words begin that git knows in dates."""
-_DAY = re.compile(r"\s*(?:\d{4}([-/.])\d\d?\1\d\d?|\d\d? [a-z]{3,9},? \d{4}|[a-z]{3,9} \d\d?,? \d{4})\s*", re.I | re.A)
-"""A day without an hour: git would take the hour that it is now."""
+_EXPRESSION = re.compile(r"[\^$|*]|\.[*+?]|\[.+\]|\(.*\)")
+"""What stands in texts too, but may have been meant otherwise."""
 _DATE, _BY = 1, 2
 """Places among the fields of a commit, behind its whole hash."""
 _FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
@@ -44,6 +39,7 @@ class Wanted:
 
     Attributes:
         text: only those that add or remove it; with `regex` those with a changed line that matches.
+        regex: whether text, author and message are regular expressions.
         every: of all branches, tags and remotes.
     """
 
@@ -63,12 +59,13 @@ class Wanted:
         found = ["--all"] * self.every + ["--graph"] * self.graph
         for option, value in (
             ("--author", self.author), ("--grep", self.message),
-            ("--since", _at(self.since, "00:00:00")), ("--until", _at(self.until, "23:59:59")),
+            ("--since", self.since and for_git(self.since, "since")),
+            ("--until", self.until and for_git(self.until, "until", to_end=True)),
         ):  # fmt: skip
             if value:
                 found.append(f"{option}={value}")
         if self.author or self.message:
-            found += ["--regexp-ignore-case", "--extended-regexp"]
+            found += ["--regexp-ignore-case", "--extended-regexp" if self.regex else "--fixed-strings"]
         if self.text:
             found.append(f"{'-G' if self.regex else '-S'}{self.text}")
         return found
@@ -89,10 +86,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
         value and "\0" in value for value in (wanted.author, wanted.message, wanted.text, wanted.since, wanted.until)
     ):
         raise Invalid("A `text` to look for holds no NUL.", "Leave it out.")
-    for name, date in (("since", wanted.since), ("until", wanted.until)):
-        if date and not _is_date(date):
-            raise Invalid(f"{quote(date)} is not a date for `{name}`.", "Write `2026-01-31`, or `2 weeks ago`.")
-    for pattern in (wanted.author, wanted.message, wanted.text if wanted.regex else None):
+    for pattern in (wanted.author, wanted.message, wanted.text) if wanted.regex else ():
         refuse_foreign(pattern or "")
     (skip, _), tips = position("log", cursor, wanted.scope)
     path = [wanted.place.path] if wanted.place.path else []
@@ -157,6 +151,8 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     facts = [f"{what} of {where}" + (f", {wanted.place.display}" if path else "")]
     facts += [f"all of {date}" for date in dates if len(dates) == 1]
     facts += [f"all by {one_line(clip(author, 40))}" for author in authors if len(authors) == 1]
+    if not (found or skip or wanted.regex) and _EXPRESSION.search(f"{wanted.author or ''}{wanted.message or ''}"):
+        facts.append("`author` and `message` were looked for as they stand: for a regular expression set `regex`")
     return Answer(facts, rows, more, draws)
 
 
@@ -184,16 +180,6 @@ def _refuse_unknown(git: Git, repository: Repository, wanted: Wanted, stop: Stop
     if narrowed and git.run(repository, words, stop, fine=(0, 128)).out:
         return
     refuse_unknown(git, repository, wanted.place, named, stop)
-
-
-def _at(date: str | None, hour: str) -> str | None:
-    """`date`, at that hour where it is a day: from its beginning on, or to its end."""
-    return f"{date} {hour}" if date and _DAY.fullmatch(date) else date
-
-
-def _is_date(text: str) -> bool:
-    """Whether there is a date in it: git takes anything, and what it does not understand for now."""
-    return bool(_OF_DATES.search(text)) and not re.search(r"[^\W\dTt]\d", text)
 
 
 def _row(drawn: str, fields: Sequence[str], dated: bool = True, signed: bool = True) -> str:

@@ -40,7 +40,7 @@ _MOVES = {
     "work there, or go to another branch there.",
     "is now empty": "`run_step` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
-    "No valid patches": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
+    "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
     "empty commit message": "`create_commit` with a `message` ends it too.",
     "into an empty head": "Leave out the `message`: there is no commit yet to merge with.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",

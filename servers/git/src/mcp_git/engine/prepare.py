@@ -62,8 +62,13 @@ class Prepare:
 
         undo = [*(self._back(new.text) if switch else ()), call("delete_ref", name=new.text, force=True)]
         loses = ["."] if switch else []
-        return Change([*words, new.text, start.text], named=start, undo=undo, back="carried", files=switch, loses=loses,
-                      then=follow)  # fmt: skip
+        words += [new.text, self._exact(start)]
+        return Change(words, named=start, undo=undo, back="carried", files=switch, loses=loses, then=follow)
+
+    def restore(self, source: Revision, places: Sequence[str]) -> Change:
+        """Of files, as a commit has them."""
+        words = ["restore", f"--source={self._exact(source)}", "--staged", "--worktree", "--", *places]
+        return Change(words, named=source, back="files", loses=places, source=source)
 
     def delete(self, name: NewName, kind: str, force: bool) -> Change:
         """Of a branch or a tag, with what is configured for the branch."""
@@ -174,6 +179,12 @@ class Prepare:
 
     def _oid(self, ref: str) -> str:
         return oid(self.git, self.repository, ref, self.stop)[:_HASH]
+
+    def _exact(self, revision: Revision) -> str:
+        """What stands for `revision` in every command: some of git's take the branch of that name for it, where there
+        is a tag as well, or HEAD."""
+        meant = self._oid(revision.text)
+        return meant if meant and self._oid(f"refs/heads/{revision.text}") not in ("", meant) else revision.text
 
     def _number(self) -> int:
         try:

@@ -121,6 +121,6 @@ def explained(failure: Failed, git: Git, repository: Repository, named: Revision
         return NotFound(f"There is no revision {quote(revision.text)}.", fix)
     if "timed out" in failure.said:
         return failure
-    if re.search(r"invalid regex|(?:-e option|command line), ", failure.said):
+    if re.search(r"invalid regex|(?:-e option|command line|header), ", failure.said):
         return Invalid(str(failure).rstrip(), "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(str(failure).rstrip(), "`get_status` has the state of the repository.")

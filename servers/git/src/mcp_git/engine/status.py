@@ -28,6 +28,7 @@ class State:
     Attributes:
         head: the branch, or the hash of a detached HEAD.
         entries: the two letters of `git status --short`, and the path, behind an earlier path and ` -> `.
+        compared: whether there is a commit of the upstream.
         doing: what is under way.
     """
 
@@ -36,6 +37,7 @@ class State:
     upstream: str = ""
     ahead: int = 0
     behind: int = 0
+    compared: bool = False
     stashes: int = 0
     entries: list[tuple[str, bytes, bytes]] = field(default_factory=list[tuple[str, bytes, bytes]])
     doing: Sequence[str] = ()
@@ -48,6 +50,8 @@ class State:
         where = f"detached at {self.oid[:9]}" if self.head == "(detached)" else f"{one_line(self.head)} {self.oid[:9]}"
         if not self.upstream:
             return where
+        if not self.compared:
+            return f"{where}, {one_line(self.upstream)} is gone"
         parts = [f"{self.ahead} ahead"] * bool(self.ahead) + [f"{self.behind} behind"] * bool(self.behind)
         return f"{where}, {', '.join(parts) or 'even with'} {one_line(self.upstream)}"
 
@@ -80,6 +84,7 @@ def _take(state: State, item: bytes, following: Iterator[bytes]) -> None:
             case "branch.upstream":
                 state.upstream = values[0]
             case "branch.ab":
+                state.compared = True
                 state.ahead, state.behind = abs(int(values[0])), abs(int(values[1]))
             case "stash":
                 state.stashes = int(values[0])

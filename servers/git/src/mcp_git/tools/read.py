@@ -49,7 +49,9 @@ class ReadTools:
         author: Annotated[str | None, Field(description="Part of a name or address.")] = None,
         message: Annotated[str | None, Field(description="Part of a message.")] = None,
         text: Annotated[str | None, Field(description="Only commits that add or remove this text.")] = None,
-        regex: Annotated[bool, Field(description="`text` is a regular expression for changed lines.")] = False,
+        regex: Annotated[
+            bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")
+        ] = False,
         since: Annotated[str | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
         until: Annotated[str | None, Field(description="As `since`.")] = None,
         all_branches: bool = False,
@@ -63,8 +65,8 @@ class ReadTools:
         use `read_diff`, who last wrote a line `get_blame`.
         """
         revision, place = self.policy.range(rev), self.policy.place(path)
-        if regex and not text:
-            raise Invalid("`regex` says how to read `text`, and there is none.", "Give one, or leave `regex` out.")
+        if regex and not (text or author or message):
+            raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
         wanted = Wanted(revision, place, author, message, text, regex, since, until, all_branches, graph)
         return await self.engine.log(self.policy.repository(repo), wanted, limit, cursor)
 

@@ -153,9 +153,7 @@ class WriteTools:
         source, places = self.policy.revision(rev), self._places(paths)
         if not places:
             raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
-        words = ["restore", f"--source={source.text}", "--staged", "--worktree", "--", *places]
-        change = Change(words, named=source, back="files", loses=places, source=source)
-        return await self._made(repo, change)
+        return await self._prepared(repo, lambda prepare: prepare.restore(source, places))
 
     @tool("Stash", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_stash(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -27,7 +28,7 @@ from mcp_github.engine.text import scrub
 from mcp_github.engine.tokens import Credentials
 from mcp_github.policy import Policy, Repo, WriteRepo
 
-__all__ = ["Answer", "Api", "from_cache", "paging"]
+__all__ = ["Answer", "Api", "after", "from_cache", "paging"]
 
 from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
 """Set while a resource is read: what its subscriber is told of is what they then get, without another request."""
@@ -152,7 +153,7 @@ class Api:
             reply = await side.client.send(request)
         except NotFound as problem:
             raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
-        self._tell_rename(repo)
+        self._tell_rename(repo, what, reply.instead)
         if reply.status == 304 and kept is not None:
             side.kept.move_to_end(key)
             return kept[1]
@@ -192,14 +193,25 @@ class Api:
         parsed = cast("dict[str, Any]", parsed)
         data = parsed.get("data")
         errors = cast("list[Any]", parsed.get("errors") or [])
+        if data is None and not errors:
+            # Also limits are told so, with status 200.
+            if not (said := parsed.get("message")):
+                fix = _MAYBE_DONE if writes else "Try again in a moment."
+                raise Unavailable(f"GitHub sent no data for {what}.", fix)
+            errors = [{"message": said}]
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
-            raise failures.graphql_problem(errors, reply, what, self.client.limits)
+            problem = failures.graphql_problem(errors, reply, what, self.client.limits)
+            if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
+                raise Unavailable(problem.what, _MAYBE_DONE)
+            raise problem
         if writes and not _did(data):
             raise Conflict(
                 f"GitHub answered without an error and changed nothing: {what}.",
                 "See what is there now, and whether what you named is a part of it.",
             )
-        data, removed = self._shown(data)
+        if errors and not quiet:
+            self._tell(f"GitHub leaves out a part of {what}.{failures.graphql_words(errors)}")
+        data, removed = self._shown(_without_gaps(data))
         return Answer(data, removed, headers=reply.headers)
 
     async def raw(
@@ -260,10 +272,17 @@ class Api:
             found = await self.get(path, what, quiet=True)
             self.policy.require_insider(what, outsider=is_outsiders(found.data))
 
-    def _tell_rename(self, repo: Repo | None) -> None:
-        if repo is None or repo.key not in self.client.renamed:
+    def _tell_rename(self, repo: Repo | None, what: str = "", instead: str = "") -> None:
+        if instead:
+            note = f"{what[:1].upper()}{what[1:]} {instead}."
+        elif repo is not None and repo.key in self.client.renamed:
+            note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
+        else:
             return
-        note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
+        self._tell(note)
+
+    @staticmethod
+    def _tell(note: str) -> None:
         if (notes := _notes.get()) is not None and note not in notes:
             notes.append(note)
 
@@ -283,6 +302,15 @@ class Api:
         return not found.data.get("private", False)
 
 
+@contextmanager
+def after(done: str, fix: str) -> Generator[None]:
+    """What goes wrong within is told with what was `done` before: another try of the whole would do that twice."""
+    try:
+        yield
+    except Problem as problem:
+        raise Conflict(f"{done}, the rest is not: {problem.what}", fix, status=problem.status) from problem
+
+
 def _did(data: Any) -> bool:
     """Whether a mutation's answer names what it made or changed; what it deleted need not be named."""
     made = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
@@ -290,6 +318,15 @@ def _did(data: Any) -> bool:
         isinstance(what, dict) and (name.startswith("delete") or any(cast("dict[str, Any]", what).values()))
         for name, what in made.items()
     )
+
+
+def _without_gaps(data: Any) -> Any:
+    """GraphQL's `data` without the nulls that stand in lists for what GitHub does not show."""
+    if isinstance(data, list):
+        return [_without_gaps(item) for item in cast("list[Any]", data) if item is not None]
+    if isinstance(data, dict):
+        return {name: _without_gaps(value) for name, value in cast("dict[str, Any]", data).items()}
+    return data
 
 
 def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:
@@ -314,8 +351,8 @@ def paging(position: Mapping[str, Any]) -> dict[str, str]:
 
 def _linked(link: str, rel: str) -> dict[str, str]:
     """The paging parameters of the address that a `Link` header calls `rel`."""
-    for part in link.split(","):
-        address, _, rest = part.strip().partition(";")
-        if f'rel="{rel}"' in rest:
-            return paging(dict(parse_qsl(urlsplit(address.strip("<>")).query)))
+    # An address may have commas of its own.
+    for found in re.finditer("<([^>]*)>([^<]*)", link):
+        if f'rel="{rel}"' in found[2]:
+            return paging(dict(parse_qsl(urlsplit(found[1]).query)))
     return {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, quote
-from mcp_github.engine.api import Answer, Api
+from mcp_github.engine.api import Api
 from mcp_github.engine.fields import CHECK
 from mcp_github.engine.pages import listing, pick
 from mcp_github.engine.repositories import sha_of
@@ -22,6 +23,8 @@ _NO_CHECK_RUNS = (
 )
 
 _FIRST_SECONDS = 20.0
+_PAGES = 10
+"""GitHub keeps a thousand checks of a commit at most."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Checks:
         statuses: list[list[Any]] = []
         removed = runs.removed or 0
         try:
-            state = await self.api.get(f"{where}/status", what, repo=repo)
+            state = await self.api.get(f"{where}/status", what, {"per_page": 100}, repo=repo)
         except (Refused, NotFound) as problem:
             notes.append(f"Statuses are missing here: {problem}")
         else:
@@ -68,6 +71,8 @@ class Checks:
                 [item["context"], item["state"], None, "status", item.get("description"), None]
                 for item in state.data["statuses"]
             ]
+            if state.following:
+                notes.append(f"There are more than these {len(statuses)} statuses: together `{state.data['state']}`.")
         rows = [*runs.rows, *statuses]
         return runs.model_copy(update={"rows": rows, "removed": removed or None, "note": " ".join(notes) or None})
 
@@ -76,19 +81,18 @@ class Checks:
         path, inside = f"{repo.path}/commits/{ref.path}/check-runs", "check_runs"
         params: dict[str, Any] = {"per_page": 100}
 
-        async def look() -> Answer:
+        async def look() -> list[Any]:
             nonlocal path, inside
             try:
-                return await self.api.get(path, what, params, repo=repo)
+                return await self._all(path, what, params, inside, repo)
             except Refused:
                 if inside == "workflow_runs":
                     raise
                 params["head_sha"] = await sha_of(self.api, repo, ref)
                 path, inside = f"{repo.path}/actions/runs", "workflow_runs"
-                return await self.api.get(path, what, params, repo=repo)
+                return await self._all(path, what, params, inside, repo)
 
-        def going(found: Answer, passed: float) -> str | None:
-            items: list[Any] = found.data[inside]
+        def going(items: list[Any], passed: float) -> str | None:
             left = sum(item.get("status") != "completed" for item in items)
             if left:
                 return f"{left} of {len(items)} checks are still going on."
@@ -97,6 +101,16 @@ class Checks:
 
         found = await wait.ended(look, going)
         return going(found, _FIRST_SECONDS)
+
+    async def _all(self, path: str, what: str, params: Mapping[str, Any], inside: str, repo: Repo) -> list[Any]:
+        """What is `inside` of each page of a list: one that is not looked at may still be going on."""
+        items, turned = list[Any](), dict[str, str]()
+        for _ in range(_PAGES):
+            found = await self.api.get(path, what, {**params, **turned}, repo=repo)
+            items += found.data[inside]
+            if not (turned := dict(found.following)):
+                break
+        return items
 
     async def _instead(self, repo: Repo, ref: Ref, refusal: Refused) -> Listing:
         """The runs of Actions for the commit, in the columns of check runs."""

@@ -223,6 +223,9 @@ def _edited(name: str, data: bytes, edits: Sequence[tuple[str, str]]) -> bytes:
     except UnicodeDecodeError:
         raise Invalid(f"{quote(name)} is not UTF-8 text.", "Pass its whole `content` as base64.") from None
     for number, (old, new) in enumerate(edits, 1):
+        if "\r\n" not in old + new and text.count("\n") == text.count("\r\n"):
+            # Nobody sees how the lines of a file end.
+            old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         count = text.count(old) if old else 0
         if count != 1:
             found = "does not occur" if not count else f"occurs {count} times"

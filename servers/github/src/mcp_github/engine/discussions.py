@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine import queries
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Api, after
 from mcp_github.engine.pages import author, clipped, pick, rows_within, trust, turned
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import FilePath, Ref, Repo, WriteRepo
@@ -136,7 +137,8 @@ class Discussions:
             await self.api.graphql(queries.EDIT_DISCUSSION_COMMENT, given, what, writes=True)
         if answer is not None:
             query = queries.MARK_ANSWER if answer else queries.UNMARK_ANSWER
-            await self.api.graphql(query, {"input": {"id": comment}}, what, writes=True)
+            with after("Its text is changed", "Call again with `answer` alone.") if body is not None else nullcontext():
+                await self.api.graphql(query, {"input": {"id": comment}}, what, writes=True)
         return Done(done=f"Changed a comment of discussion #{number}.")
 
     async def delete(self, repo: WriteRepo, number: int, comment: str) -> Done:

@@ -14,7 +14,7 @@ from mcp_github.engine.rate_limits import EVERYTHING, RateLimits, limited
 from mcp_github.engine.response import Reply
 from mcp_github.engine.text import scrub_text
 
-__all__ = ["graphql_problem", "needs", "problem"]
+__all__ = ["graphql_problem", "graphql_words", "needs", "problem"]
 
 needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
 """The permissions that the tool at work needs, for a refusal in which GitHub names none."""
@@ -22,6 +22,10 @@ needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
 _TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|must be enabled)\b")
 """A feature that is off is answered with any of several statuses: no other token would help against it. A label or
 branch of the caller's that is called so is quoted without the verb."""
+_TOO_LARGE = re.compile(r"too[ _]large")
+"""No token helps against it, though GitHub says 403."""
+_BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
+"""A failure of GitHub's own in the middle of a GraphQL request, which comes without a type."""
 _SECONDARY_SECONDS = 60.0
 """What GitHub asks to wait when it names no time."""
 
@@ -53,6 +57,8 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
             return NotFound(
                 f"GitHub has nothing for {what}.{words}", "The repository's owner can turn that on in its settings."
             )
+        case 403 | 422 if _TOO_LARGE.search(said):
+            return TooLarge(f"GitHub's API does not send so much of {what}.{words}", "Ask for a part of it.")
         case 403:
             return _forbidden(reply, said, what)
         case 404 | 409 if "is empty" in said:
@@ -90,9 +96,9 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
 
 def graphql_problem(errors: list[Any], reply: Reply, what: str, limits: RateLimits) -> Problem:
     """The problem GraphQL's `errors` in `reply` stand for."""
-    first = cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
-    said = scrub_text(str(first.get("message", "")))[0].rstrip(".")
-    words = f" GitHub says: {quote(said, 300)}." if said else ""
+    first, words = _first(errors), graphql_words(errors)
+    if "secondary rate limit" in words or "abuse detection" in words:
+        return _secondary(limits, _number(reply.headers.get("retry-after")))
     match first.get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
             reset = _number(reply.headers.get("x-ratelimit-reset"))
@@ -109,8 +115,24 @@ def graphql_problem(errors: list[Any], reply: Reply, what: str, limits: RateLimi
             return Conflict(f"The {what} has changed meanwhile.{words}", "Read it again.")
         case "UNPROCESSABLE":
             return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
+        case "RESOURCE_LIMITS_EXCEEDED" | "MAX_NODE_LIMIT_EXCEEDED":
+            return TooLarge(f"That is too much of {what} at once.{words}", "Ask for less, with a smaller `limit`.")
+        case "INTERNAL" | "SERVICE_UNAVAILABLE" | "TIMEOUT":
+            return Unavailable(f"GitHub failed on {what}.{words}", "Try again in a moment.")
+        case None if _BROKE_OFF.search(words):
+            return Unavailable(f"GitHub failed on {what}.{words}", "Try again in a moment.")
         case _:
             return Invalid(f"GitHub can't use the request for {what}.{words}")
+
+
+def graphql_words(errors: list[Any]) -> str:
+    """What GraphQL says of the first of `errors`, as a sentence behind another; empty if nothing."""
+    said = scrub_text(str(_first(errors).get("message") or ""))[0].rstrip(".")
+    return f" GitHub says: {quote(said, 300)}." if said else ""
+
+
+def _first(errors: list[Any]) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
 
 
 def _limit(reply: Reply, said: str, limits: RateLimits) -> Problem | None:
@@ -118,16 +140,21 @@ def _limit(reply: Reply, said: str, limits: RateLimits) -> Problem | None:
         return None
     headers = reply.headers
     if (after := _number(headers.get("retry-after"))) is not None:
-        limits.reached(EVERYTHING, time.time() + after)
-        return limited(EVERYTHING, after)
+        return _secondary(limits, after)
     if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
         resource = headers.get("x-ratelimit-resource", "core")
         limits.reached(resource, reset)
         return limited(resource, reset - time.time())
     if reply.status == 429 or "rate limit" in said.lower() or "abuse detection" in said.lower():
-        limits.reached(EVERYTHING, time.time() + _SECONDARY_SECONDS)
-        return limited(EVERYTHING, _SECONDARY_SECONDS)
+        return _secondary(limits, None)
     return None
+
+
+def _secondary(limits: RateLimits, seconds: float | None) -> Problem:
+    """The problem that a secondary limit is, of so many seconds as GitHub says, if it does."""
+    wait = _SECONDARY_SECONDS if seconds is None else seconds
+    limits.reached(EVERYTHING, time.time() + wait)
+    return limited(EVERYTHING, wait)
 
 
 def _forbidden(reply: Reply, said: str, what: str) -> Problem:

@@ -40,7 +40,8 @@ COMMENT = Shape(
 )  # fmt: skip
 PULL = Shape(
     {
-        **plain("number", "title", "state", "draft", "merged", "mergeable", "mergeable_state"), **_WHO,
+        **plain("number", "title", "state", "draft"), "merged": lambda item: _merged(item),
+        **plain("mergeable", "mergeable_state"), **_WHO,
         "head": "head.ref", "head_repo": "head.repo.full_name", "head_sha": "head.sha", "base": "base.ref",
         "base_sha": "base.sha", "labels": names("labels"), "assignees": names("assignees", "login"),
         "reviewers": names("requested_reviewers", "login"), "teams": names("requested_teams", "slug"),
@@ -127,6 +128,12 @@ MILESTONE = Shape(
     ("number", "title", "state", "open_issues", "closed_issues", "due_on"),
 )
 TOPIC = Shape({**plain("name", "display_name", "short_description", "featured")}, ("name", "short_description"))
+
+
+def _merged(item: Mapping[str, Any]) -> bool | None:
+    """Whether a pull request was merged; a list tells only when."""
+    merged, at = item.get("merged"), "merged_at" in item
+    return merged if merged is not None or not at else item["merged_at"] is not None
 
 
 def _custom(item: Mapping[str, Any]) -> Any:

@@ -29,6 +29,8 @@ _LARGEST = 20_000_000
 """Bytes of a file that is read at all; GitHub itself stops at 100 MB."""
 COMPARED = 300
 """Files a comparison lists; of more it keeps silent."""
+_LISTED, _ENTRIES = 3000, 1000
+"""The same of a commit or a pull request, and of a folder."""
 _KEPT_BYTES = 4_000_000
 _BINARY_BYTES = 1_000_000
 
@@ -62,6 +64,8 @@ class Diff:
     """Whether the files are a field of the answer."""
     total: str = ""
     """Where the counts are, if not beside the files."""
+    compares: bool = False
+    """Whether all files there are stand on the first page: others have commits alone."""
 
 
 @dataclass(frozen=True)
@@ -184,15 +188,23 @@ class Files:
                 for item in found.data["tree"]
                 if item["path"].startswith(top)
             ]
+            cut = bool(found.data.get("truncated"))
+            if top and not entries and cut:
+                raise TooLarge(
+                    f"GitHub cut the tree of `{repo.full}` before anything in {quote(path.shown)}.",
+                    "List it without `recursive`.",
+                )
             if top and not entries:
                 raise NotFound(f"There is no folder {quote(path.shown)} in `{repo.full}`.", "List its parent.")
-            if found.data.get("truncated"):
+            if cut:
                 note = "GitHub cut this tree: list folders one by one."
         else:
             got = await self.contents(repo, path, ref)
             if got.get("type", "dir") != "dir":
                 raise Invalid(f"{quote(path.shown)} is a {got['type']}, no folder.", "Use `read_file`.")
             entries = cast("list[dict[str, Any]]", got.get("entries") or [])
+            if len(entries) >= _ENTRIES:
+                note = f"GitHub lists the first {_ENTRIES:,} of a folder: with `recursive` there may be more."
         if pattern:
             entries = [
                 item
@@ -222,7 +234,8 @@ class Files:
         position: dict[str, Any] = Cursor.decode("diff", cursor, scope) if cursor else first
         parts: list[str] = []
         first_files: list[dict[str, Any]] = []
-        size = removed = compared = 0
+        size = removed = listed = 0
+        most = COMPARED if of.compares else _LISTED
         more = False
         following: dict[str, Any] | None = position
         while following is not None and size < max_bytes:
@@ -230,11 +243,12 @@ class Files:
             answer = await self.api.get(of.path, of.what, params, repo=repo)
             removed += answer.removed
             files = cast("list[dict[str, Any]]", (answer.data.get("files") or []) if of.inside else answer.data)
-            compared = len(files) if "compare" in of.path else 0
+            listed = (int(following["q"].get("page", 1)) - 1) * 100 + len(files)
+            turns = dict[str, str]() if of.compares else dict(answer.following)
             if following == first:
-                first_files, more = files, bool(answer.following)
+                first_files, more = files, bool(turns)
             page, start, line = following["q"], following["skip"], following["line"]
-            following = {"q": answer.following, "skip": 0, "line": 0} if answer.following else None
+            following = {"q": turns, "skip": 0, "line": 0} if turns else None
             for number, file in enumerate(files[start:], start):
                 if path and not _beneath(file["filename"], path):
                     line = 0
@@ -252,12 +266,17 @@ class Files:
         head = [of.what]
         if cursor is None and path is None and following is not None:
             head += await self._to_come(of, first_files, more=more)
-        if of.inside and compared >= COMPARED:
-            head.append(f"GitHub lists the first {compared} files only")
+        if listed >= most:
+            head.append(f"GitHub lists the first {most:,} files only")
         if removed:
             head.append(f"{removed} invisible characters removed")
         if following is not None:
             head.append(f"truncated, continue with cursor={Cursor.encode('diff', following, scope)}")
+        elif path and not parts and listed >= most:
+            raise NotFound(
+                f"No file at {quote(path)} is among the first {most:,} of {of.what}, and GitHub lists no more.",
+                "Compare with `read_file` at both ends, or take single commits.",
+            )
         elif path and not parts:
             raise NotFound(f"No file at {quote(path)} differs in {of.what}.", "Leave `path` out to see all.")
         return Text("; ".join(head), "\n".join(parts) or "No differences.")

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 import anyio
 import httpx2
 
-from mcp_batteries.errors import Conflict, NotFound, TooLarge, Unavailable
+from mcp_batteries.errors import Conflict, NotFound, Refused, TooLarge, Unavailable
 from mcp_batteries.remote.reach import why_unreached
 from mcp_github.engine import failures
 from mcp_github.engine.login import LoginSettings
@@ -40,6 +40,7 @@ _PATIENCE = 5.0
 """Seconds: a limit that ends sooner is waited for."""
 _MAX_BYTES = 8_000_000
 _JSON = "application/vnd.github+json"
+_REPO = re.compile(r"/repositories/[0-9]+|/repos/[^/]+/[^/]+")
 
 
 class ClientSettings(TokenSettings, LoginSettings, Protocol):
@@ -60,6 +61,7 @@ class Request:
         what: it asks for, in words for messages.
         reads: whether it may be repeated and may follow a redirect.
         follows: whether a redirect is followed; else it is the reply.
+        instead: see `Reply`.
     """
 
     verb: str
@@ -72,6 +74,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     max_bytes: int = _MAX_BYTES
     follows: bool = True
+    instead: str = ""
 
     @property
     def resource(self) -> str:
@@ -219,15 +222,30 @@ class Client:
             )
         path = self._policy.api_url.redirect(target, request.what)
         old = _repo_in(request.path)
+        instead = request.instead
+        if path.endswith("/public_members"):
+            instead = "shows this token only its public members"
         if self._policy.allowed or (old and path.startswith("/repositories/")):
             new = await self._repo_at(path)
             if self._policy.allowed:
                 self._policy.redirected_repo(new, request.what)
             if old and new and new.lower() != old.lower():
-                self.renamed[old.lower()] = new
+                if await self._is_gone(old, request):
+                    self.renamed[old.lower()] = new
+                else:
+                    instead = f"was moved: this is `{new}{_REPO.sub('', path)}`"
         # GitHub's redirects after a rename come without the query.
         params = dict(parse_qsl(urlsplit(target).query)) or request.params
-        return replace(request, path=path, params=params)
+        return replace(request, path=path, params=params, instead=instead)
+
+    async def _is_gone(self, repo: str, request: Request) -> bool:
+        """Whether the repository itself has another name, by the redirect of `request`; an issue moves alone, too."""
+        if (path := f"/repos/{repo}") == request.path:
+            return True
+        try:
+            return (await self._once(Request("GET", path, request.what, True, follows=False))).status >= 300
+        except (NotFound, Refused):
+            return False
 
     async def _repo_at(self, path: str) -> str:
         """The `owner/name` of the repository that the API's `path` belongs to; empty if it belongs to none."""
@@ -269,7 +287,8 @@ class Client:
         # Whoever echoes the token, or has it in a file: no answer shows it.
         token = auth.token.encode() if auth is not None else b""
         names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers.raw}
-        return Reply(answer.status_code, names, body.replace(token, b"[token]") if token else body)
+        body = body.replace(token, b"[token]") if token else body
+        return Reply(answer.status_code, names, body, request.instead)
 
     def _url(self, request: Request) -> str:
         params = sorted((name, _plain(value)) for name, value in request.params.items() if value is not None)

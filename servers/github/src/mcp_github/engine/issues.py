@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Api, after
 from mcp_github.engine.fields import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.engine.pages import Row, Shape, clipped, cut_note, listing, names, pick, shown
 from mcp_github.engine.queries import NODE_PLACE, REPLY
@@ -67,11 +67,11 @@ class Issues:
             data["body"] = pick(found.data, clipped("body", _BODY))
         if pick(found.data, "sub_issues_summary.total") and not fields:
             subs = await self.api.get(f"{where}/sub_issues", what, {"per_page": 50}, repo=repo)
-            data["sub_issue_list"] = [self._child(item, repo) for item in subs.data]
+            data["sub_issue_list"] = [self._child(item, repo) for item in subs.data if item]
         for kind in ("blocked_by", "blocking"):
             if pick(found.data, f"issue_dependencies_summary.total_{kind}") and not fields:
                 others = await self.api.get(f"{where}/dependencies/{kind}", what, {"per_page": 50}, repo=repo)
-                data[kind] = [self._child(item, repo) for item in others.data]
+                data[kind] = [self._child(item, repo) for item in others.data if item]
         if url := found.data.get("parent_issue_url"):
             parts = str(url).split("/")
             data["parent"] = f"{parts[-4]}/{parts[-3]}#{parts[-1]}"
@@ -123,7 +123,8 @@ class Issues:
         number = int(made.data["number"])
         done = self._done(repo, number, f"Created issue #{number}.", made.data)
         if parent is not None:
-            await self._sub(repo, parent, int(made.data["id"]), number)
+            with after(f"Issue #{number} is created", f"`edit_sub_issue` puts #{number} under another."):
+                await self._sub(repo, parent, int(made.data["id"]), number)
         return done
 
     async def edit(

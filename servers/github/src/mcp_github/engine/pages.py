@@ -4,7 +4,7 @@ cut."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -82,6 +82,12 @@ class Shape:
         columns = self.choose(fields)
         values = dict(zip(columns, self.row(item, columns), strict=True))
         return {name: value for name, value in values.items() if value is not None and value != []}
+
+    def untold(self, columns: Sequence[str], told: Collection[str]) -> list[str]:
+        """Those of `columns` for which no item had anything to look at, of which these members were `told`."""
+        getters = {name: self.getters[name] for name in columns}
+        paths = {name: of.path if isinstance(of, _Clipped) else of for name, of in getters.items()}
+        return [f"`{name}`" for name, path in paths.items() if isinstance(path, str) and path.split(".")[0] not in told]
 
 
 def pick(item: Mapping[str, Any], getter: Getter) -> Any:
@@ -171,7 +177,7 @@ async def listing(
     api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
     fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
     inside: Callable[[Any], Any] | None = None, keep: Callable[[Sequence[Row]], Sequence[Row]] | None = None,
-    accept: str = "application/vnd.github+json", hint: str = "",
+    accept: str = "application/vnd.github+json", hint: str = "", ends: int | None = None,
 ) -> Listing:  # fmt: skip
     """One page of what `path` lists.
 
@@ -179,6 +185,7 @@ async def listing(
         inside: finds the list in the answer, where it is not the answer itself.
         keep: picks the objects that are shown.
         hint: what to try if there is no such list.
+        ends: how many GitHub lists at most, without a word about the others.
     """
     params = {name: value for name, value in (params or {}).items() if value is not None}
     scope = [path, params]
@@ -186,6 +193,7 @@ async def listing(
     position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
     most, columns = min(100, int(position["n"])), shape.choose(fields)
     rows: list[list[Any]] = []
+    members: set[str] = set()
     size = removed = hidden = listed = 0
     total: int | None = None
     note: str | None = None
@@ -211,6 +219,7 @@ async def listing(
                 following = {**position, "skip": number}
                 break
             rows.append(row)
+            members |= item.keys()
         else:
             following = {"n": position["n"], "q": answer.following, "skip": 0} if answer.following else None
             # A page of which most is not shown would look like the end.
@@ -220,10 +229,15 @@ async def listing(
         break
     if note is None and "body" in columns:
         note = cut_note("body", (row[columns.index("body")] for row in rows))
+    if fields and rows and (untold := shape.untold(columns, members)):
+        absent = f"Not told in a list, so null: {', '.join(untold)}."
+        note = f"{note} {absent}" if note else absent
     reached = _SEARCHED if path.startswith("/search/") else total or 0
     if following:
         left = _Left(total and min(total, reached), pages, most, filtered=keep is not None)
         note = " ".join(filter(None, [note, left.told(position, following, listed)])) or None
+    elif ends is not None and (int(position["q"].get("page", 1)) - 1) * most + listed >= ends:
+        note = " ".join(filter(None, [note, f"GitHub lists the first {ends} only."]))
     elif (total or 0) > reached:
         told = f"GitHub shows the first {reached:,} of {total:,} only: search for something narrower."
         note = " ".join(filter(None, [note, told]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Api, after
 from mcp_github.engine.fields import PULL, REVIEW
 from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
@@ -18,8 +19,10 @@ from mcp_github.engine.repositories import names_in
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Ref, Repo, WriteRepo
 
-__all__ = ["Pulls"]
+__all__ = ["COPILOT", "Pulls"]
 
+COPILOT = "copilot-pull-request-reviewer[bot]"
+"""Who is asked where Copilot is; as one who was asked it is called `Copilot`."""
 
 _BODY = 8000
 _THREAD = ("thread", "path", "line", "resolved", "outdated", "comments")
@@ -62,7 +65,7 @@ class Pulls:
             raise Invalid("One of `number` and `ref` has to be given.")
         if base is not None:
             where = f"{repo.path}/compare/{base.path}...{ref.path}"
-            return Diff(where, f"{base.name}...{ref.name} of {repo.full}", True)
+            return Diff(where, f"{base.name}...{ref.name} of {repo.full}", True, compares=True)
         return Diff(f"{repo.path}/commits/{ref.path}", f"commit {ref.name} of {repo.full}", True)
 
     async def reviews(
@@ -114,7 +117,10 @@ class Pulls:
         made = await self.api.write("POST", f"{repo.path}/pulls", what, body, repo=repo)
         number = int(made.data["number"])
         if reviewers:
-            await self._request(repo, number, reviewers, [])
+            with after(
+                f"Pull request #{number} is created", f"Ask others to review #{number} with `edit_pull_request`."
+            ):
+                await self._request(repo, number, reviewers, [])
         return self._done(repo, number, f"Created pull request #{number}.", made.data)
 
     async def edit(
@@ -126,21 +132,35 @@ class Pulls:
         if not changes and draft is None and reviewers is None and not update_branch:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         now = (await self._found(repo, number, quiet=True)).data
+        made: list[str] = []
+
+        def then() -> AbstractContextManager[None]:
+            if not made:
+                return nullcontext()
+            return after(f"Of #{number} {', '.join(made)} changed", "Call again with what is left.")
+
         if changes:
             now = (await self.api.write("PATCH", where, what, changes, repo=repo)).data
+            made += [f"`{name}`" for name in changes]
         if reviewers is not None:
-            asked = [str(item["login"]) for item in cast("list[Any]", now.get("requested_reviewers") or [])]
-            wanted = merged(asked, reviewers)
-            await self._request(
-                repo, number, [name for name in wanted if name not in asked],
-                [name for name in asked if name not in wanted],
-            )  # fmt: skip
+            asked = _asked(repo, now)
+            known, wanted = {name.lower() for name in asked}, merged(asked, reviewers)
+            kept = {name.lower() for name in wanted}
+            with then():
+                await self._request(
+                    repo, number, [name for name in wanted if name.lower() not in known],
+                    [name for name in asked if name.lower() not in kept],
+                )  # fmt: skip
+            made.append("`reviewers`")
         if draft is not None and draft != now.get("draft"):
-            query = DRAFT if draft else READY
-            await self.api.graphql(query, {"input": {"pullRequestId": now["node_id"]}}, what, repo=repo, writes=True)
+            given = {"input": {"pullRequestId": now["node_id"]}}
+            with then():
+                await self.api.graphql(DRAFT if draft else READY, given, what, repo=repo, writes=True)
+            made.append("`draft`")
         if update_branch:
             body = {"expected_head_sha": pick(now, "head.sha")}
-            await self.api.write("PUT", f"{where}/update-branch", what, body, repo=repo)
+            with then():
+                await self.api.write("PUT", f"{where}/update-branch", what, body, repo=repo)
         return self._done(repo, number, f"Changed pull request #{number}.", now)
 
     async def _request(self, repo: WriteRepo, number: int, more: Sequence[str], less: Sequence[str]) -> None:
@@ -198,6 +218,13 @@ class Pulls:
     def _done(repo: Repo, number: int, done: str, data: Mapping[str, Any]) -> Done:
         shown = PULL.record(data, ("number", "title", "state", "draft", "head", "head_sha", "base"))
         return Done(done=done, uri=f"{repo.uri}/pulls/{number}", url=data.get("html_url"), data=shown)
+
+
+def _asked(repo: Repo, data: Mapping[str, Any]) -> list[str]:
+    """Who is asked to review, as callers name them: teams with their organisation, Copilot as it is asked."""
+    people = [str(item["login"]) for item in cast("list[Any]", data.get("requested_reviewers") or [])]
+    teams = [f"{repo.owner}/{item['slug']}" for item in cast("list[Any]", data.get("requested_teams") or [])]
+    return [COPILOT if name.lower() == "copilot" else name for name in people] + teams
 
 
 def _thread(node: Mapping[str, Any]) -> list[Any]:

@@ -142,6 +142,9 @@ class Remote:
         known = await self._cache.do(lambda: self._cache.store.read(_key_of(path)) if self._cache else None)
         if known is None or known.body is None:
             return False
+        if not all(listed):
+            # GitHub has listed null among issues: it may stand for this one.
+            return False
         before = str(json.loads(known.body).get("updated_at"))
         for item in listed:
             if str(item["number"]) == number:

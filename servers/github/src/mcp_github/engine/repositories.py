@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -32,13 +33,21 @@ __all__ = ["Kind", "Repositories", "default_branch", "find_release", "names_in",
 
 Kind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
 
-_FOUND = Shape({**PULL.getters, **ISSUE.getters}, ("repo", *ISSUE.default))
+_FOUND = Shape(
+    {
+        **PULL.getters, **ISSUE.getters, "merged_at": "pull_request.merged_at",
+        "merged": lambda item: pick(item, "pull_request.merged_at") is not None if "pull_request" in item else None,
+    },
+    ("repo", *ISSUE.default),
+)  # fmt: skip
 _KINDS: Mapping[str, tuple[str, Shape, str]] = {
     "repositories": ("repositories", REPOSITORY, ""), "code": ("code", CODE, ""),
     "commits": ("commits", COMMIT_HIT, ""),
     "issues": ("issues", _FOUND, "is:issue"), "pull_requests": ("issues", _FOUND, "is:pr"),
     "users": ("users", PERSON, "type:user"), "orgs": ("users", PERSON, "type:org"), "topics": ("topics", TOPIC, ""),
 }  # fmt: skip
+_KIND_SAID = {"is": "(?:is|type):(?:issue|pr|pull-request)", "ty": "type:(?:user|org)"}
+"""Where a query says itself which of the two kinds of an index it wants."""
 _TEXT_MATCHES = "application/vnd.github.text-match+json"
 
 
@@ -104,7 +113,8 @@ class Repositories:
         place, shape, qualifier = _KINDS[kind]
         in_repositories = kind not in ("users", "orgs", "topics")
         bound = policy.search(query, repo, bound=in_repositories)
-        if qualifier and qualifier not in bound:
+        # Two that exclude each other would find nothing.
+        if qualifier and not re.search(rf"\b{_KIND_SAID[qualifier[:2]]}\b", bound, re.IGNORECASE):
             bound = f"{bound} {qualifier}"
 
         private = "private" if kind == "repositories" else "repository.private"
@@ -158,7 +168,7 @@ class Repositories:
             params = {"sha": ref.name if ref else None, "path": path, "author": author, "since": since, "until": until}
         return await listing(
             self.api, where, what, COMMIT, params=params, repo=repo, fields=fields, limit=limit, cursor=cursor,
-            hint="`list_refs` shows branches and tags." if number is None else "",
+            hint="`list_refs` shows branches and tags." if number is None else "", ends=250 if number else None,
         )  # fmt: skip
 
     async def commit(self, repo: Repo, ref: Ref) -> Record:
@@ -177,7 +187,7 @@ class Repositories:
             f"{file['filename']} {file['status']} +{file['additions']} -{file['deletions']}" for file in files[:60]
         ]
         more = len(files) - 60
-        note = f"{more} more files: use read_diff." if more > 0 else None
+        note = f"{'At least ' if found.following else ''}{more} more files: use read_diff." if more > 0 else None
         return Record(note=note, removed=found.removed or None, data=data)
 
     async def releases(self, repo: Repo, *, fields: Sequence[str] | None, limit: int, cursor: str | None) -> Listing:

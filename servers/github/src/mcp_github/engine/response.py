@@ -17,8 +17,10 @@ class Reply:
 
     Attributes:
         headers: names in lower case.
+        instead: what GitHub did with what was asked for, behind its name, where a redirect led to something else.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    instead: str = ""

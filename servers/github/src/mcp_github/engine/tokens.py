@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -23,6 +24,11 @@ __all__ = ["Credentials", "Signs", "TokenSettings"]
 
 _EXAMPLE = "github_pat_..."
 """What `Settings.ASKED` shows in the place of a token."""
+
+_ABSENT_SECONDS = 30.0
+"""How long there is no token where none was found: somebody may log in meanwhile."""
+_RENEWED = ("--token-file", "gh")
+"""Where another token may be after GitHub refused one."""
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +78,7 @@ class Credentials:
     ) -> None:
         self._settings, self._api_url, self._login = settings, api_url, login
         self._lock = threading.Lock()
+        self._looked = 0.0
         self._found: tuple[str, Signs | None] | None = ("the caller", _Sent(sent)) if sent else None
 
     def auth(self) -> Signs | None:
@@ -82,8 +89,8 @@ class Credentials:
         """
         with self._lock:
             try:
-                if self._found is None:
-                    self._found = self._find()
+                if self._found is None or self._may_have_come:
+                    self._found, self._looked = self._find(), time.monotonic()
                 auth = self._found[1]
                 # An App's token is renewed here, once for all requests.
                 _ = auth and auth.token
@@ -107,9 +114,15 @@ class Credentials:
         if self._login is not None:
             self._found = "a login", await self._login.current()
             return self._found[1]
-        if self._found is not None and not self._settings.app_id:
+        if self._found is not None and not self._settings.app_id and not self._may_have_come:
             return self._found[1]
         return await in_thread(lambda stop: self.auth())
+
+    @property
+    def _may_have_come(self) -> bool:
+        """Whether no token was found so long ago that it is worth another look."""
+        absent = self._found is not None and self._found[1] is None and self._settings.auth == "auto"
+        return absent and time.monotonic() - self._looked >= _ABSENT_SECONDS
 
     @property
     def possible(self) -> bool:
@@ -158,6 +171,8 @@ class Credentials:
         """GitHub takes `auth` no longer."""
         if self._login is not None and auth is not None:
             self._login.forget(auth.token)
+        elif self._found is not None and self._found[1] is auth and self._found[0] in _RENEWED:
+            self._found = None
 
     def _find(self) -> tuple[str, Signs | None]:
         if self._settings.auth == "caller":

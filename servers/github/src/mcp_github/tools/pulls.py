@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import DryRun
 from mcp_github.engine.checks import Checks
-from mcp_github.engine.pulls import Pulls
+from mcp_github.engine.pulls import COPILOT, Pulls
 from mcp_github.engine.reviews import Event, ReviewComment, Reviews
 from mcp_github.engine.waiting import LONGEST, Wait
 from mcp_github.models import Done, Listing, Record
@@ -39,7 +39,6 @@ from mcp_github.tools.views import DRAFT, ISSUES, PULL
 
 __all__ = ["PullTools"]
 
-COPILOT = "copilot-pull-request-reviewer[bot]"
 _sorts = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 Base = Annotated[str, Field(description="Branch to go into")]
 

@@ -22,15 +22,15 @@ from mcp_postgres.engine.closed_world import GATE
 from mcp_postgres.engine.connections import Opening, Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
+from mcp_postgres.engine.session import PATH
 from mcp_postgres.engine.spelling import word_for
 from mcp_postgres.engine.trips import Answer, Statement
 from mcp_postgres.policy import ReadStatement
 
-__all__ = ["Limits", "admit", "columns_of", "gate_of", "judge", "opening", "own_names", "their_names"]
+__all__ = ["Limits", "admit", "columns_of", "gate_of", "judge", "opening"]
 
 _DECLARE = "DECLARE mcp_gate NO SCROLL CURSOR FOR "
 _PREPARE = "PREPARE mcp_gate AS "
-_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
 _DEBUG = "SELECT set_config('search_path', $1, true), " + ", ".join(
     f"set_config('{name}', '{value}', true)"
     for name, value in (
@@ -150,7 +150,7 @@ async def judge(
     debug = _DEBUG + (_PARSED if world.part.part else "")
     *_, gate, _ = await session.together(
         *itself, (debug, (path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
-        ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (GATE, ()), (_PATH, (path,)),
+        ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (GATE, ()), (PATH, (path,)),
     )  # fmt: skip
     # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
     said = [(primary, " ".join(detail.split())) for primary, detail in session.notices if "parse tree" in primary]
@@ -172,18 +172,6 @@ async def judge(
         f"The role {session.role.because()}, and {quote(why)} may do more than read.",
         "Leave it out, or mark a function of your own STABLE; a role that can only read may run it.",
     )
-
-
-async def own_names(session: Session) -> None:
-    """From here on statements of our own run: names mean PostgreSQL's own things."""
-    if session.role.judged:
-        await session.together((_PATH, ("pg_catalog",)))
-
-
-async def their_names(session: Session) -> None:
-    """From here on statements of others run that were judged: names mean what the role's `search_path` says."""
-    if session.role.judged:
-        await session.together((_PATH, (session.role.path,)))
 
 
 def _stranger(role: Role, why: str) -> Refused:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from mcp_batteries.errors import quote
+from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.joins import Key, joins
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.part import LISTED, NAMED_IN, WHOLE
+from mcp_postgres.engine.session import own_names, their_names
 from mcp_postgres.policy import Table
 
 __all__ = [
@@ -31,20 +33,23 @@ SPELLED = "format('%I.%I', n.nspname, c.relname)"
 """A name as SQL spells it, so that it can be used as it stands."""
 
 _FIND_TABLE = f"""
-SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {KIND},
-    'spelled', {SPELLED})::text
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND {LISTED}
-    AND CASE WHEN $2::text IS NOT NULL THEN
-    n.nspname = $2
-    ELSE pg_table_is_visible(c.oid) OR {OWN} END
-ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1
+SELECT coalesce(json_agg(x ORDER BY x.schema), '[]')::text FROM (
+    SELECT c.oid::text, n.nspname AS schema, c.relname AS name, {KIND} AS kind, {SPELLED} AS spelled
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND {LISTED}
+        AND CASE WHEN $2::text IS NOT NULL THEN n.nspname = $2 ELSE c.oid = $3::oid OR {OWN} END
+    ORDER BY n.nspname LIMIT 100) x
 """
+_MEANT = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
+"""What a name stands for in statements of others."""
+_NAMED = 5
+"""Tables of one name in several schemas that are told."""
 
 _DESCRIBE = """
 SELECT json_build_object(
   'oid', c.oid::text, 'comment', obj_description(c.oid, 'pg_class'),
-  'rows', CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
+  'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
+      sum(greatest(l.reltuples, 0)) END FROM pg_partition_tree(c.oid) t
       JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint,
   'bytes', CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
       WHEN c.relkind IN ('r', 'm', 'S') THEN pg_total_relation_size(c.oid) END,
@@ -177,15 +182,25 @@ async def as_json(session: Session, sql: str, *values: str | None) -> Any:
 
 
 async def find_table(session: Session, table: Table) -> dict[str, str]:
-    """Its oid, schema, name and kind; without a schema the search path decides, then any schema.
+    """Its oid, schema, name and kind; without a schema what callers' statements mean by the name, or the only one.
 
     Raises:
         NotFound: there is none.
+        Invalid: there are several, none of which a statement would mean.
     """
     for name in dict.fromkeys((table.name, table.name.lower())):
-        found = await as_json(session, _FIND_TABLE, name, table.schema)
-        if found is not None:
-            return cast("dict[str, str]", found)
+        meant = None
+        if table.schema is None:
+            await their_names(session)
+            meant = await session.value(_MEANT, identifier(name))
+            await own_names(session)
+        found = cast("list[dict[str, str]]", await as_json(session, _FIND_TABLE, name, table.schema, meant))
+        if wanted := [item for item in found if item["oid"] == meant] or (found if len(found) == 1 else []):
+            return wanted[0]
+        if found:
+            spelled = ", ".join(quote(item["spelled"]) for item in found[:_NAMED])
+            more = ", ..." if len(found) > _NAMED else ""
+            raise Invalid(f"Several schemas have a table {quote(name)}.", f"Name one of them: {spelled}{more}.")
     where = f" in {quote(table.schema)}" if table.schema else ""
     what = f"There is no table or view {quote(table.name)}{where}."
     raise Missing(what, "`list_objects` lists them.", kind="relation", name=table.name)

@@ -17,7 +17,7 @@ import psycopg
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.changes import Change, Step
 from mcp_batteries.sql.identifiers import identifier
-from mcp_postgres.engine.admission import Limits, columns_of, judge, opening, own_names, their_names
+from mcp_postgres.engine.admission import Limits, columns_of, judge, opening
 from mcp_postgres.engine.alone import ALONE, run_alone
 from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Connections, Session
@@ -25,6 +25,7 @@ from mcp_postgres.engine.effects import Effects
 from mcp_postgres.engine.errors import in_doubt, placed, problem
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.rehearsal import UNTRIED, rehearsed
+from mcp_postgres.engine.session import own_names, their_names
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.split import begin_of
 

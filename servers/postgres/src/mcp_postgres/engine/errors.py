@@ -34,7 +34,7 @@ _REMEDIES = (
     ("definition of service|service file|failed to resolve host|invalid .* value", "mend the address"),
 )
 """What libpq or the server says of a fault that time does not heal, and what the operator can do."""
-_ARRAY = re.compile(r': "\{(?:"|NULL|\})')
+_ARRAY = re.compile(r': "\{(?:"(?!(?:[^"\\]|\\.)*": )|NULL|\})')
 """A value, as PostgreSQL repeats it, that was an array, and stood where it could be none."""
 _ENUM = re.compile(r"^invalid input value for enum ")
 _NOT_UTF8 = (
@@ -49,17 +49,32 @@ _MOVES = {
     "22P02": "Send a value of that type.",
     "23502": "Give it a value.",
     "23503": "Insert what it points to first, or delete what points to it: one call takes several statements.",
-    "23505": "INSERT ... ON CONFLICT DO UPDATE SET ... changes the row that is there.",
+    "23505": "Such a row is there: INSERT ... ON CONFLICT DO UPDATE SET ... changes it.",
     "23514": "`get_table` shows the check.",
     **dict.fromkeys(("42701", "42710", "42723", "42P06", "42P07"), "`search_schema` finds it. Choose another name."),
     "42803": "Add it to GROUP BY, or aggregate it as `max(column)`.",
 }
 """The next move, where PostgreSQL tells none."""
+_WAYS = {
+    "22P02": (
+        ("type json", 'JSON is sent as its text, such as "[1, 2]" or "\\"word\\"", or as an object.'),
+        ("malformed record", "Send a row as its text, `(1,word)`, or build it: ROW($1, $2)::type."),
+    ),
+    "42601": (("unterminated quoted string", "A quote in a text is written twice: 'it''s'."),),
+    "42803": (
+        ("not allowed in WHERE", "WHERE sees single rows: use HAVING, or a subquery."),
+        ("nested", "Aggregate in a subquery, and that around it."),
+        ("not allowed in", "Compute it in a subquery."),
+    ),
+    "42P10": (("SELECT DISTINCT, ORDER BY", "Select it too, or use GROUP BY in place of DISTINCT."),),
+    "42P20": (("window functions are not allowed", "Compute it in a subquery, and filter around that."),),
+}
+"""The same, where a code stands for several things: words of PostgreSQL's, and the move."""
 
 
 _MISSING = {"42P01": "relation", "42703": "column", "42883": "function", "42704": "type", "3F000": "schema"}
 _NAME = re.compile(
-    r'(relation|table|view|index|sequence|function|operator|type|schema|column) "?((?:[^"(]|"")+?)"?'
+    r'(relation|table|view|index|sequence|function|operator|type|schema|column|parameter) "?((?:[^"(]|"")+?)"?'
     r"(?:\(| does not| of relation| referenced in|$)"
 )
 
@@ -78,7 +93,7 @@ class Missing(NotFound):
         kind = _MISSING.get(error.sqlstate or "")
         if found is None or kind is None:
             return None
-        return cls(what, fix, kind=found[1] if found[1] in ("index", "sequence") else kind, name=found[2])
+        return cls(what, fix, kind=found[1] if found[1] in ("index", "sequence", "parameter") else kind, name=found[2])
 
 
 @contextmanager
@@ -167,6 +182,10 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
         case "3F000" if "selected to create in" in primary:
             return Invalid(f"{said}{where}.", "Write the schema before the name, such as `public.NAME`.")
+        case "42703" if "not found in data type" in primary:
+            return NotFound(f"{said}{where}.", "`list_objects` with `kind` types shows its parts.")
+        case "42704" if "configuration parameter" in primary:
+            return Missing.of(error, f"{said}{where}.", "`SHOW ALL` lists them.") or NotFound(f"{said}{where}.")
         case "42P01" | "3F000" | "42883" | "42703" | "42704":
             fix = more or "`search_schema` finds names; quote those with capitals."
             return Missing.of(error, f"{said}{where}.", fix) or NotFound(f"{said}{where}.", fix)
@@ -193,7 +212,7 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Invalid(f"PostgreSQL says {said}{where}.", _NOT_UTF8)
         case "22P05":
             return Invalid(f"PostgreSQL says {said}{where}.", "The database's encoding lacks it: write it otherwise.")
-        case "22P02" if _ARRAY.search(primary):
+        case "22P02" if _ARRAY.search(primary) and "malformed record" not in primary:
             return Invalid(f"PostgreSQL says {said}{where}.", "One of the values of an array is `= ANY ($1)`.")
         case "42702":
             return Invalid(f"PostgreSQL says {said}{where}.", "Write the table, or its alias, before it: `o.id`.")
@@ -209,7 +228,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
         ):
             return Unavailable(f"The connection to `{database}` was lost: {said}.", "Call again.", retry_after=1)
         case _:
-            move = "" if diag.message_hint else _MOVES.get(state, "")
+            move = next((way for words, way in _WAYS.get(state, ()) if words in primary), _MOVES.get(state, ""))
+            move = "" if diag.message_hint else move
             return Invalid(f"PostgreSQL says {said}{where}.", f"{more} {move}".strip())
 
 

@@ -19,7 +19,7 @@ from mcp_batteries.sql.changes import Import
 from mcp_batteries.sql.files import new_file, served_file
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
-from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
+from mcp_postgres.engine.admission import Limits, admit, judge, opening
 from mcp_postgres.engine.catalog import as_json, find_table
 from mcp_postgres.engine.cells import MASK, Column
 from mcp_postgres.engine.change import COMMIT, DEFERRED, MARK, TOUCHED
@@ -28,6 +28,7 @@ from mcp_postgres.engine.errors import Missing, placed, problem
 from mcp_postgres.engine.pages import rows_of
 from mcp_postgres.engine.parquet import parquet_records, types_of, write_parquet
 from mcp_postgres.engine.records import column_name, created, loaded
+from mcp_postgres.engine.session import own_names
 from mcp_postgres.models import Export
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
 from mcp_postgres.split import split

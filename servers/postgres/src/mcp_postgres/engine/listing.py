@@ -40,7 +40,8 @@ _TO = (
 _TABLES = f"""
 SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {SPELLED} AS spelled, {KIND} AS kind,
     obj_description(c.oid, 'pg_class') AS comment,
-    CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
+    CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
+      sum(greatest(l.reltuples, 0)) END FROM pg_partition_tree(c.oid) t
         JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint AS rows,
     CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
         WHEN c.relkind IN ('r', 'm') THEN pg_total_relation_size(c.oid) END AS bytes,

@@ -21,11 +21,12 @@ import psycopg
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import Results, RowPage
-from mcp_postgres.engine.admission import Limits, admit, gate_of, judge, opening, their_names
+from mcp_postgres.engine.admission import Limits, admit, gate_of, judge, opening
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
+from mcp_postgres.engine.session import their_names
 from mcp_postgres.engine.spelling import helped
 from mcp_postgres.engine.trips import Answer, Row, Statement
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
@@ -266,6 +267,7 @@ async def _read(
 async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:
     """What to run for `statement`, with its columns, once the server took it for something that only reads."""
     if shown := _SHOW.fullmatch(statement.sql):
+        await their_names(session)  # one of the settings is where names are looked up
         names = ("name", "setting", "description") if shown[1].upper() == "ALL" else (shown[1].lower(),)
         return f"{statement.sql} ", [Column(name, _TEXT) for name in names]
     found = _EXPLAIN.fullmatch(statement.sql)

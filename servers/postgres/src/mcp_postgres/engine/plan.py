@@ -10,9 +10,10 @@ from typing import Any, cast
 import psycopg
 
 from mcp_batteries.errors import Invalid, Refused, quote
-from mcp_postgres.engine.admission import admit, judge, own_names, their_names
+from mcp_postgres.engine.admission import admit, judge
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.session import own_names, their_names
 from mcp_postgres.models import Plan
 from mcp_postgres.policy import PlanOf, ReadStatement
 

@@ -17,11 +17,12 @@ import psycopg
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.sql.identifiers import identifier
-from mcp_postgres.engine.admission import judge, own_names, their_names
+from mcp_postgres.engine.admission import judge
 from mcp_postgres.engine.candidates import Index
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.part import LISTED
 from mcp_postgres.engine.plan import unjudged
+from mcp_postgres.engine.session import own_names, their_names
 from mcp_postgres.policy import ReadStatement, part_of
 from mcp_postgres.values import as_array
 

@@ -16,6 +16,7 @@ from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change, Import
 from mcp_batteries.sql.compared import Comparison
 from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.keys import FORM, values_of
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
@@ -389,11 +390,11 @@ class Engine:
         keys: list[str] = found["key"] or []
         where, values = "", []
         if isinstance(request, RowOf):
-            values = request.key.split(",") if len(keys) > 1 else [request.key]
-            if not keys or len(keys) != len(values):
-                raise NotFound(
-                    f"A row of {quote(table.name)} has a key of {len(keys)} values.", "Separate them by commas."
-                )
+            if not keys:
+                raise NotFound(f"Rows of {quote(table.name)} have no key.", "Ask with `?column=...&value=...`.")
+            values = values_of(request.key, len(keys))
+            if len(keys) != len(values):
+                raise NotFound(f"A row of {quote(table.name)} has a key of {len(keys)} values.", FORM)
             where = " AND ".join(f"{identifier(key)} = ${n}::{columns[key]}" for n, key in enumerate(keys, 1))
         elif request.column is not None:
             if request.column not in columns:

@@ -13,7 +13,10 @@ from mcp_postgres.engine.closed_world import World
 from mcp_postgres.engine.role import Role
 from mcp_postgres.engine.trips import Answer, Raw, Row, Statement, Trip, run
 
-__all__ = ["Service", "Session"]
+__all__ = ["PATH", "Service", "Session", "own_names", "their_names"]
+
+PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
+"""Says where names are looked up."""
 
 Service = tuple[tuple[int, int], ...]
 """The state of the files that told where to connect."""
@@ -128,3 +131,15 @@ class Session:
         # Not if that fails: the transaction is over then, or goes back to where it was the caller's.
         if self.caller is not None:
             await self.simple(f"SET LOCAL ROLE {self.caller}")
+
+
+async def own_names(session: Session) -> None:
+    """From here on statements of our own run: names mean PostgreSQL's own things."""
+    if session.role.judged:
+        await session.together((PATH, ("pg_catalog",)))
+
+
+async def their_names(session: Session) -> None:
+    """From here on statements of others run that were judged: names mean what the role's `search_path` says."""
+    if session.role.judged:
+        await session.together((PATH, (session.role.path,)))

@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql import misspelt
@@ -61,6 +62,7 @@ _FUNCTIONS = {
     "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
     "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
 }  # fmt: skip
+_TAKE_UNITS = ("date_trunc", "date_part")
 _COMMANDS = {
     **dict.fromkeys(
         ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
@@ -112,6 +114,8 @@ _WORDS = (
     (r"\bFROM\s+DUAL\b", "SELECT needs no FROM"),
     (r"\bISNULL\s*\(|\bIFNULL\s*\(", "coalesce(value, other)"),
     (r"<=>", "IS NOT DISTINCT FROM"), (r"&&|\|\|\s*(?:true|false)|==", "conditions are joined by AND, OR and ="),
+    (r"\b(?:CURRENT_(?:DATE|TIME|TIMESTAMP|USER)|LOCALTIME)\s*\(\s*\)", "CURRENT_DATE and its like have no ()"),
+    (r"\bIN\s*\(\s*\)", "a list has a value at least; an array may be empty: `= ANY ($1)`"),
     (r"\bUNPIVOT\b|\bPIVOT\b", "count(*) FILTER (WHERE column = 'value')"),
     (r"\bWITH\s*\(\s*NOLOCK\s*\)", "leave it out: readers wait for nobody"),
     (r"\bCROSS\s+APPLY\b|\bOUTER\s+APPLY\b", "CROSS JOIN LATERAL, LEFT JOIN LATERAL ... ON true"),
@@ -133,8 +137,9 @@ _INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
 _SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
 _COLUMNS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(a.attname) AS name,
-    quote_ident(a.attname) AS spelled FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
+    quote_ident(a.attname) AS spelled, n.nspname AS schema, c.relname AS relation FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
     AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT {_MOST}) x
 """
 _CALLABLE = f"""
@@ -142,6 +147,13 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name
     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE})
     AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
 """
+_TYPE_NAMES = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT m.name, m.spelled FROM pg_type t
+    JOIN pg_namespace n ON n.oid = t.typnamespace, LATERAL (SELECT unnest(ARRAY[t.typname, format_type(t.oid, NULL)]) AS
+    name, format_type(t.oid, NULL) AS spelled) m WHERE t.typtype IN ('b', 'd', 'e', 'r', 'm') AND t.typname !~ '^_'
+    AND (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE}) LIMIT {_MOST}) x
+"""
+_PARAMETERS = "SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT name, name AS spelled FROM pg_settings) x"
 
 _READABLE = f"""
 SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY n.nspname, a.attnum), '[]')::text FROM pg_attribute a
@@ -153,6 +165,7 @@ _DENIED = re.compile(r"permission denied for (?:table|view|materialized view|for
 
 _KNOWN = {
     "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE, "index": _INDEXES, "sequence": _SEQUENCES,
+    "type": _TYPE_NAMES, "parameter": _PARAMETERS,
 }  # fmt: skip
 """The names there are of each kind."""
 
@@ -224,6 +237,8 @@ async def _meant(session: Session, missing: Missing, sql: str) -> str:
     word = word_for(sql, name=missing.name, kind=missing.kind)
     if word and (missing.kind in ("function", "type") or word.startswith("Write $1")):
         return word
+    if missing.kind == "column" and (told := _given(sql, missing)):
+        return told
     if found := _PERHAPS.search(missing.fix):  # PostgreSQL's own words
         meant, written = found[1].rpartition(".")[2], missing.name.rpartition(".")[2]
         if word.startswith("Text") and meant == written.lower():
@@ -235,16 +250,55 @@ async def _meant(session: Session, missing: Missing, sql: str) -> str:
         return word
     names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
     wanted = missing.name.rpartition(".")[2].strip('"').lower()
-    spelled = {str(item["name"]).strip('"').lower(): str(item["spelled"]) for item in names}
+    if missing.kind == "column":
+        names = _named_by(sql, names)
+    elif "missing FROM-clause" in missing.what:
+        columns = _named_by(sql, await as_json(session, _COLUMNS, sql))
+        if wanted in [str(item["name"]).strip('"').lower() for item in columns]:
+            return f"Of a column that is a row a part is `({wanted}).part`, of one with JSON `{wanted} ->> 'part'`."
+    spelled: dict[str, list[str]] = {}
+    for item in names:
+        spelled.setdefault(str(item["name"]).strip('"').lower(), []).append(str(item["spelled"]))
     if missing.kind == "function" and wanted in spelled:
         return f"`{wanted}` takes other types: a cast is `value::type`."
     near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=_LIKE)
     same = [name for name in spelled if _plain(name) == _plain(wanted)]
-    if found := list(dict.fromkeys([*same, *near]))[:3]:
-        return f"Did you mean {' or '.join(quote(spelled[name]) for name in found)}?"
-    if not word and missing.kind == "column" and 0 < len(spelled) <= _LISTED:
-        return f"There are: {', '.join(map(quote, sorted(spelled.values())))}."
+    if found := list(dict.fromkeys(each for name in (*same, *near) for each in spelled[name])):
+        return f"Did you mean {' or '.join(map(quote, found[:3]))}?"
+    every = sorted({each for several in spelled.values() for each in several})
+    if not word and missing.kind == "column" and 0 < len(every) <= _LISTED:
+        return f"There are: {', '.join(map(quote, every))}."
     return word
+
+
+def _named_by(sql: str, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `columns` that are of tables which `sql` names, told apart by their schemas where it names these."""
+    with_schema = [
+        item
+        for item in columns
+        if re.search(rf'(?<!\w){re.escape(item["schema"])}"?\s*\.\s*"?{re.escape(item["relation"])}', sql, re.I)
+    ]
+    told = {item["relation"] for item in with_schema}
+    return [*with_schema, *(item for item in columns if item["relation"] not in told)]
+
+
+def _given(sql: str, missing: Missing) -> str:
+    """What to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
+    name, plain = missing.name, re.escape(missing.name)
+    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", _bare(sql), re.I):
+        if known := _FUNCTIONS.get(unit[1].lower()):
+            return f"PostgreSQL has `{known}`."
+        if unit[1].lower() in _TAKE_UNITS:
+            return f"It is text there: {unit[1]}('{name}', ...)."
+    place = re.search(r", at character (\d+)", missing.what)
+    before = _bare(sql[: int(place[1]) - 1]) if place else ""
+    given = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
+    if given is None or (given[1].upper() != "AS" and given[1].upper() in misspelt.RESERVED):
+        return ""
+    return (
+        f"{quote(name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands for, "
+        "or filter around a subquery."
+    )
 
 
 def _bare(sql: str) -> str:

@@ -18,6 +18,7 @@ from mcp_sqlite.worker.part import ServedPart
 __all__ = [
     "MODULES",
     "SCHEMA_CHANGE",
+    "SET_PRAGMAS",
     "Authorizer",
     "Mode",
     "apply_limits",
@@ -61,7 +62,7 @@ _SCHEMA_PRAGMAS = frozenset({
 because it tells the path of the file."""
 _PART_PRAGMAS = frozenset({"foreign_key_list", "index_list", "table_info", "table_xinfo"})
 """Those of which the argument is looked up like any name of a table."""
-_SET_PRAGMAS = frozenset({"application_id", "user_version"})
+SET_PRAGMAS = frozenset({"application_id", "user_version"})
 """Numbers in the file that migrations count by; a part of the transaction."""
 
 _CLOSED_FUNCTIONS = frozenset({"fts3_tokenizer", "load_extension", "optimize", "sqlite_log"})
@@ -181,7 +182,7 @@ class Authorizer:
                 return name in self._functions or alters or name.startswith("geopoly_")
             case sqlite3.SQLITE_PRAGMA:
                 name = one.lower()
-                if two and name in _SET_PRAGMAS and self.reshaping:
+                if two and name in SET_PRAGMAS and self.reshaping:
                     self.reshapes = True
                     return True
                 if self.part is not None and name in _SCHEMA_PRAGMAS:

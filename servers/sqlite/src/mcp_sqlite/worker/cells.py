@@ -223,5 +223,6 @@ def _bound(value: Any, where: str) -> Any:
         "invalid",
         f"Parameter {where} can't be bound.",
         'A parameter is text, a number of at most 64 bits, true, false, null, or {"base64": "..."} for bytes.'
-        + " A list as JSON text: `IN (SELECT value FROM json_each(?))`." * isinstance(value, list),
+        + " A list as JSON text: `IN (SELECT value FROM json_each(?))`." * isinstance(value, list)
+        + " An object as JSON text." * isinstance(value, dict),
     )

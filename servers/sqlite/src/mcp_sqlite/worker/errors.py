@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 
-from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode
+from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, SET_PRAGMAS, Authorizer, Mode
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.hints import hint
@@ -99,6 +99,8 @@ def _way(authorizer: Authorizer) -> str:
     rows = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
     if rows and mode not in (Mode.WRITE, Mode.MIGRATE):
         return "rows"
+    if action == sqlite3.SQLITE_PRAGMA and authorizer.denied_name in SET_PRAGMAS and not authorizer.reshaping:
+        return "schema"
     schema = range(sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_DROP_VIEW + 1)
     temporary = "TEMP" in _NAMES.get(action, "")
     more = (sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_ANALYZE)

@@ -178,7 +178,7 @@ def _meant(database: Database, said: str, sql: str) -> str:
     if found := re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", said):
         return f"Name those that you give values for. {_listed(database, [found[1]])}".strip()
     if kind == "no such function":
-        return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
+        return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")], 0.7)
     if kind in ("no such index", "no such trigger"):
         there = [str(row[0]) for row in database.own(_OBJECTS, [kind.split()[-1]]) if database.serves(str(row[1]))]
         return near(name, there) or "`search_schema` finds those there are."

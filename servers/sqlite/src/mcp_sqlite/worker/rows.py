@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import unquote
 
 from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.keys import FORM, values_of
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.schema import name_of
@@ -44,18 +44,14 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The row whose primary key, or rowid where there is none, is `key`.
-
-    Commas stand between the parts of a key of several columns; a comma inside a part is written %2C.
-    """
+    """The row whose primary key, or rowid where there is none, is `key`."""
     database = connections.reader(request["path"])
     table, keys = _looked_up(database, request["table"])
-    key: str = request["key"]
-    parts = [unquote(part) for part in key.split(",")] if len(keys) > 1 else [key]
+    parts = values_of(request["key"], len(keys))
     if not keys:
         raise Failure("not_found", f"Rows of `{table}` have no key.", "Ask with `?column=...&value=...`.")
     if len(keys) != len(parts):
-        raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", "Separate them by commas.")
+        raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", FORM)
     where = " AND ".join(f"({_is(key)})" for key in keys)
     sql = f"SELECT * FROM {identifier(table)} WHERE {where}"
     found = _page(connections, request, sql, [value for part in parts for value in _spelled(part)], 1)

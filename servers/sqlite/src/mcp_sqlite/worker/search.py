@@ -40,7 +40,7 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                     hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
                     said = True
         if not said:
-            for number, line in enumerate(sql.splitlines(), 1):
+            for number, line in enumerate(sql.split("\n"), 1):
                 if text in line.casefold():
                     hits.append(f"line {number} of {kind} {name}: {line.strip()[:200]}")
     shown, room = hits[: request["limit"]], _BYTES

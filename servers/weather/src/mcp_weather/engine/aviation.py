@@ -29,20 +29,19 @@ async def airport(cache: Cache, where: Place | Station, units: Units) -> Airport
     Raises:
         NotFound: there is no report of that airport, or none near the place.
     """
-    key = ask.airport_key(where.code) if isinstance(where, Station) else ask.airports_key(where)
-    found = await cache.get(key)
-    reports = _reports(found.json())
+    keys = [ask.airport_key(where.code)] if isinstance(where, Station) else ask.airports_keys(where)
+    listed = [(found, item) for found in [await cache.get(key) for key in keys] for item in _reports(found.json())]
     if isinstance(where, Station):
-        near = [(0.0, item) for item in reports if item.get("icaoId") == where.code]
+        near = [(0.0, *one) for one in listed if one[1].get("icaoId") == where.code]
         if not near:
             raise NotFound(
                 f"There is no report of an airport `{where.code}`.", "Pass the name of a place for the nearest one."
             )
     else:
-        near = sorted(((_distance(where, item), item) for item in reports), key=lambda item: item[0])
+        near = sorted(((_distance(where, one[1]), *one) for one in listed), key=lambda one: one[0])
         if not near:
             raise NotFound(f"No airport near {where.name} has a report.", "`get_weather` has a model's weather.")
-    distance, report = near[0]
+    distance, found, report = near[0]
     zone = zone_of({"timezone": where.timezone}) if isinstance(where, Place) and where.timezone else UTC
     at = report.get("obsTime")
     age = cache.clock() - at if isinstance(at, int | float) else None
@@ -58,7 +57,7 @@ async def airport(cache: Cache, where: Place | Station, units: Units) -> Airport
         metar=str(report["rawOb"]),
         taf=str(taf) if taf else None,
         decoded=_decoded(report, units, zone, origin(found, AWC)),
-        beside=[f"{item['icaoId']} {km:.0f} km" for km, item in near[1 : 1 + _MOST_BESIDE]],
+        beside=[f"{item['icaoId']} {km:.0f} km" for km, _, item in near[1 : 1 + _MOST_BESIDE]],
         notes=notes,
     )
 

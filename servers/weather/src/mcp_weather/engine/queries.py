@@ -19,7 +19,7 @@ __all__ = [
     "Model",
     "air_key",
     "airport_key",
-    "airports_key",
+    "airports_keys",
     "alerts_key",
     "archive_key",
     "canada_key",
@@ -161,13 +161,22 @@ def airport_key(code: str) -> str:
     return "aviation/api/data/metar?" + urlencode({"ids": code, "format": "json", "taf": "true"})
 
 
-def airports_key(place: Place) -> str:
-    """Airports in a box of some hundred kilometres round a place, whose corners do not tell where in it that is."""
+def airports_keys(place: Place) -> list[str]:
+    """Airports in a box of some hundred kilometres round a place, whose corners do not tell where in it that is.
+
+    One that goes over the date line is two.
+    """
     latitude, longitude = round(place.latitude), round(place.longitude)
     south, north = max(-90, latitude - 1), min(90, latitude + 1)
     wide = 1 if abs(latitude) < 45 else 2 if abs(latitude) < 65 else 5
-    box = f"{south},{max(-180, longitude - wide)},{north},{min(180, longitude + wide)}"
-    return "aviation/api/data/metar?" + urlencode({"bbox": box, "format": "json", "taf": "true"}, safe=",")
+    west, east = longitude - wide, longitude + wide
+    spans = [(max(-180, west), min(180, east))]
+    spans += [(west + 360, 180)] if west < -180 else [(-180, east - 360)] if east > 180 else []
+    boxes = [f"{south},{begin},{north},{end}" for begin, end in spans]
+    return [
+        "aviation/api/data/metar?" + urlencode({"bbox": box, "format": "json", "taf": "true"}, safe=",")
+        for box in boxes
+    ]
 
 
 def air_key(place: Place, days: int, *, pollen: bool) -> str:

@@ -291,13 +291,16 @@ class Engine:
         found = await self.cache.get(ask.marine_key(place, days))
         zone = zone_of(found.json())
         at_sea = has_values(found.json(), "hourly")
+        missed: list[Problem] = []
         for km in () if at_sea or river else _COAST_KM:
             around = [(direction, place.beside(km, direction)) for direction in DIRECTIONS]
             tried = await together(
                 *(partial(attempt, partial(self.cache.get, ask.marine_key(point, days))) for _, point in around)
             )
             for (direction, point), answer in zip(around, tried, strict=True):
-                if not at_sea and not isinstance(answer, Problem) and has_values(answer.json(), "hourly"):
+                if isinstance(answer, Problem):
+                    missed.append(answer)
+                elif not at_sea and has_values(answer.json(), "hourly"):
                     found, at_sea = answer, True
                     notes.append(f"[No sea at the place itself: this is {km} km to the {direction}, at {point.point}.]")
             if at_sea:
@@ -327,9 +330,7 @@ class Engine:
             table=shown.get("The sea by hour"),
             river=shown.get("The river's discharge"),
             notes=notes,
-            explanation="Waves and currents."
-            if at_sea
-            else "No sea here: the models have no water at this point. Pass coordinates off the coast.",
+            explanation="Waves and currents." if at_sea else _no_sea(missed),
         )
 
     async def local_time(self, place: Place) -> LocalTime:
@@ -374,6 +375,14 @@ class Engine:
         shown = table(found.json(), "daily", units, origin(found))
         here = today(self.cache.clock(), zone_of(found.json())).isoformat()
         return to_come(_first(shown, len(shown.time), sum(day < here for day in shown.time)), found)
+
+
+def _no_sea(missed: Sequence[Problem]) -> str:
+    """What is said where no sea was found, and so many looks around failed."""
+    if not missed:
+        return "No sea here: the models have no water at this point. Pass coordinates off the coast."
+    many = f"{len(missed)} of {len(_COAST_KM) * len(DIRECTIONS)} points"
+    return f"No sea at the point itself; whether there is some near is not known, {many} can't be asked: {missed[0]}"
 
 
 def _of_day(shown: Table, day: str) -> Table:

@@ -150,7 +150,14 @@ class Policy:
         named = self.parse(text)
         if isinstance(named, Place):
             return [(named, None)]
-        hits = merged([], await self._look_up(named.name, (language, *languages_of(named.name))))
+        hits: list[Hit] = []
+        for reading in (named, *_shorter(named)):
+            told = await self._look_up(reading.name, (language, *languages_of(reading.name)))
+            hits = hits or merged([], told)
+            # Of a region that nobody knows by that name, all are told.
+            if within := fitting(reading.within, merged([], told)):
+                hits = within
+                break
         if not hits:
             hits = merged(hits, await self._look_up(named.name, COMMON))
         return [(self.of(hit.first, FOUND), population(hit.first) or None) for hit in hits]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
@@ -19,7 +20,8 @@ FORECAST_DAYS = 15
 FIRST_SKY, LAST_SKY = date(1900, 1, 1), date(2099, 12, 31)
 """The years for which the formulas of NOAA's solar calculator are made."""
 
-_DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ].*)?|(\d{4})(\d\d)(\d\d)", re.DOTALL)
+_CLOCK = r"[t ]\d{1,2}(?::?\d\d){0,2}(?:[.,]\d+)?(?: ?(?:z|utc|[ap]m|[+-]\d\d(?::?\d\d)?))?"
+_DATE = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}})(?:{_CLOCK})?|(\d{{4}})(\d\d)(\d\d)")
 _DAY_LAST = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
 _DAYS = {
     "yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "day after tomorrow": 2, "day before yesterday": -2,
@@ -131,24 +133,38 @@ def _day(text: str, today: date, *, past: bool = False) -> date:
     if which in ("", "next", "last") and (number := _index(_WEEKDAYS, name)) is not None:
         return _weekday(text, which, number, today, past=past)
     try:
-        if found := _DATE.fullmatch(said.replace("t", "T")):
+        if found := _DATE.fullmatch(said):
             return date(*map(int, filter(None, found.groups())))
         if found := _DAY_LAST.fullmatch(said):
             return _day_last(text, found)
-        weekday, _, rest = said.partition(" ")
-        said = rest if rest and _index(_WEEKDAYS, weekday.strip(",")) is not None else said
-        if (found := _NAMED.fullmatch(said)) and (month := _index(_MONTHS, found[1] or found[4])) is not None:
-            day = int(found[2] or found[3])
-            if found[5]:
-                return date(int(found[5]), month + 1, day)
-            years = (date(today.year + more, month + 1, day) for more in ((0, -1) if past else (0, 1)))
-            return next(one for one in years if (one <= today if past else one >= today))
+        first, _, rest = said.partition(" ")
+        weekday = _index(_WEEKDAYS, first.strip(",")) if rest else None
+        if (found := _NAMED.fullmatch(said if weekday is None else rest)) and (
+            month := _index(_MONTHS, found[1] or found[4])
+        ) is not None:
+            day = _of_month(month + 1, int(found[2] or found[3]), found[5], today, past=past)
+            if weekday in (None, day.weekday()):
+                return day
+            raise Invalid(
+                f"{day}, for {quote(text)}, is a {_WEEKDAYS[day.weekday()].title()}.", "Pass one or the other."
+            )
     except (ValueError, StopIteration):
         raise Invalid(f"{quote(text)} is not a day of the calendar.", "Pass it as YYYY-MM-DD.") from None
     raise Invalid(
         f"{quote(text)} can't be read as a day.",
         f"Pass it as YYYY-MM-DD: today is {_WEEKDAYS[today.weekday()].title()}, {today}.",
     )
+
+
+def _of_month(month: int, day: int, year: str | None, today: date, *, past: bool) -> date:
+    """That day of `year`; without one the last that was or, if not `past`, the next: a leap day may be years away."""
+    if year:
+        return date(int(year), month, day)
+    if day > monthrange(2000, month)[1]:
+        raise ValueError
+    years = (today.year + (-more if past else more) for more in range(9))
+    days = (date(one, month, day) for one in years if day <= monthrange(one, month)[1])
+    return next(one for one in days if (one <= today if past else one >= today))
 
 
 def _weekday(text: str, which: str, number: int, today: date, *, past: bool) -> date:

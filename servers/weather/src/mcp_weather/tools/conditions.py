@@ -13,10 +13,12 @@ from mcp_batteries.server.fields import Cursor
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import Airport, AirQuality, Alerts, Astronomy, History, Marine
 from mcp_weather.policy import Policy, Units
-from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem
+from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem, at_most
 
 __all__ = ["ConditionTools"]
 
+_MOST_HOURS = 144
+"""Of what Open-Meteo tells of seven days, the first of which may be nearly over."""
 _MOST_DAYS = 92
 _MOST_NORMAL_DAYS = 14
 """Days of one call with normals: thirty years of more would use up the minute of the free limit."""
@@ -55,7 +57,9 @@ class ConditionTools:
         From a model, not measured at a station. For other weather use `get_weather`.
         """
         where = await self.policy.place(place)
-        return await self.engine.air(where, self.policy.units(units, self.units), min(hours, 144), pollen=pollen)
+        shown = self.policy.units(units, self.units)
+        found = await self.engine.air(where, shown, min(hours, _MOST_HOURS), pollen=pollen)
+        return at_most(found, hours, _MOST_HOURS)
 
     @tool("Airport weather", open_world=True)
     async def get_metar(self, place: PlaceText, units: UnitSystem = None) -> Airport:
@@ -95,7 +99,9 @@ class ConditionTools:
         `get_forecast`.
         """
         where = await self.policy.place(place)
-        return await self.engine.marine(where, self.policy.units(units, self.units), min(hours, 144), river=river)
+        shown = self.policy.units(units, self.units)
+        found = await self.engine.marine(where, shown, min(hours, _MOST_HOURS), river=river)
+        return at_most(found, hours, _MOST_HOURS) if found.table else found
 
     @tool("Past weather", open_world=True, seconds=120.0)
     async def get_history(

@@ -19,7 +19,7 @@ from mcp_weather.engine.queries import Group, Model
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import Forecast, Picture, Weather
 from mcp_weather.policy import Policy, Units
-from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem
+from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem, at_most
 
 __all__ = ["ForecastTools"]
 
@@ -76,7 +76,9 @@ class ForecastTools:
         if step == "15-minute":
             if source == "nws" or models != _BEST or variables != _BASIC or days or day:
                 raise Invalid("A forecast by quarters of an hour has rain and gusts only.", "Pass `hours` alone.")
-            return await self.engine.quarters(where, min(hours or _QUARTER_HOURS, _MOST_QUARTER_HOURS), wanted_units)
+            span = hours or _QUARTER_HOURS
+            found = await self.engine.quarters(where, min(span, _MOST_QUARTER_HOURS), wanted_units)
+            return at_most(found, span, _MOST_QUARTER_HOURS)
         if day is not None:
             if source == "nws" or models != _BEST or hours or days or step == "daily":
                 raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
@@ -93,10 +95,14 @@ class ForecastTools:
                 raise Invalid(
                     "`nws` has no `models` and no `variables` to choose.", "Leave them out, or leave out `source`."
                 )
-            return await self.engine.official(where, step, span, self.policy.units(units, self.units))
-        unique = list(dict.fromkeys(models))
-        found = await self.engine.forecast(where, step, variables, span, unique, wanted_units)
-        return await self.engine.with_spread(found, where, span, wanted_units) if spread else found
+            found = await self.engine.official(where, step, span, wanted_units)
+        else:
+            unique = list(dict.fromkeys(models))
+            found = await self.engine.forecast(where, step, variables, span, unique, wanted_units)
+        if spread:
+            return await self.engine.with_spread(found, where, span, wanted_units)
+        asked = 24 * (days or 0) if step == "hourly" else 0
+        return at_most(found, asked, _MOST_HOURS, " For more days pass `step` daily.")
 
     @tool("Plot a forecast", open_world=True)
     async def plot_forecast(

@@ -79,8 +79,8 @@ def parse(patch: str) -> list[FilePatch]:
     Raises:
         Invalid: it is none, or does what text can't: renames, modes, binary contents.
     """
-    if patch.lstrip().startswith(_BEGIN):
-        return _parse_envelope(patch.replace("\r\n", "\n").strip().split("\n"))
+    if envelope := _ENVELOPE.search(patch):
+        return _parse_envelope(patch[envelope.end() :].replace("\r\n", "\n").split("\n"))
     # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
@@ -267,13 +267,18 @@ def _recounted(patch: str) -> str:
         told = (int(header[2] or 1), int(header[4] or 1))
         while body and not body[-1].removesuffix("\r") and (_count(body, " -"), _count(body, " +")) != told:
             body.pop()  # blank lines behind a diff are not context
+        if body and body[-1].rstrip() == "--" and (_count(body[:-1], " -"), _count(body[:-1], " +")) == told:
+            body.pop()  # so a mail's signature begins, behind what `git format-patch` writes
         start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"
         result += [start, *(" " + line if line in ("", "\r") else line for line in body)]
         index = end
     return "\n".join([*result, ""])
 
 
-_BEGIN = "*** Begin Patch"
+_ENVELOPE = re.compile(
+    r"\A(?:(?!--- |\+\+\+ |@@ -|diff ).*\n)*?(?=\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File: ))"
+)
+"""What may stand before it: a fence of Markdown, a shell's command."""
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
 
@@ -291,13 +296,15 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
             raise Invalid(f"The patch changes nothing in `{path}`.", _HOW)
         patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
 
-    for line in lines[1:]:
+    for line in lines:
+        if line.startswith(("*** End Patch", "```")):
+            break
         if (found := _FILE.fullmatch(line)) is not None:
             close()
             (did, path), body = found.groups(), []
         elif line.startswith("*** Move to:"):
             raise Invalid(f"The patch renames `{path}`.", "Use `move_file` to rename.")
-        elif not line.startswith("*** End"):
+        elif did and not line.startswith("*** End"):
             body.append(line)
     close()
     if not patches:
@@ -311,8 +318,11 @@ def _hunks(body: Sequence[str]) -> list[list[str]]:
         if line.startswith("@@"):
             parts.append([])
         else:
-            parts[-1].append(line or " ")
-    return [part for part in parts if part]
+            parts[-1].append(line)
+    for part in parts:
+        while part and not part[-1]:
+            part.pop()  # blank lines between hunks and files are no context
+    return [[line or " " for line in part] for part in parts if part]
 
 
 def _unnumbered(body: Sequence[str]) -> Hunk:

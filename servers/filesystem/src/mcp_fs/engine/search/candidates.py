@@ -21,7 +21,7 @@ from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.opened import File
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
+from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers, leaving_out, of_files
 from mcp_fs.engine.walk import AWAY, Sight, Skipped, Visit, order, shown, spoken, walk, walked_apart, without
 from mcp_fs.policy import Readable
 
@@ -190,7 +190,6 @@ class Candidates:
         if self._query.glob is None:
             return [[] for _ in self._starts]
         glob = self._query.glob.removeprefix("!")
-        found = choosers(self._starts, glob)
         if glob == self._query.glob:
-            return [[choose] for choose in found]
-        return [[lambda path, choose=choose: not choose(path)] for choose in found]
+            return [[choose] for choose in choosers(self._starts, of_files(glob))]
+        return [[leaving_out(choose, folders=glob.endswith("/"))] for choose in choosers(self._starts, glob)]

@@ -29,7 +29,8 @@ def path_glob(glob: str) -> str:
     Raises:
         Invalid: it can't be read.
     """
-    glob = glob.removeprefix("./")
+    if glob.startswith("./"):
+        glob = glob[1:] if glob.strip("./") else ""
     whole = glob.removeprefix("/") if "/" in glob.rstrip("/") else "**/" + glob
     whole = whole.removesuffix("/") or "**"
     try:

@@ -204,6 +204,8 @@ def text_matches(pattern: str, new: str, *, ignore_case: bool) -> TextMatches:
             if match is None:
                 return None
             start, end = match.span(edged)
+            if start == end == len(data) and data.endswith(b"\n") and r"\z" not in pattern:
+                return None  # behind the last line there is none, of which this would be the beginning or the end
             begin = offset + len(data[last:start].decode())
             known = begin, start
             return begin, begin + len(data[start:end].decode()), filled(match)

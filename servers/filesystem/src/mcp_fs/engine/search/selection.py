@@ -19,7 +19,7 @@ from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.walk import walked_apart
 from mcp_fs.policy import Readable
 
-__all__ = ["Chooser", "bare_names", "chooser", "choosers", "ends_of_names"]
+__all__ = ["Chooser", "bare_names", "chooser", "choosers", "ends_of_names", "leaving_out", "of_files"]
 
 Chooser = Callable[[str], bool]
 """Whether a path below a start is meant."""
@@ -92,6 +92,31 @@ def chooser(globs: Sequence[str]) -> Chooser:
             return bool(matching_bytes(os.fsencode(path)))
 
     return chooses
+
+
+def of_files(glob: str) -> str:
+    """`glob` where files are meant: one of folders means all that is in them."""
+    spelled = _with_slashes(glob).removeprefix("./")
+    if not spelled.endswith("/") or not spelled.strip("/"):
+        return glob
+    return f"{glob}**" if "/" in _with_slashes(glob).rstrip("/") else f"**/{glob}**"
+
+
+def leaving_out(chooses: Chooser, *, folders: bool) -> Chooser:
+    """Whether a path is kept: neither it nor a folder above it is what `chooses` means.
+
+    Args:
+        folders: whether only folders are meant.
+    """
+    known = {"": False}
+
+    def is_out(folder: str) -> bool:
+        if folder not in known:
+            ends = [*(at for at, character in enumerate(folder) if character == "/"), len(folder)]
+            known[folder] = any(chooses(folder[:end]) for end in ends)
+        return known[folder]
+
+    return lambda path: not (is_out(path.rpartition("/")[0]) or (not folders and chooses(path)))
 
 
 def ends_of_names(glob: str) -> str:
