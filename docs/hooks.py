@@ -1,7 +1,7 @@
-"""For mkdocs: pages that stand outside `docs/` become pages of the site, with links that lead there.
+"""For mkdocs: turns pages outside `docs/` into pages of the site, and adapts links to them.
 
-Servers are found, not listed: a new one has its page by being there. Links to anything that is no page lead to the
-repository.
+Servers are discovered, not listed, so a new one automatically has its page. Links to anything that is not a page lead
+to the repository.
 """
 
 import posixpath

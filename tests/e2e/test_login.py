@@ -31,6 +31,7 @@ from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
 from mcp_batteries.transports.http.auth.issuer import Issuer as Verifier
 from shared.certificates import certificate
 from shared.http_subject import Subject, running
+from shared.published import publishing
 
 pytestmark = pytest.mark.anyio
 
@@ -255,44 +256,23 @@ async def test_keys_are_rotated_and_withdrawn(issuer: Issuer, tmp_path: Path) ->
 async def test_names_of_keys_that_anybody_can_invent_are_not_asked_for_each_time() -> None:
     """Else whoever sends junk has this server call the issuer; and the good token waits for none of it."""
     key, fetched = Key("good"), list[str]()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            fetched.append(self.path)
-            keys = {"keys": [key.jwk]}
-            body = json.dumps(keys if self.path == "/jwks" else {"issuer": url, "jwks_uri": f"{url}/jwks"}).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        url = f"http://127.0.0.1:{server.server_port}"
+    with publishing([key.jwk], fetched) as url:
         issuer, verifier = Issuer(url, key), Verifier(url, "https://files.example.org/mcp")
         claims = issuer.claims("https://files.example.org/mcp")
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            assert await verifier.verify_token(key.sign(claims)) is not None
-            found: list[object] = []
+        assert await verifier.verify_token(key.sign(claims)) is not None
+        found: list[object] = []
 
-            async def ask(number: int) -> None:
-                try:
-                    found.append(await verifier.verify_token(Key(f"stranger {number}").sign(claims)))
-                except Unavailable:
-                    found.append(None)  # It was not looked up.
+        async def ask(number: int) -> None:
+            try:
+                found.append(await verifier.verify_token(Key(f"stranger {number}").sign(claims)))
+            except Unavailable:
+                found.append(None)  # It was not looked up.
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(200):
-                    tasks.start_soon(ask, number)
-            assert found == [None] * 200
-            assert fetched.count("/jwks") <= 4
-        finally:
-            server.shutdown()
-            thread.join()
+        async with anyio.create_task_group() as tasks:
+            for number in range(200):
+                tasks.start_soon(ask, number)
+        assert found == [None] * 200
+        assert fetched.count("/jwks") <= 4
     # With the issuer away too.
     assert await verifier.verify_token(key.sign(claims)) is not None
 

@@ -71,7 +71,7 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
         # Without the bus no call fails, and who is near hears.
         bus.kill()
         for subject in (here, there):
-            await subject.says("the bus is not there")
+            await subject.says("the bus is unreachable")
         for wire in (*near, *far):
             wire.messages.clear()
         assert not (await caller.call("announce", uri=uris[0])).get("isError")
@@ -84,7 +84,7 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
             await wire.updated(uris[0])
             await wire.notification(TOOLS)
         for subject in (here, there):
-            await subject.says("the bus is there again")
+            await subject.says("the bus is back")
         for wire in (*near, *far):
             wire.messages.clear()
         await caller.call("announce", uri="test://template/last/data")
@@ -199,7 +199,7 @@ async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
             await wire.updated("test://template/x/data")
         status = subject.stop()
         assert await subject.ends() == status
-    assert "the bus is not there" in subject.said
+    assert "the bus is unreachable" in subject.said
     assert "secret-word" not in subject.said
 
 

@@ -130,7 +130,7 @@ def test_members_of_archives_are_read_listed_and_searched(mode: str, tmp_path: P
     assert read(tmp_path, "a.any!").body == listing and read(tmp_path, "a.any!/").body == listing
     assert (
         "in/readme.txt\t13\n" in listing
-        and "../../out.txt\tnot readable: its path leads out, or is no text\n" in listing
+        and "../../out.txt\tnot readable: its path leads out, or is not text\n" in listing
     )
     assert "in/readme.txt" in read(tmp_path, "a.any!/in").body and ".env" not in read(tmp_path, "a.any!/in").body
     with pytest.raises(Invalid, match="is binary"):
@@ -182,7 +182,7 @@ def test_what_a_path_says_outside_archives_stays_as_it_was(tmp_path: Path) -> No
     assert read(tmp_path, "a.zip!/b!/c.txt").body == "odd member"
     with pytest.raises(NotFound, match="does not exist"):
         read(tmp_path, "none.zip!/a")
-    with pytest.raises(NotFound, match="is no archive"):
+    with pytest.raises(NotFound, match="is not an archive"):
         read(tmp_path, "odd!/a")
     with pytest.raises(Refused, match="outside"):
         read(tmp_path, "a.zip!/../../x")

@@ -230,7 +230,7 @@ async def test_a_write_is_sent_once(fault: Reply, oracle: Oracle) -> None:
 async def test_what_is_no_json_is_said(body: bytes, oracle: Oracle) -> None:
     oracle.answer("GET", PATH, raw=body)
     async with served(oracle) as client:
-        assert "is no JSON" in await refused(client, "get_issue", **ASK)
+        assert "is not JSON" in await refused(client, "get_issue", **ASK)
 
 
 @pytest.mark.anyio

@@ -243,7 +243,7 @@ async def test_an_artifact_is_listed_and_its_files_are_read(oracle: Oracle) -> N
             client, "read_artifact", **ARTIFACT, path="a/report.txt", pattern="line 4566"
         )
         assert "1: x" in await call(client, "read_artifact", **ARTIFACT, path="b\\u{202e}.txt")
-        assert "no text" in await refused(client, "read_artifact", **ARTIFACT, path="logo.png")
+        assert "is not text" in await refused(client, "read_artifact", **ARTIFACT, path="logo.png")
         assert "There is no `nothing`" in await refused(client, "read_artifact", **ARTIFACT, path="nothing")
         oracle.answer("GET", ZIP, {"message": "Artifact has expired"}, status=410)
         assert "gone" in await refused(client, "read_artifact", **ARTIFACT)
@@ -277,5 +277,5 @@ async def test_an_artifact_that_lies_costs_nothing(oracle: Oracle, monkeypatch: 
         whole = packed({"a.txt": b"hello\n" * 1000})
         for broken in (b"", b"<html>", whole[:-30], whole[30:], whole.replace(b"PK\x03\x04", b"XXXX"), b"PK\x05\x06"):
             stored(oracle, broken, ZIP)
-            assert "no zip" in await refused(client, "read_artifact", **ARTIFACT, path="a.txt"), broken[:9]
+            assert "not a zip" in await refused(client, "read_artifact", **ARTIFACT, path="a.txt"), broken[:9]
     assert files and all(file.closed for file in files)

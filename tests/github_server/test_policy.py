@@ -49,7 +49,7 @@ def test_what_names_none(text: str, reason: str) -> None:
 def test_people_are_logins() -> None:
     assert Policy.logins(["octocat", "a-b"]) == ["octocat", "a-b"]
     for text in ("", "@octocat", "octo/app", "a b", "a@example.org"):
-        with pytest.raises(Invalid, match="is no login"):
+        with pytest.raises(Invalid, match="is not a login"):
             Policy.logins(["octocat", text])
 
 

@@ -96,8 +96,8 @@ async def test_the_watch_list_is_followed(transport: str, revision: str, oracle:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("issues = 3", "no list"), ('stuff = ["a/b"]', "`stuff`"), ('issues = ["octo/app"]', "`octo/app`"),
-        ('repositories = ["octo/app#3"]', "no repository"), ('runs = ["octo/app#x"]', "no number"),
+        ("issues = 3", "not a list"), ('stuff = ["a/b"]', "`stuff`"), ('issues = ["octo/app"]', "`octo/app`"),
+        ('repositories = ["octo/app#3"]', "not a repository"), ('runs = ["octo/app#x"]', "is not a number"),
         ('issues = ["other/secret#3"]', "`other/secret#3`"), ('repositories = ["octo/../x"]', "octo"),
     ],
 )  # fmt: skip

@@ -117,9 +117,9 @@ async def test_a_table_that_is_missing_is_shown_first_and_made(tmp_path: Path) -
         ("a.csv", "", "no records"),
         ("a.csv", b"id,note\n1,\xff\n", "can't be read"),
         ("a.jsonl", '{"id": 1, "note": "x"}\n{"id": 2, "more": 1}\n', "`more`"),
-        ("a.jsonl", '{"id": 1}\n{"id": NaN}\n', "NaN is no JSON"),
+        ("a.jsonl", '{"id": 1}\n{"id": NaN}\n', "NaN is not JSON"),
         ("a.jsonl", '["id", "note"]\n[1]\n', "1 values"),
-        ("a.jsonl", "7\n", "no object"),
+        ("a.jsonl", "7\n", "not an object"),
     ],
 )
 async def test_what_does_not_fit_changes_nothing(tmp_path: Path, name: str, text: str | bytes, why: str) -> None:

@@ -118,7 +118,7 @@ def reader() -> Verifier:
 
 
 NO_TOKEN = 'Bearer scope="read write destroy"'
-WRONG_FORM = 'Bearer error="invalid_token", error_description="This is no bearer token.", scope="read write destroy"'
+WRONG_FORM = 'Bearer error="invalid_token", error_description="This is not a bearer token.", scope="read write destroy"'
 UNKNOWN = (
     'Bearer error="invalid_token", error_description="The token is unknown, expired, or not for this server.", '
     'scope="read write destroy"'

@@ -1,11 +1,8 @@
 """Tokens of an issuer whose claims hold anything: what counts, what does not, and never a failure of the server."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import anyio
@@ -21,6 +18,7 @@ from starlette.types import Message
 from mcp_batteries.transports.http.auth.guard import Guard
 from mcp_batteries.transports.http.auth.issuer import Issuer
 from mcp_batteries.transports.http.auth.scopes import Scopes
+from shared.published import publishing
 
 RESOURCE = "https://files.example.org/mcp"
 PRIVATE = ec.generate_private_key(ec.SECP256R1())
@@ -36,33 +34,6 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-
-
-@contextmanager
-def publishing(keys: list[dict[str, Any]]) -> Iterator[str]:
-    """The URL of an issuer that publishes `keys`."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = {"keys": keys} if self.path == "/jwks" else {"issuer": url, "jwks_uri": f"{url}/jwks"}
-            body = json.dumps(found).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield url
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def sign(claims: object, **header: Any) -> str:

@@ -97,8 +97,8 @@ async def test_what_anybody_may_read_does_not_say_it() -> None:
         (["--depth", "0"], "'--depth': 0 is not in the range"),
         (["--name", "Toy!"], "Invalid value for '--name': String should match pattern"),
         (["--print-config", "emacs"], "'emacs' is not one of 'vscode'"),
-        (["--socket", "a"], "Windows" if sys.platform == "win32" else "'--socket': it is for --transport http"),
-        (["--server-card", "--transport", "http"], "'--server-card': it is for --transport http, and names"),
+        (["--socket", "a"], "Windows" if sys.platform == "win32" else "'--socket': it needs --transport http"),
+        (["--server-card", "--transport", "http"], "'--server-card': it needs --transport http and"),
         (["--transport", "carrier-pigeon"], "'carrier-pigeon' is not one of 'stdio', 'http', 'sse'"),
     ],
 )
@@ -208,7 +208,7 @@ def test_every_setting_that_names_a_file_or_folder_holds_an_absolute_path(
                 kind.model_validate({name: (empty,) if is_list else empty})
         address = "https://someone:secret@127.0.0.1/a"
         if kind.COMMAND != "mcp-sqlite" or name != "databases":  # which says whose address it is
-            with pytest.raises(ValueError, match=r"a path begins as a URL does"):
+            with pytest.raises(ValueError, match=r"a path begins like a URL"):
                 kind.model_validate({name: (address,) if is_list else address})
         found.add(name)
     assert {"audit_file", "wire_log", "auth_file", "state_key_file", "tls_certificate", "tls_key"} <= found

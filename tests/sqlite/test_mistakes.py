@@ -107,9 +107,9 @@ async def test_a_name_that_sqlite_takes_for_a_text_is_told_and_changes_nothing(t
             "CREATE TABLE orders(id, status, \"odd name\"); INSERT INTO orders VALUES (1, 'paid', 1), (2, 'open', 2);"
         )
     told = {
-        'SELECT id FROM orders WHERE "statuss" = 1': '"statuss" is no column',
-        'SELECT "id", "nothing" FROM orders': '"nothing" is no column',
-        'SELECT id FROM orders WHERE status = "paid"': '"paid" is no column',
+        'SELECT id FROM orders WHERE "statuss" = 1': '"statuss" is not a column',
+        'SELECT "id", "nothing" FROM orders': '"nothing" is not a column',
+        'SELECT id FROM orders WHERE status = "paid"': '"paid" is not a column',
     }
     silent = (
         'SELECT "id" AS "Id", \'Id\' FROM "orders" WHERE "odd name" > 0 AND status <> \'status\' ORDER BY "Id"',
@@ -128,7 +128,8 @@ async def test_a_name_that_sqlite_takes_for_a_text_is_told_and_changes_nothing(t
             assert words in answer and "took it for the text" in answer, answer
         assert "[1 row]" in answer, "the text that was meant is found"
         for sql in silent:
-            assert "no column" not in await asked("query_rows", sql=sql), sql
+            said = await asked("query_rows", sql=sql)
+            assert "no column" not in said and "not a column" not in said, sql
         for sql in ('DELETE FROM orders WHERE "statuss" <> 1', 'UPDATE orders SET status = 1 WHERE "Statis" > 0'):
             answer = await asked("write_rows", sql=sql)
             assert "would take it for a text. Did you mean `status`?" in answer and "Nothing was changed" in answer

@@ -76,7 +76,7 @@ def test_files_lie_in_the_folder_for_files(tmp_path: Path) -> None:
     for name in ("x.csv", "X.CSV", "a b..csv", "x.json", "x" * 196 + ".csv"):
         file = served.served_file(name, [".csv", ".json"])
         assert (file.folder, file.name) == (os.path.realpath(tmp_path), name)
-    with pytest.raises(Refused, match="no plain file name"):
+    with pytest.raises(Refused, match="not a plain file name"):
         served.new_file("x" * 197 + ".csv", [".csv"])
     with pytest.raises(Refused, match="`--files`"):
         policy(path).new_file("x.csv", [".csv"])

@@ -59,7 +59,7 @@ class Delay:
         while waits and (waits[0].then is None or waits[0].when <= now):
             wait = waits.popleft()
             if wait.then is not None:
-                # By the loop, which goes on when one of them raises.
+                # Through the loop, which continues if one of them raises.
                 loop.call_soon(wait.end, context=wait.context)
         self._runs = bool(waits)
         if waits:

@@ -224,10 +224,10 @@ class _Thread(threading.Thread):
             try:
                 return self.jobs.get(timeout=_LOOK_SECONDS)
             except Empty:
-                # A loop may be left as it is, without a word to what waits on it.
+                # A loop may be abandoned without closing what waits on it.
                 if self._loop.is_running() and time.monotonic() < end:
                     continue
-                # Who is not idle is about to be given something, if there is anybody to give it.
+                # A thread that is not idle is about to get a job, if anybody is left to give it one.
                 if self._threads.release(self) or self._loop.is_closed():
                     return None
 

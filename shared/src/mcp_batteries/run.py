@@ -47,7 +47,7 @@ def _version(settings: Settings) -> str:
     try:
         return version(settings.COMMAND)
     except PackageNotFoundError:
-        # A file that nobody has made a distribution of.
+        # A file outside any distribution.
         return "0"
 
 

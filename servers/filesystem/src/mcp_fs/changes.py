@@ -1,4 +1,4 @@
-"""What tells which URIs to refresh: one watcher over the folders of what somebody subscribed to."""
+"""Says which URIs to refresh: one watcher over the folders of subscribed paths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["demonstration", "folder_watcher"]
 
 
 def folder_watcher(policy: Policy, engine: Engine, settings: Settings) -> FileWatcher:
-    """The source for `file://` URIs beneath the served folders; the folders themselves are what is listed."""
+    """The source for `file://` URIs beneath the served folders; the folders themselves are in the list of resources."""
     watched = _Watched(policy, engine)
     return FileWatcher(
         [root.path for root in policy.roots],
@@ -36,10 +36,10 @@ class _Watched:
     engine: Engine
 
     def locate(self, uri: str) -> str | None:
-        """The path behind `uri`, spelled as it is there; None for another scheme.
+        """The path of `uri`, as spelled in it; None for another scheme.
 
         Raises:
-            Problem: the policy refuses it, or it could never tell: a link that leads outside, a glob.
+            Problem: the policy refuses it, or it can never change: a link that leads outside, a glob.
         """
         if not uri.lower().startswith("file:"):
             return None
@@ -56,12 +56,12 @@ class _Watched:
         return path
 
     def probe(self, path: str) -> Hashable | None:
-        """What would differ if the thing at `path` had changed; None when there is nothing."""
+        """A value that changes with the thing at `path`; None if nothing is there."""
         return self.engine.state(self.policy.readable(path))
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: setting a folder's times to what they are changes nothing a person sees, and is noticed.
+    """For `--check`: setting a folder's times to their current values is noticed, but people see no change.
 
     Windows has no time of that change itself: there the folder gets the next time that NTFS can tell, 100 ns on. And it
     tells at once of what is in a watched folder, not of that folder: a folder in the served one shows what users see.
@@ -83,7 +83,7 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
 
 
 def _folder_in(path: str) -> str | None:
-    """A folder that people see and that is no link or junction."""
+    """A visible folder that is not a link or junction."""
     with os.scandir(path) as entries:
         found = (entry.path for entry in entries if not is_hidden(entry) and entry.is_dir(follow_symlinks=False))
         return next((folder for folder in found if os.path.realpath(folder) == folder), None)

@@ -1,6 +1,6 @@
 """Older clients' roots: they may narrow what the operator serves, never widen it.
 
-Roots belong to the handshake era and are deprecated since 2026-07-28 (SEP-2577), so nothing here rests on them. With
+Roots belong to the handshake era and are deprecated since 2026-07-28 (SEP-2577), so nothing here depends on them. With
 `--client-roots narrow`, a client that declares them is asked once, and again when it says that they changed.
 """
 
@@ -29,7 +29,7 @@ _CONCERNED = ("tools/call", "resources/", "prompts/get", "completion/")
 
 
 class ClientRoots:
-    """Middleware that has the client's roots decide, beneath the operator's folders, for each of its requests.
+    """Middleware that lets the client's roots narrow the operator's folders for each of its requests.
 
     A client that declares no roots, sends none, or does not answer within 3 s changes nothing.
     """

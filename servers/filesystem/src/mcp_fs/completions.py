@@ -1,4 +1,4 @@
-"""Paths, completed as a shell would."""
+"""Completes paths as a shell does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Completions:
 
     @completes("path", of="resource")
     async def absolute(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """What may stand for `path` in `file:///{+path}`: an absolute path, percent-encoded, less its first slash."""
+        """Values for `path` in `file:///{+path}`: absolute, percent-encoded paths without their first slash."""
         above, _, start = typed.rpartition("/")
         tops = [root.uri.removeprefix("file:///") + "/" for root in self.policy.roots]
         if matching := [top for top in tops if top.startswith(typed) and top != typed]:
@@ -49,7 +49,7 @@ class Completions:
 
 
 def _spelled(above: str, name: str, place: Readable) -> str:
-    """The path as the tools take it: the URI of what no text spells."""
+    """The path as the tools take it; a URI if no text can spell it."""
     try:
         name.encode()
     except UnicodeEncodeError:

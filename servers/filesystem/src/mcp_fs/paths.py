@@ -1,4 +1,4 @@
-"""Paths as strings: what a caller can write, cut into names. Lexical only; nothing here asks the file system."""
+"""Paths as strings: splits what a caller can write into names. Lexical only, without the file system."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def folded_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """What two spellings of one path have in common on this system's usual file systems."""
+    """A form that is equal for all spellings of one path on this system's usual file systems."""
     # Where the file system finds names in either letter case, so must the comparison with a served folder.
     if not _FOLDS_CASE:
         return parts
@@ -86,7 +86,7 @@ def folded_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def refuse_unspeakable(path: str) -> None:
-    """Return for a string that the system could take as a path.
+    """Check that the system could take a string as a path.
 
     Raises:
         Invalid: it could not.

@@ -1,4 +1,4 @@
-"""Messages for people: the three things one asks about a folder most often."""
+"""Prompts for people: the three most frequent questions about a folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which names are secrets: keys and credentials that a model has no business with unless it is told so.
+"""Which names are secrets: keys and credentials that a model gets only if the operator allows it.
 
-A list of names is a net with holes: it keeps the usual accidents from happening and is no boundary. The
-boundary is what the operator serves.
+A list of names has holes: it prevents the usual accidents but is not a security boundary. The boundary is what the
+operator serves.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Secrets:
         return any(part not in plain and self._secret(parts, index) for index, part in enumerate(parts))
 
     def shelters(self, parts: tuple[str, ...]) -> bool:
-        """True when files below would no longer be known as secrets if the last of `parts` had another name."""
+        """True if files below would no longer be recognised as secrets if the last of `parts` had another name."""
         name = parts[-1].casefold() if parts else ""
         return name in _PATH_PARENTS and not self._is_allowed([name, "any"], 1)
 

@@ -1,4 +1,4 @@
-"""What mcp-fs can be told, beyond what every server can."""
+"""The settings of mcp-fs, besides those of every server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills in the served folders, by the same URIs as their files: who subscribes to one hears of every change."""
+"""Skills in the served folders, with the same URIs as their files: subscribers hear of every change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What changes below folders, for subscriptions to a glob and for `list_changes`.
+"""Changes below folders, for subscriptions to a glob and for `list_changes`.
 
-The file watcher tells in which folders something happened; then the trees they are in are looked at, and the look
-decides what changed. Beside it everything is looked at slowly, for what no event told.
+The file watcher reports in which folders something happened; then the trees that contain them are checked, and the
+check decides what changed. Everything is also checked slowly, for changes without an event.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Tree:
 
 
 class TreeWatcher:
-    """The source for globs beneath the served folders; it can say what changed in the files they mean."""
+    """The source for globs beneath the served folders; it can say what changed in matching files."""
 
     list_keys: Collection[Hashable] = ()
 
@@ -71,7 +71,7 @@ class TreeWatcher:
         self._added = anyio.Event()
 
     def key(self, uri: str) -> Hashable | None:
-        """The subtree that a URI with a glob in it means; None for any other."""
+        """The subtree that a URI with a glob means; None for any other."""
         if not uri.lower().startswith("file:"):
             return None
         place = self._policy.readable(uri)
@@ -85,7 +85,7 @@ class TreeWatcher:
         return Subtree(start, glob)
 
     def followed(self, uri: str) -> Hashable | None:
-        """What a path, a glob or a URI means to who asks for changes: a folder means all files below it."""
+        """What a path, a glob or a URI means for `list_changes`: a folder means all files below it."""
         place = self._policy.readable(uri)
         if any(_GLOB & {*part} for part in place.parts) and (key := self.key(place.uri)) is not None:
             return key
@@ -154,7 +154,7 @@ class TreeWatcher:
         self._wake.set()
 
     async def _look(self, key: Hashable) -> float:
-        """Look at a tree, tell what changed and watch the folders it has now; processor seconds it took, about."""
+        """Check a tree, announce changes and watch its current folders; returns the approximate processor seconds."""
         tree = self._trees.get(key)
         if tree is None:
             return 0.0
@@ -182,7 +182,7 @@ class TreeWatcher:
         return took
 
     async def _watch(self, key: Hashable, tree: _Tree) -> bool:
-        """Watch the folders in which a tree's files lie now; whether there are new ones."""
+        """Watch the current folders of a tree's files; returns whether there are new ones."""
         top = tree.followed.subtree.start.root.path
         folders = {os.path.join(top, *parts) for parts in tree.followed.folders}
         new, gone = folders - tree.folders, tree.folders - folders
@@ -213,7 +213,7 @@ class TreeWatcher:
             await anyio.sleep(_PAUSE * took)
 
     async def _look_again(self) -> None:
-        """Once more at what changed just before it was looked at: it can have changed since and look the same."""
+        """Check once more what changed just before its check: it can have changed since and look the same."""
         while True:
             await self._doubt.wait()
             self._doubt = anyio.Event()

@@ -1,7 +1,7 @@
-"""Addresses of remotes: which of those that stand in a repository's configuration git is let talk to.
+"""Addresses of remotes: which of those in a repository's configuration git may use.
 
-Whoever made the repository wrote them. Git knows schemes that are programs (`ext::`), takes a host that begins with a
-dash for an option of ssh in old versions, and opens whatever lies at a path.
+The repository's author wrote them. Git has schemes that run programs (`ext::`), old versions take a host that begins
+with a dash for an option of ssh, and git opens whatever is at a path.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Address:
     """Where a remote is.
 
     Attributes:
-        url: as git is given it.
-        layout: of a remote on this machine, where its parts are.
+        url: the form for git.
+        layout: where the parts of a remote on this machine are.
     """
 
     url: str
@@ -46,14 +46,14 @@ class Address:
 
 
 def address(url: str, top: str, folders: Sequence[str]) -> Address:
-    """The address that a `url` of a configuration is.
+    """The address in a `url` of a configuration.
 
     Args:
-        top: from which a relative path leads.
+        top: the base of relative paths.
         folders: real paths of the folders in which remotes may lie on this machine.
 
     Raises:
-        Refused: it is of another kind, could be taken for an option, or lies elsewhere.
+        Refused: it is of another kind, could be taken for an option, or is elsewhere.
     """
     plain = unquote(url) if "://" in url else url
     if _ODD.search(plain):
@@ -77,7 +77,7 @@ def address(url: str, top: str, folders: Sequence[str]) -> Address:
 
 
 def without_password(text: str) -> str:
-    """`text` with what could be a password in an address left out; a token can stand in the place of the user."""
+    """`text` without possible passwords in addresses; a token can be in the place of the user."""
 
     def kept(found: re.Match[str]) -> str:
         plain = found[1].lower() in ("ssh", "git+ssh", "ssh+git") and ":" not in found[2]

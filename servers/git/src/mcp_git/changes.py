@@ -1,7 +1,7 @@
-"""What tells which URIs to refresh: events in the git directory and the work tree, decided by what is really served.
+"""Says which URIs to refresh: events in the git directory and the work tree, checked against what is really served.
 
-An event only wakes: what was asked for is read again and compared, so that nothing is told that changes no answer.
-While git holds a lock, or more happens during a look, the state is one on its way to another, and is not told.
+An event only triggers a check: subscribed resources are read again and compared, so that only changed answers are
+announced. While git holds a lock, or more happens during a check, the state is intermediate, and is not announced.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_WORK_TREE = ("status", "diff")
 
 
 class _Watched:
-    """One repository, what of it somebody wants to hear of, and how that was at the last look.
+    """One repository, its subscribed resources, and their state at the last check.
 
     Attributes:
         whole: whether more than the work tree may have changed since.
@@ -65,7 +65,7 @@ class RepositoryWatcher:
     """The source of changes for `git://` URIs.
 
     Args:
-        text: what a resource reads as now.
+        text: the current text of a resource.
     """
 
     list_keys: Collection[Hashable] = ()
@@ -153,7 +153,7 @@ class RepositoryWatcher:
         return why_absent(digest)
 
     def _of(self, repository: Repository) -> _Watched:
-        """What is watched of a repository; a worktree may come while the server runs."""
+        """The watched state of a repository; a worktree may be added while the server runs."""
         watched = self._watched.get(repository)
         if watched is None:
             watched = self._watched[repository] = _Watched(repository)
@@ -169,7 +169,7 @@ class RepositoryWatcher:
                 watched.wake.set()
 
     def _only_files(self, watched: _Watched, folders: Iterable[str]) -> bool:
-        """Whether all of them are folders of the work tree below its top, where `.mailmap` lies."""
+        """Whether all of them are folders of the work tree below its top, where `.mailmap` is."""
         layout = self._layouts.get(watched.repository.name)
         if layout is None or layout.work_tree is None:
             return False
@@ -196,7 +196,7 @@ class RepositoryWatcher:
             await anyio.sleep(min(took, _ROUND_SECONDS))
 
     async def _look(self, watched: _Watched) -> None:
-        """Tell what has another answer than at the last look."""
+        """Announce what has another answer than at the last check."""
         await self._unlocked(watched)
         found: dict[str, str] = {}
         whole = False
@@ -222,7 +222,7 @@ class RepositoryWatcher:
                 watched.wake = anyio.Event()
 
     async def _arm(self, watched: _Watched) -> None:
-        """Watch the folders in which something can happen now that changes what is wanted."""
+        """Watch the folders in which something can now change what is wanted."""
         try:
             layout, folders = await self._engine.folders(watched.repository, watched.of_work_tree)
         except Problem as problem:
@@ -236,7 +236,7 @@ class RepositoryWatcher:
             await self._files.add(new)
 
     async def _digests(self, items: Iterable[Shown]) -> dict[str, str]:
-        """How each of them is now; git is asked for all at once."""
+        """Their current digests; git is asked for all at once."""
         found: dict[str, str] = {}
 
         async def take(shown: Shown) -> None:
@@ -259,7 +259,7 @@ class RepositoryWatcher:
 
 
 def _roots(policy: Policy, worktrees: str | None) -> list[str]:
-    """The folders below which everything is that may be watched: of a linked worktree its repository too."""
+    """The folders that contain everything that may be watched; for a linked worktree its repository too."""
     roots: dict[str, None] = {os.path.realpath(worktrees): None} if worktrees else {}
     for repository in policy.repositories.values():
         roots[repository.path] = None
@@ -277,5 +277,5 @@ def _is_locked(layout: Layout) -> bool:
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: what changes an answer changes the repository."""
+    """For `--check`: there is none, because it would have to change the repository."""
     return None

@@ -1,4 +1,4 @@
-"""Repositories, revisions and paths, completed."""
+"""Completes repositories, revisions and paths."""
 
 from __future__ import annotations
 

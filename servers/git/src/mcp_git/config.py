@@ -1,7 +1,7 @@
-"""What of a repository's configuration git is told here: the keys of an allow-list, and nothing else.
+"""The part of a repository's configuration that git gets: the keys of an allow-list, and nothing else.
 
-Git reads a file of ours in the place of the repository's own, so a key that runs a program, includes a file or names a
-folder is not overridden but never seen, also one that a later git will know.
+Git reads our file instead of the repository's own, so it never sees a key that runs a program, includes a file or names
+a folder, including keys of later versions of git.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def allowed(entries: Iterable[Entry]) -> list[Entry]:
     """Those of a repository's `entries` that git may know.
 
     Raises:
-        Refused: the repository is of a format that what we know of formats does not cover.
+        Refused: the repository has an unknown format.
     """
     found: list[Entry] = []
     for key, value in entries:
@@ -97,7 +97,7 @@ def allowed(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def is_partial(entries: Iterable[Entry]) -> bool:
-    """Whether a repository leaves objects with its remote."""
+    """Whether a repository is a partial clone."""
     return any(key == "extensions.partialclone" or re.fullmatch(r"remote\..+\.promisor", key) for key, _ in entries)
 
 
@@ -107,12 +107,12 @@ def own(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def own_afar(entries: Iterable[Entry]) -> list[Entry]:
-    """Those of the operator's `entries` that matter where git talks to a remote, in their order."""
+    """Those of the operator's `entries` that matter when git talks to a remote, in order."""
     return [(key, value) for key, value in entries if _OWN_AFAR.fullmatch(key)]
 
 
 def rewritten(url: str, entries: Iterable[Entry], push: bool) -> str:
-    """A remote's address as the operator's `url.*.insteadOf` has it, the longest start first, as git does it."""
+    """A remote's address rewritten by the operator's `url.*.insteadOf`, the longest prefix first, as in git."""
     found: list[tuple[int, str, str]] = []
     for key, value in entries:
         rule = re.fullmatch(r"url\.(.+)\.(insteadof|pushinsteadof)", key, re.DOTALL)
@@ -145,7 +145,7 @@ def written(entries: Sequence[Entry]) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """`text` as git reads it where several are named in a line."""
+    """`text` in quotes, as git reads it in a line of several."""
     return f'"{_escaped(text)}"'
 
 

@@ -1,8 +1,8 @@
-"""Where a repository's parts lie: all inside what is served, none behind a link, or the repository is refused.
+"""Where a repository's parts are: all inside what is served, none behind a link, or the repository is refused.
 
 Git itself follows whatever a `.git` file, `commondir`, `alternates` or a symbolic link names, and a repository that
-came as an archive can name anything on the machine. A linked worktree is served although its git directory lies
-elsewhere: that one has to name the worktree in return, which nobody can arrange who may not write there.
+came as an archive can name anything on the machine. A linked worktree is served although its git directory is
+elsewhere: that directory must name the worktree in return, which only somebody who may write there can arrange.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Layout:
 
     Attributes:
         work_tree: None for a bare repository.
-        git_dir: HEAD, the index and what is under way; of a linked worktree its own.
+        git_dir: HEAD, the index and operations in progress; a linked worktree has its own.
         common_dir: objects, refs and the configuration.
     """
 
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def has_reftable(self) -> bool:
-        """Whether refs and logs are in tables, and not in files with their names."""
+        """Whether refs and logs are in tables instead of files."""
         return os.path.isdir(f"{self.common_dir}{os.sep}reftable")
 
 
@@ -56,11 +56,11 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
 
     Args:
         folder: a real path.
-        served: the real paths of all that is served.
+        served: the real paths of everything served.
 
     Raises:
         NotFound: there is no repository.
-        Refused: a part of it lies outside, or is a link or no file at all.
+        Refused: a part of it is outside, or is a link or not a file.
     """
     try:
         layout = _find(folder, served)
@@ -126,7 +126,7 @@ def _pointed_to(folder: str, dot_git: str, served: Sequence[str]) -> str:
 
 
 def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, below: bool = False) -> None:
-    """Return if all that lies directly in `folder`, or `below` it, is a file or a folder.
+    """Check that everything directly in `folder`, or `below` it, is a file or a folder.
 
     Raises:
         Refused: something is a link, a pipe or a device.
@@ -145,7 +145,7 @@ def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, below: bool
 
 
 def refuse_links_below(layout: Layout) -> None:
-    """Return if all that git could write to in its directories is a file or a folder, however deep.
+    """Check that everything that git could write to in its directories is a file or a folder, at any depth.
 
     Raises:
         Refused: something is a link, through which a commit's message or a log would be written elsewhere.
@@ -189,7 +189,7 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def small_file(path: str) -> str | None:
-    """The text of a file that git keeps something short in; None if it is none, or too long to be one."""
+    """The text of one of git's short files; None if it is not a file or too long."""
     try:
         file = os.open(path, _FLAGS)
     except OSError:

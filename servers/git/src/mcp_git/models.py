@@ -1,4 +1,4 @@
-"""What the tools answer: shapes only, and how each reads as text."""
+"""The results of the tools: their shapes, and their text forms."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer(TextResult):
-    """One text, headed by a line that says what it is, what of it is shown and how to go on.
+    """One text, headed by a line that says what it is, which part is shown and how to continue.
 
     Attributes:
-        facts: what stands in the first line.
+        facts: the parts of the first line.
         lines: the rest.
         more: the cursor of the next page.
-        draws: gives what a page needs to draw it, which models do not read.
+        draws: returns the data of its view, which models do not read.
     """
 
     facts: Sequence[str]

@@ -1,4 +1,4 @@
-"""Names of files as one line of text: git's own spelling of those that are none."""
+"""Names of files as one line of text, with git's own escapes where needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 
 def shown(name: bytes) -> str:
-    """A name as answers have it: as it is, or in double quotes with C's escapes, as git writes it."""
+    """A name as in answers: unchanged, or in double quotes with C's escapes, as git writes it."""
     text = name.decode("utf-8", "surrogateescape")
     if not _ODD.search(text) and not text.endswith(" "):
         return text
@@ -44,7 +44,7 @@ def spelled(text: str) -> str:
     inside = text[1:-1].encode("utf-8", "surrogateescape")
     pieces = list(_ESCAPED.finditer(inside))
     if len(text) < 2 or not text.endswith('"') or sum(len(piece[0]) for piece in pieces) != len(inside):
-        raise Invalid(f"{quote(text)} begins with a quote and is no quoted name.", "Take it as an answer shows it.")
+        raise Invalid(f"{quote(text)} begins with a quote and is not a quoted name.", "Take it as an answer shows it.")
     return os.fsdecode(b"".join(_unescaped(piece) for piece in pieces))
 
 
@@ -56,5 +56,5 @@ def _unescaped(piece: re.Match[bytes]) -> bytes:
 
 
 def one_line(text: str) -> str:
-    """`text` with what could pass for the end of a line, or turn what follows around, escaped."""
+    """`text` with everything escaped that could look like a line end or change the text direction."""
     return BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,4 +1,4 @@
-"""Messages for people: what one asks about a repository most often."""
+"""Prompts for people: the most frequent questions about a repository."""
 
 from __future__ import annotations
 

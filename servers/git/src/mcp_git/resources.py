@@ -87,7 +87,7 @@ class Resources:
             )
 
     async def text(self, shown: Shown) -> str:
-        """What a resource reads as, or of a file what tells its contents apart."""
+        """The text of a resource; for a file a value that identifies its contents."""
         repository, engine = shown.repository, self.engine
         top = self.policy.place("")
         match shown.kind:
@@ -107,7 +107,7 @@ class Resources:
         return answer.text()
 
     async def attached(self, uri: str) -> TextResourceContents:
-        """A resource that is a text."""
+        """A text resource as an attachment."""
         return TextResourceContents(uri=uri, mime_type=_TEXT, text=await self.text(self._shown(uri)))
 
     def _shown(self, uri: str) -> Shown:

@@ -1,4 +1,4 @@
-"""The table of contents."""
+"""The table of contents: builds the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for the folders that `settings` name; whether one is a repository is seen when it is asked for."""
+    """The server for the folders that `settings` name; whether one is a repository is checked at each call."""
     policy = Policy(settings)
     engine = Engine(policy, seconds=settings.timeout, seconds_afar=settings.remote_timeout)
     try:

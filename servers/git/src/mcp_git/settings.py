@@ -1,4 +1,4 @@
-"""What mcp-git can be told, beyond what every server can."""
+"""The settings of mcp-git, besides those of every server."""
 
 from __future__ import annotations
 

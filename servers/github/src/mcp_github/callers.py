@@ -1,4 +1,4 @@
-"""Callers over HTTP who bring a GitHub token of their own: GitHub says whose it is, and it signs what they ask for."""
+"""HTTP callers with their own GitHub tokens: GitHub says whose a token is, and their requests use it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ many, and anybody can make some up."""
 
 
 class GitHubToken(AccessToken):
-    """One that GitHub took."""
+    """A token that GitHub accepted."""
 
 
 class Callers:
-    """Asks GitHub whose a token is, and believes it for some minutes.
+    """Asks GitHub whose a token is, and caches the answer for some minutes.
 
     Args:
-        prefix: before the scopes of this server.
-        asks: the scopes of GitHub's that clients should ask for where they log in.
+        prefix: the prefix of this server's scopes.
+        asks: GitHub's scopes that clients should request when they log in.
     """
 
     def __init__(self, api: Api, prefix: str, asks: Sequence[str]) -> None:
@@ -52,10 +52,10 @@ class Callers:
         self._allowance, self._allowance_at = float(_BAD), time.monotonic()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What `token` stands for; None if GitHub does not take it as a person's.
+        """The access that `token` gives; None if GitHub does not accept it as a person's.
 
         Raises:
-            Unavailable: that can't be found out now.
+            Unavailable: GitHub cannot be asked now.
         """
         if not _TOKEN.fullmatch(token):
             return None
@@ -87,7 +87,7 @@ class Callers:
         return self._remember(digest, found)
 
     async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Have every open stream's token asked about again, from time to time."""
+        """Recheck every open stream's token from time to time."""
         while True:
             await anyio.sleep(_SECONDS)
             await changed()
@@ -109,7 +109,8 @@ class Callers:
 
 
 def sender(ctx: ServerRequestContext[Any]) -> Caller:
-    """Whose GitHub token came with a message; `NOBODY` for the operator's own tokens, which open nothing on GitHub."""
+    """The caller whose GitHub token came with a message; `NOBODY` for the operator's own tokens, which open nothing on
+    GitHub."""
     request: Any = ctx.request
     user = request.scope.get("user") if isinstance(request, Request) else None
     if isinstance(user, AuthenticatedUser) and isinstance(user.access_token, GitHubToken):
@@ -118,7 +119,7 @@ def sender(ctx: ServerRequestContext[Any]) -> Caller:
 
 
 def _moment(text: str | None) -> int | None:
-    """The seconds since the epoch of what GitHub writes as `2027-01-31 08:00:00 UTC` or with an offset."""
+    """Seconds since the epoch for GitHub's form `2027-01-31 08:00:00 UTC`, or with an offset."""
     for form in ("%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %H:%M:%S UTC"):
         try:
             found = datetime.strptime(text or "", form)

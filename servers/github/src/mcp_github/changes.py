@@ -1,4 +1,4 @@
-"""Which source tells which URIs to refresh: looks at GitHub, of what somebody subscribed to and nothing else."""
+"""Says which URIs to refresh: checks on GitHub what somebody subscribed to, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _Changed = Callable[[Collection[Hashable]], None]
 
 @dataclass(frozen=True)
 class Place:
-    """A `github://` URI in its one spelling, as one caller sees it: another may not know that there is such a thing."""
+    """A `github://` URI in canonical form, as one caller sees it: another may not know that it exists."""
 
     who: Caller
     uri: str
 
 
 class _Looks:
-    """What one caller follows. Token and cache are looked for at the first subscription."""
+    """What one caller follows. Token and cache are looked up at the first subscription."""
 
     def __init__(self, who: Caller, policy: Policy, remote: Remote) -> None:
         self._who, self._policy, self._remote = who, policy, remote
@@ -71,7 +71,7 @@ class _Looks:
                     await self._remote.look(found, since=hint.received)
 
     def discard(self, places: Collection[Place]) -> bool:
-        """Follow `places` no more; whether nothing is left to follow."""
+        """Stop following `places`; returns whether nothing is left to follow."""
         for place in places:
             if found := self._subjects.pop(place.uri, None):
                 self._remote.follow(found, more=-1)
@@ -88,10 +88,10 @@ class _Looks:
 
 
 class Followed:
-    """The source of changes for `github://` URIs: each caller's own, with the caller's own token.
+    """The source of changes for `github://` URIs: separate for each caller, with the caller's own token.
 
     Args:
-        remote: makes what looks for one caller.
+        remote: makes the source for one caller.
     """
 
     list_keys: Collection[Hashable] = ()
@@ -123,7 +123,7 @@ class Followed:
         return None if looks is None else looks.absent(key)
 
     async def look(self, hint: Hint) -> None:
-        """Look at once at what is followed and `hint` is about."""
+        """Check immediately what is followed and concerned by `hint`."""
         for looks in list(self._looks.values()):
             await looks.look(hint)
 
@@ -147,7 +147,7 @@ class Followed:
 
 @contextmanager
 def _acting(who: Caller) -> Generator[None]:
-    """What is asked within, and by tasks begun within, is asked with the token of `who`."""
+    """Requests inside the block, and by tasks begun there, use the token of `who`."""
     before = caller.set(who)
     try:
         yield
@@ -164,7 +164,7 @@ def _by_caller(keys: Collection[Hashable]) -> dict[Caller, list[Place]]:
 
 
 class _Unfollowed:
-    """A source of which nobody holds anything one by one."""
+    """A source without individual subscriptions."""
 
     list_keys: Collection[Hashable] = ()
 
@@ -179,7 +179,7 @@ class _Unfollowed:
 
 
 class WatchListFollower(_Unfollowed):
-    """The source for the watch list, which is followed all the time: it is part of what is listed."""
+    """The source for the watch list, which is always followed because the list of resources depends on it."""
 
     list_keys: Collection[Hashable] = (WATCH_LIST,)
 
@@ -199,7 +199,7 @@ class WatchListFollower(_Unfollowed):
 
 
 class Deliveries(_Unfollowed):
-    """What looks into the inbox, and has what is followed looked at; of changes it tells nobody itself."""
+    """Reads the inbox, and triggers checks of what is followed; it announces no changes itself."""
 
     def __init__(self, inbox: Inbox, followed: Followed) -> None:
         self._inbox, self._followed = inbox, followed
@@ -233,5 +233,5 @@ class Deliveries(_Unfollowed):
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: nothing on GitHub is changed to show that changes are seen."""
+    """For `--check`: there is none, because nothing on GitHub should change for it."""
     return None

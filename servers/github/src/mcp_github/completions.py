@@ -16,14 +16,14 @@ __all__ = ["Completions"]
 
 @dataclass(frozen=True)
 class Completions:
-    """All quiet: what is suggested is names, and nothing is suggested where nothing can be found out."""
+    """Suggests names, and nothing if nothing can be found out."""
 
     policy: Policy
     api: Api
 
     @completes("owner", of="resource")
     async def owner(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """Owners on the allow-list, or of the repositories worked on last."""
+        """Owners on the allow-list, or of recently used repositories."""
         return _starting({full.partition("/")[0]: None for full in await self._repositories()}, typed)
 
     @completes("repo", of="resource")
@@ -67,7 +67,7 @@ class Completions:
 
     @completes("path", of="resource")
     async def path(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """What lies in the folder typed so far."""
+        """Entries of the folder typed so far."""
         repo = self._place(others)
         if repo is None:
             return []

@@ -1,4 +1,4 @@
-"""Asking the person to log in before a tool's call, where the client can show them a page."""
+"""Asks the person to log in before a tool's call, if the client can show them a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _KEY = "login"
 
 @dataclass(frozen=True)
 class LoginPrompt:
-    """Middleware in front of tools. Without it, and in clients that show no page, the first request says the code."""
+    """Middleware in front of tools. Without it, and in clients that show no page, the first request returns the
+    code."""
 
     login: DeviceLogin
 
@@ -43,7 +44,7 @@ class LoginPrompt:
         return await call_next(ctx) if asked is None else asked
 
     async def _asked(self, ctx: ServerRequestContext[Any], code: Code) -> HandlerResult:
-        """Have the person log in; None once they have, or the result that asks them."""
+        """Ask the person to log in; None once they have, or the result that asks them."""
         params = ElicitRequestURLParams(message=f"GitHub asks who you are. {code.words}.", url=code.url)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             answers: Any = (ctx.params or {}).get("inputResponses")

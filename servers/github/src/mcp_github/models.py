@@ -1,7 +1,7 @@
-"""Result shapes: one for lists, one for a thing, one for what was done, one for text.
+"""Result shapes: for lists, for one object, for a completed write, and for text.
 
-A list is columns and rows, because the names of fields repeated per object are half of what lists cost. Text that comes
-from GitHub stays in its own field, beside who wrote it, how they belong to the repository and what that is worth.
+A list has columns and rows, because repeated field names are half the cost of lists. Text from GitHub stays in its own
+field, beside its author, their association with the repository and how far to trust it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Listing(_Answer):
 
     Attributes:
         cursor: for the next page; None after the last.
-        total: all there are, where GitHub tells.
-        removed: characters taken out because nobody could have seen them.
+        total: the number of all objects, if GitHub reports it.
+        removed: the number of removed invisible characters.
     """
 
     cursor: str | None = None
@@ -47,10 +47,10 @@ class Listing(_Answer):
 
 
 class Record(_Answer):
-    """One object, trimmed to what is asked about it.
+    """One object, reduced to the requested fields.
 
     Attributes:
-        uri: of its resource, to read again or to follow.
+        uri: the URI of its resource, to read again or to follow.
     """
 
     uri: str | None = None
@@ -60,7 +60,7 @@ class Record(_Answer):
 
 
 class Done(_Answer):
-    """What a write did.
+    """The result of a write.
 
     Attributes:
         url: where a person can look at it.
@@ -74,7 +74,7 @@ class Done(_Answer):
 
 @dataclass(frozen=True)
 class Text:
-    """Text of a repository behind one line that says what it is and how to go on."""
+    """Text of a repository after one line that says what it is and how to continue."""
 
     head: str
     body: str

@@ -1,4 +1,4 @@
-"""Which permission of a fine-grained token each tool needs; a test compares it with what each tool asks GitHub for."""
+"""The permissions of a fine-grained token that each tool needs; a test compares them with each tool's requests."""
 
 from __future__ import annotations
 

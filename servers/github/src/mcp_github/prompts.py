@@ -1,4 +1,4 @@
-"""Messages for people: what one asks about a repository most often."""
+"""Prompts for people: the most frequent questions about a repository."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Prompts:
         """Review a pull request thoroughly and write the review."""
         full = self.policy.repo(repo).full
         if not number.isdecimal():
-            raise Invalid(f"{quote(number)} is no number.", "Pass the number of a pull request.")
+            raise Invalid(f"{quote(number)} is not a number.", "Pass the number of a pull request.")
         return (
             f"Review pull request #{number} of {full}. {_CARE}\n\nRead it with `get_pull_request`, the "
             "conversation with `list_comments` and `list_reviews` (threads too), the checks with `list_checks`. "

@@ -1,4 +1,4 @@
-"""What can be read, and followed, by its URI."""
+"""Resources to read and follow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Resources:
 
     @lists_resources
     async def served(self) -> list[Resource]:
-        """The repositories on the allow-list that are named one by one, and what the watch list has."""
+        """The repositories that the allow-list names individually, and the entries of the watch list."""
         found = {f"github://{full}": full for full in self.policy.named} | self.watch_list.all()
         return [Resource(uri=uri, name=name, mime_type=_JSON) for uri, name in found.items()]
 

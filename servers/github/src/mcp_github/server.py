@@ -1,4 +1,4 @@
-"""The table of contents."""
+"""The table of contents: builds the server."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ __all__ = ["build"]
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for what `settings` open.
+    """The server for these `settings`.
 
     Raises:
         Unavailable: a setting can't be used.

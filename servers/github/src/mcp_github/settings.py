@@ -1,4 +1,4 @@
-"""What mcp-github can be told, beyond what every server can."""
+"""The settings of mcp-github, besides those of every server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody can see in a text, and how a path that has such characters is written so that it can be named.
+"""Invisible characters in texts, and how a path with such characters is written so that it can be named.
 
 In prose they are taken out. A path without them would be another file's, or nobody's: there each is written as
 `\\u{200b}`, and what is asked for under that spelling is the path it stands for.
@@ -35,7 +35,7 @@ _SPELT = re.compile(r"\\u\{([0-9a-fA-F]{1,6})\}")
 
 
 def shown_path(path: str) -> str:
-    """`path` as people and models are shown it."""
+    """`path` as people and models see it."""
     if path.isascii() and path.isprintable() and "\\u{" not in path:
         return path  # nearly all are, and so is every name in GitHub's answers
     shown = path.replace(r"\u{", r"\u{5c}u{")

@@ -1,8 +1,8 @@
-"""What tells which URIs to refresh: commits by anybody, noticed by polling, decided by what is really served.
+"""Says which URIs to refresh: commits by anybody, noticed by polling, checked against what is really served.
 
-While something of a database is followed, a connection of its own asks for the current snapshot, which every commit
-changes and which needs no right. Only if it changed, what somebody subscribed to is read and compared. With `--listen`
-a notification wakes the same look at once. Nobody subscribed: nothing is asked.
+While somebody follows something in a database, a separate connection polls the current snapshot, which every commit
+changes and which needs no privilege. Only if it changed are subscribed resources read and compared. With `--listen` a
+notification triggers the same check at once. Without subscribers nothing is polled.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
     """The source of changes for `postgres://` URIs.
 
     Args:
-        seconds: between two looks.
-        channel: to LISTEN on, where triggers tell of changes.
+        seconds: the time between two checks.
+        channel: the channel to LISTEN on, where triggers announce changes.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             await anyio.sleep(_BACK_OFF)
 
     async def look_at(self, watched: _Watched) -> float:
-        """Tell what changed; the seconds this took, without what has a pace of its own."""
+        """Announce what changed; returns the seconds that this took, without resources that have their own pace."""
         begun, aside = anyio.current_time(), 0.0
         gate = await self._ask(watched, _GATE)
         now = anyio.current_time()

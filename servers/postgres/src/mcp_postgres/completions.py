@@ -1,4 +1,4 @@
-"""Names of databases, schemas, tables and columns, completed."""
+"""Completes names of databases, schemas, tables and columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Completions"]
 
 
 class Completions(completions.Completions[Policy, Engine]):
-    """Schemas too, which hold the tables."""
+    """Also completes schemas, which contain the tables."""
 
     LEVELS: ClassVar[Mapping[str, str]] = {"schema": "public", "table": "", "column": ""}
 
@@ -25,5 +25,5 @@ class Completions(completions.Completions[Policy, Engine]):
 
     @completes("schema", of="resource")
     async def schema_in_uri(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """The same, as a URI spells them."""
+        """The same, in URI form."""
         return await self.in_uri("schema", typed, others)

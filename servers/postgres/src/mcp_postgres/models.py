@@ -1,4 +1,5 @@
-"""What the tools answer, as text: rows as lines of JSON arrays, everything else as lines a person reads too."""
+"""The results of the tools as text: rows as lines of JSON arrays, everything else as lines that a person can read
+too."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Catalog:
     """Databases with their schemas, and objects of one kind.
 
     Attributes:
-        databases: name, what is to be said of it, its schemas, its objects on this page.
+        databases: name, remarks, its schemas, its objects on this page.
     """
 
     databases: Sequence[tuple[str, str, Sequence[_Json], Sequence[_Json]]]
@@ -103,7 +104,7 @@ def _rows(run: Sequence[_Json]) -> str:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One table, view or sequence, as `catalog.describe` has it.
+    """One table, view or sequence, from `catalog.describe`.
 
     Attributes:
         sample: some rows, or why there are none.
@@ -114,7 +115,7 @@ class TableInfo:
     sample: RowPage | str | None = None
 
     def definition(self) -> str:
-        """What only a change of the schema changes."""
+        """The part that only a change of the schema changes."""
         found = self.found
         lines = [f"{found['kind']} {found['spelled']}{_comment(found)}"]
         lines += [_column({**column, "values": None}) for column in found["columns"]]
@@ -185,7 +186,7 @@ _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)
 
 
 def _index(index: _Json, constraints: Collection[str]) -> str:
-    """An index without the words that stand in every definition, nor what the constraint of its name says."""
+    """An index without the words that every definition has, and without what its constraint already says."""
     scans = "" if index["scans"] is None else f", {count(index['scans'], 'scan')}"
     facts = f"{size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
     found = _INDEX.fullmatch(index["definition"])
@@ -205,7 +206,7 @@ class Plan:
         tree: a line per step, indented.
         findings: what stands out.
         notes: how the plan came about.
-        for_views: the bytes of a row of each step, which models do not read.
+        for_views: the row width of each step, which models do not read.
     """
 
     tree: Sequence[str]
@@ -219,7 +220,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """Findings, a heading with lines below it each."""
+    """Findings, each a heading with lines below it."""
 
     sections: Sequence[tuple[str, Sequence[str]]]
     notes: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""A tool that would refuse every call is not offered; which one that is, only a look at the databases tells."""
+"""Does not offer a tool that would refuse every call, which only a check of the databases shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Offered(Offering):
-    """Takes `edit_schema` back where no database's role may use it; the server is up meanwhile."""
+    """Withdraws `edit_schema` if no database's role may use it, while the server already runs."""
 
     def __init__(self, policy: Policy, engine: Engine) -> None:
         super().__init__()

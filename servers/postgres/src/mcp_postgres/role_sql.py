@@ -1,6 +1,6 @@
-"""SQL for the operator to read and run: a role that can only read, and triggers that tell of changes.
+"""SQL for the operator to read and run: a role that can only read, and triggers that announce changes.
 
-Nothing of it is ever run by the server.
+The server never runs any of it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ END $$;
 --   CREATE ROLE mcp_gateway LOGIN PASSWORD 'change me' NOINHERIT; GRANT analyst, clerk TO mcp_gateway;
 --   GRANT SET ON PARAMETER log_min_messages TO mcp_gateway;  -- PostgreSQL 15 and later
 
--- For --write and --ddl take a role of its own that owns the tables to be changed and is no superuser:
+-- For --write and --ddl take a role of its own that owns the tables to be changed and is not a superuser:
 --   CREATE ROLE mcp_writer LOGIN PASSWORD 'change me'; GRANT app_owner TO mcp_writer;
 """
 
@@ -79,5 +79,5 @@ def role_sql() -> str:
 
 
 def notify_sql(channel: str) -> str:
-    """SQL for triggers that tell `channel`."""
+    """SQL for triggers that notify `channel`."""
     return _NOTIFY.replace("{channel}", channel)

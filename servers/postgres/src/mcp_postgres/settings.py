@@ -1,4 +1,4 @@
-"""What mcp-postgres can be told, beyond what every server can."""
+"""The settings of mcp-postgres, besides those of every server."""
 
 from __future__ import annotations
 

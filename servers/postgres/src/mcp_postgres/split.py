@@ -1,7 +1,7 @@
-"""Where one statement ends and the next begins, by PostgreSQL's lexical rules.
+"""Splits statements by PostgreSQL's lexical rules.
 
-Nothing is decided by it: each part goes to PostgreSQL by the protocol that takes one statement only, so a mistake here
-is a syntax error there.
+It decides nothing: each part goes to PostgreSQL by the protocol that takes only one statement, so a mistake here is a
+syntax error there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMMENT = re.compile(r"/\*|\*/")
 
 
 def split(sql: str) -> list[str]:
-    """The statements in `sql`; what stands behind the last semicolon is one only if it is more than a comment."""
+    """The statements in `sql`; the text after the last semicolon is one only if it is more than a comment."""
     if ";" not in sql:  # most of them, and long ones take a while
         return [sql.strip()] if begin_of(sql) else []
     parts: list[str] = []

@@ -14,10 +14,10 @@ __all__ = ["as_array", "as_record", "as_text", "json_text"]
 
 
 def as_text(value: Any, where: str) -> str | None:
-    """A JSON value as PostgreSQL reads it; which type that is, PostgreSQL decides by where it stands.
+    """A JSON value as PostgreSQL reads it; PostgreSQL decides its type by its place.
 
     Args:
-        where: what it is for, in the words of the refusal.
+        where: its purpose, for the error message.
 
     Raises:
         Invalid: it can't be bound.
@@ -56,7 +56,7 @@ def as_text(value: Any, where: str) -> str | None:
 
 
 def json_text(value: Any) -> str:
-    """A JSON value as PostgreSQL reads it: numbers with all their digits, and half a character as an escape."""
+    """A JSON value as PostgreSQL reads it: numbers with all digits, and lone surrogates as escapes."""
     match value:
         case dict():
             fields = cast("dict[str, Any]", value).items()

@@ -1,8 +1,8 @@
-"""What tells which URIs to refresh: commits by any program, noticed by files, decided by what is really served.
+"""Says which URIs to refresh: commits by any program, noticed by files, checked against what is really served.
 
-A watcher wakes for the database file, its journal and its write-ahead log. A worker of its own then looks, in the
-order of cost, whether another file is at the path, whether `data_version` says that somebody committed, and which of
-the contents somebody subscribed to differ from before. A look once a second catches what no file told.
+A watcher wakes up for the database file, its journal and its write-ahead log. A separate worker then checks, in the
+order of cost, whether another file is at the path, whether `data_version` shows a commit, and which of the subscribed
+contents changed. A check once a second catches what no file event showed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
                 watched.wake.set()
 
     async def _arm(self, watched: _Watched) -> None:
-        """Watch the files of a database, those beside it where a link leads to it."""
+        """Watch the files of a database; if its path is a link, those beside its target."""
         files = _files_of(watched.database.address)
         if files != watched.armed:
             self._files.discard(set(watched.armed) - set(files))
@@ -116,7 +116,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
         raise Unavailable(f"{quote(watched.database.name)} is being written to all the time.", "Ask again soon.")
 
     async def _look(self, watched: _Watched) -> float | None:
-        """Tell what changed; in how many seconds to look again for what could not be read now."""
+        """Announce what changed; returns in how many seconds to check again what could not be read now."""
         found = await self._ask(watched.database, watched.readables, new=False)
         watched.early = found.get("early")
         if found["digests"] is None:

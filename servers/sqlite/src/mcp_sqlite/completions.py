@@ -1,4 +1,4 @@
-"""Names of databases, tables and columns, completed."""
+"""Completes names of databases, tables and columns."""
 
 from mcp_batteries.sql import completions
 from mcp_sqlite.engine.service import Engine
@@ -8,4 +8,4 @@ __all__ = ["Completions"]
 
 
 class Completions(completions.Completions[Policy, Engine]):
-    """Nothing beyond what every SQL server completes."""
+    """The completions that every SQL server has."""

@@ -1,7 +1,7 @@
-"""What the tools answer, as text: rows as lines of JSON arrays, everything else as lines a person reads too.
+"""The results of the tools as text: rows as lines of JSON arrays, everything else as lines that a person can read too.
 
-Each result is one text. Rows stand on the wire once: a second, structured copy would double the largest answers, and
-hosts that show only structured content fall back to the text where there is none.
+Each result is one text. Rows are sent once: a second, structured copy would double the largest answers, and hosts that
+show only structured content fall back to the text where there is none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NEAREST = (
 
 @dataclass(frozen=True)
 class Catalog:
-    """The databases and their tables; one entry per database as the worker's `catalog` has it."""
+    """The databases and their tables; one entry per database from the worker's `catalog`."""
 
     databases: Sequence[tuple[str, _Json]]
     cursor: str | None = None
@@ -95,7 +95,7 @@ def _tables(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
 
 
 def _listed(table: _Json, name: str, kind: str, guesses: Mapping[str, str]) -> str:
-    """A column in the list of tables: its type where neither a key nor values tell it."""
+    """A column in the list of tables: its type if neither a key nor values show it."""
     keys, values, times = table["keys"], table["values"], table["times"]
     typed = table["detailed"] and not (
         name in keys or name in values or (name in table["primary"] and kind == "integer")
@@ -122,7 +122,7 @@ def _rows(*tables: _Json) -> str:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One table, as the worker's `describe` has it."""
+    """One table, from the worker's `describe`."""
 
     uri: str
     found: _Json
@@ -160,12 +160,12 @@ class TableInfo:
         return self.found["kind"] == "table" and bool(self.found["sql"]) and not self.found["broken"] and shown
 
     def _is_told(self, index: _Json) -> bool:
-        """Whether UNIQUE or PRIMARY KEY of the definition made it, over columns that are called there as they are."""
+        """Whether a UNIQUE or PRIMARY KEY of the definition made it, over columns with the same names there."""
         made = self._is_told_by_its_definition and str(index["name"]).startswith("sqlite_autoindex_")
         return made and all(str(column) in self.found["sql"] for column in index["columns"])
 
     def _defined(self) -> list[str]:
-        """The definition, and what it does not say of the columns."""
+        """The definition, and facts about the columns that it does not contain."""
         known = [one_line(f"- {c['name']}: {c['values']}") for c in self.found["columns"] if c.get("values")]
         return [f"{self.found['sql']};", *["frequent values:"] * bool(known), *known]
 
@@ -219,7 +219,7 @@ def _on(key: _Json) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What SQLite would do for a statement."""
+    """How SQLite would run a statement."""
 
     tree: str
     scans: Sequence[str]
@@ -248,7 +248,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Check:
-    """What an integrity check found."""
+    """The result of an integrity check."""
 
     database: str
     said: Sequence[str]

@@ -1,6 +1,6 @@
-"""The only place that says no before SQLite does: a caller's words become a trusted type here, or a refusal.
+"""The only place that refuses before SQLite does: turns a caller's text into a trusted type, or refuses it.
 
-What mcp-postgres has too (databases, statements, pages, rows) is in `mcp_batteries.sql.policy`.
+The part shared with mcp-postgres (databases, statements, pages, rows) is in `mcp_batteries.sql.policy`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HEADER = b"SQLite format 3\0"
 
 
 class PolicySettings(Switches, Protocol):
-    """What the policy needs to be told."""
+    """The settings that the policy needs."""
 
     @property
     def databases(self) -> Sequence[str]: ...
@@ -62,7 +62,7 @@ class PolicySettings(Switches, Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """A name to be looked up in a database's schema, and quoted, never pasted."""
+    """A name to look up in a database's schema, always quoted, never pasted."""
 
     database: Database
     name: str
@@ -70,21 +70,21 @@ class Table:
 
 @dataclass(frozen=True)
 class ImportTable(Table):
-    """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
+    """A table to fill from a file; it may be created if the operator allowed changes to rows and schema."""
 
     make: bool
 
 
 @dataclass(frozen=True)
 class AcrossStatement(ReadStatement):
-    """To be run where other databases can be read too, by their names."""
+    """Runs where other databases can be read too, by their names."""
 
     beside: tuple[Database, ...] = ()
 
 
 @dataclass(frozen=True)
 class ListOf:
-    """The tables of some databases in whose name `name` occurs, from the position of a cursor on."""
+    """The tables of some databases whose names contain `name`, from the position of a cursor on."""
 
     databases: tuple[Database, ...]
     cursor: str | None
@@ -93,7 +93,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class TextOf:
-    """The rows of a full-text table in which words are found; of the only one there is unless one is named."""
+    """The rows of a full-text table that contain words; of the only such table unless one is named."""
 
     database: Database
     words: str
@@ -102,7 +102,7 @@ class TextOf:
 
 @dataclass(frozen=True)
 class SchemaOf:
-    """The definitions of all that is in a database, or of a table and what hangs on it."""
+    """The definitions of everything in a database, or of a table and what depends on it."""
 
     database: Database
     table: Table | None = None
@@ -113,7 +113,7 @@ Request = SchemaOf | RowsOf[Table] | RowOf[Table] | QueryOf
 
 
 class Policy(sql.Policy[Table, Request]):
-    """What may be reached under these settings.
+    """What callers may reach under these settings.
 
     Args:
         demo: path of the demo database, if it is served.
@@ -163,7 +163,7 @@ class Policy(sql.Policy[Table, Request]):
         return Table(self.database(database), checked_name(name))
 
     def whole(self, database: str | None) -> Database:
-        """A database to be copied as it is.
+        """A database to copy unchanged.
 
         Raises:
             Refused: not all of it is served.
@@ -176,7 +176,7 @@ class Policy(sql.Policy[Table, Request]):
         return found
 
     def import_table(self, database: str | None, name: str) -> ImportTable:
-        """A table to be filled from a file."""
+        """A table to fill from a file."""
         return ImportTable(self.database(database), checked_name(name), self.can_write and self.can_reshape)
 
     def bound(self, parameters: Any) -> Any:
@@ -218,7 +218,7 @@ class Policy(sql.Policy[Table, Request]):
 
 
 def of_ours(database: Database, sql: str) -> ReadStatement:
-    """Statements that this program wrote, run as callers' queries are; names of the schema are quoted in them."""
+    """Statements of this program, run like callers' queries; names of the schema are quoted in them."""
     return ReadStatement(database, sql, None)
 
 

@@ -1,4 +1,4 @@
-"""Messages for people: what one asks about a database most often."""
+"""Prompts for people: the most frequent questions about a database."""
 
 from __future__ import annotations
 

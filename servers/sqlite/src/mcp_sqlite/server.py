@@ -1,4 +1,4 @@
-"""The table of contents."""
+"""The table of contents: builds the server."""
 
 from __future__ import annotations
 

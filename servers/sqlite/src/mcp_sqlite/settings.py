@@ -1,4 +1,4 @@
-"""What mcp-sqlite can be told, beyond what every server can."""
+"""The settings of mcp-sqlite, besides those of every server."""
 
 from __future__ import annotations
 

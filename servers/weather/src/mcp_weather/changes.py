@@ -1,4 +1,4 @@
-"""What tells which URIs to refresh: the upstreams, looked at for what somebody subscribed to, and the places file."""
+"""Says which URIs to refresh: checks the upstreams for what somebody subscribed to, and the places file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PlacesWatcher", "demonstration", "weather_source"]
 
 
 def weather_source(resources: Resources) -> RemoteSource:
-    """The source for what the upstreams know."""
+    """The source for data of the upstreams."""
 
     def locate(uri: str) -> str | None:
         subject = resources.policy.subject(uri)
@@ -33,10 +33,10 @@ def weather_source(resources: Resources) -> RemoteSource:
 
 
 class PlacesWatcher:
-    """The source for the places file, which is followed all the time: names in calls mean what it says.
+    """The source for the places file, which is always followed because it defines names in calls.
 
     Args:
-        remote: told to find out anew which place an alias is.
+        remote: has to find out again which place an alias is.
     """
 
     list_keys: Collection[Hashable] = (PLACES,)
@@ -65,7 +65,7 @@ class PlacesWatcher:
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: forget what is kept of one place's weather, which every process hears of."""
+    """For `--check`: drop the kept weather of one place, which every process notices."""
     store = open_store(settings.cache, settings.COMMAND, identity(settings))
     if not isinstance(store, DiskStore):
         return None
@@ -75,5 +75,5 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
 
 
 def identity(settings: Settings) -> list[str]:
-    """What two processes must have in common to share what they fetched."""
+    """What two processes must have in common to share fetched data."""
     return [*settings.bases.values(), settings.open_meteo_key or ""]

@@ -35,7 +35,7 @@ class Twofold(ValueError):
 
 
 def degrees(text: str) -> tuple[float, float] | None:
-    """Latitude and longitude that `text` writes out, whichever it names first; None when it is something else.
+    """Latitude and longitude in `text`, whichever comes first; None if it is something else.
 
     `47.37,8.55`, `47.37 8.55`, `(47.37; 8.55)`, `47,37; 8,55`, `geo:47.37,8.55`, `8.55E 47.37N`, `47°22'N 8°33'E`,
     `lat=47.37, lon=8.55`, `{"latitude": 47.37, "longitude": 8.55}`, `N 47 22 12, E 8 33 0`, `POINT(8.55 47.37)`, links
@@ -77,9 +77,9 @@ def degrees(text: str) -> tuple[float, float] | None:
 
 
 def _directed(text: str) -> tuple[float, float] | tuple[()] | None:
-    """What `text` writes with a direction at each of two numbers, before or behind both, in up to three parts each.
+    """Two numbers in `text` with a direction each, before or after both, in up to three parts each.
 
-    Nothing if it can't be read, None if it is not of that kind.
+    Empty if it cannot be read, None if it is not of that kind.
     """
     plain = _LETTERS.sub(r"°\1'\2'", _NAMED.sub(lambda found: next(filter(None, found.groups())), text))
     plain = _WORDS.sub("'", plain).upper().strip("()[] ")

@@ -1,6 +1,6 @@
-"""Names of countries and regions in the languages of those who type them, from Unicode's CLDR and ISO 3166.
+"""Names of countries and regions in many languages, from Unicode's CLDR and ISO 3166.
 
-They stand in `names.json.gz`, which `servers/weather/names.py` writes.
+They are in `names.json.gz`, which `servers/weather/names.py` writes.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _PLACES = ("country", "country_code", "admin1", "admin2", "admin3", "admin4")
 
 
 def fold(text: str) -> str:
-    """`text` without what people leave out: capitals, accents, full stops, apostrophes, doubled spaces."""
+    """`text` without what people omit: capitals, accents, full stops, apostrophes, doubled spaces."""
     plain = unicodedata.normalize("NFKD", text.casefold()).translate(_LETTERS)
     kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return " ".join(re.sub(r"[.'’`]", "", kept).replace("-", " ").split())
 
 
 def languages_of(name: str) -> tuple[str, ...]:
-    """The languages that `name` may be in by its letters; none for Latin ones."""
+    """The languages that `name` may be in, judged by its letters; none for Latin ones."""
     words = (unicodedata.name(letter, "").split(" ")[0] for letter in name)
     return tuple(dict.fromkeys(language for word in words for language in _SCRIPTS.get(word, ())))
 
@@ -54,12 +54,12 @@ def spoken_in(countries: Sequence[str]) -> tuple[str, ...]:
 
 
 def country_of(zone: tzinfo) -> str | None:
-    """The country that a time zone is of, as an ISO 3166-1 code; None for the zones of the sea."""
+    """The country of a time zone, as an ISO 3166-1 code; None for zones at sea."""
     return _known("zones").get(str(zone))
 
 
 def lies_in(hit: Mapping[str, Any], part: str) -> bool:
-    """Whether a geocoder's `hit` lies in the country, region or postal code that `part` names in whichever language."""
+    """Whether a geocoder's `hit` is in the country, region or postal code that `part` names in any language."""
     wanted = fold(part)
     names = {fold(str(hit.get(key) or "")) for key in _PLACES} - {""}
     codes = hit.get("postcodes")
@@ -77,7 +77,7 @@ def countries(wanted: str) -> frozenset[str]:
 
 
 def country_called(text: str) -> str | None:
-    """The code of the country that `text` names or is the code of; None if there is none."""
+    """The code of the country that `text` is the name or code of; None if there is none."""
     code = text.strip().upper()
     return code if code in _known("spoken") else next(iter(countries(fold(text))), None)
 
@@ -91,7 +91,8 @@ def zone_named(name: str) -> tzinfo | None:
 
 
 def _subdivision(country: str, code: str) -> str | None:
-    """The folded name of what ISO 3166-2 calls `code` in `country`, such as the state that people write as `VA`."""
+    """The folded name of the subdivision `code` of `country` in ISO 3166-2, such as the state that people write as
+    `VA`."""
     return _known("regions").get(f"{country}-{code.upper()}")
 
 

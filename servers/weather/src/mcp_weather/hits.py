@@ -1,4 +1,4 @@
-"""What the geocoder has for a name: which place each hit is, in whatever languages it was told."""
+"""The geocoder's hits for a name: which place each hit is, in all languages that it was returned in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class Hit:
-    """One place as the geocoder told of it, perhaps in several languages."""
+    """One place from the geocoder, perhaps in several languages."""
 
     told: tuple[Mapping[str, Any], ...]
 
@@ -36,14 +36,14 @@ class Hit:
 
 
 def is_place(hit: Mapping[str, Any]) -> bool:
-    """Whether `hit` is somewhere on the globe: what an answer has else is no place."""
+    """Whether `hit` is a point on the globe; an answer may contain other things."""
     latitude, longitude = hit.get("latitude"), hit.get("longitude")
     numbers = all(isinstance(item, int | float) for item in (latitude, longitude))
     return numbers and abs(cast("float", latitude)) <= 90 and abs(cast("float", longitude)) <= 180
 
 
 def population(hit: Mapping[str, Any]) -> int:
-    """How many live there; 0 if that is not known."""
+    """Its population; 0 if unknown."""
     told = hit.get("population")
     return int(told) if isinstance(told, int) or (isinstance(told, float) and math.isfinite(told)) else 0
 
@@ -55,7 +55,7 @@ def full_name(hit: Mapping[str, Any]) -> str:
 
 
 def listed(hits: Sequence[Mapping[str, Any]]) -> str:
-    """The first of them, in words that can be passed on as a place."""
+    """The first of them, in words that work as `place`."""
     names = [full_name(hit) for hit in hits]
     shown: list[str] = []
     for hit, name in zip(hits[:_SHOWN], names, strict=False):
@@ -68,7 +68,7 @@ def listed(hits: Sequence[Mapping[str, Any]]) -> str:
 
 
 def merged(known: Sequence[Hit], answers: Sequence[Sequence[Mapping[str, Any]]]) -> list[Hit]:
-    """`known` and what the geocoder answered in several languages, each place once."""
+    """`known` and the geocoder's answers in several languages, each place once."""
     found: dict[Any, list[Mapping[str, Any]]] = {_key(hit.first): list(hit.told) for hit in known}
     for hit in (hit for hits in answers for hit in hits):
         found.setdefault(_key(hit), []).append(hit)
@@ -81,5 +81,5 @@ def _key(hit: Mapping[str, Any]) -> Any:
 
 
 def fitting(within: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
-    """Those of `hits` that lie in every part of `within`."""
+    """Those of `hits` that are in every part of `within`."""
     return [hit for hit in hits if all(hit.lies_in(part) for part in within)]

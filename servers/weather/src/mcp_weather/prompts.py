@@ -1,4 +1,4 @@
-"""Messages for people: what one asks about the weather most often."""
+"""Prompts for people: the most frequent questions about the weather."""
 
 from __future__ import annotations
 

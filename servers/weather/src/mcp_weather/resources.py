@@ -1,4 +1,4 @@
-"""The weather of each place as resources; what `changes` tells about is read here."""
+"""The weather of each place as resources, which `changes` refreshes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Resources:
         return await self._read(uri)
 
     async def where(self, subject: Subject) -> Place:
-        """The place that `subject` is about, now."""
+        """The current place of `subject`."""
         return await self.policy.place(subject.place)
 
     async def _read(self, uri: str) -> Lasting:

@@ -1,4 +1,4 @@
-"""The table of contents."""
+"""The table of contents: builds the server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def build(settings: Settings) -> Assembled:
     """The server for the upstreams in `settings`.
 
     Raises:
-        Problem: the cache folder can't be used, or `units` are none.
+        Problem: the cache folder cannot be used, or `units` are unknown.
     """
     saved = SavedPlaces(settings.places)
     store = open_store(settings.cache, settings.COMMAND, identity(settings))

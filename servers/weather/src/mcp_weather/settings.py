@@ -1,4 +1,4 @@
-"""What mcp-weather can be told, beyond what every server can."""
+"""The settings of mcp-weather, besides those of every server."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ async def _asked(url: str, settings: Settings) -> str:
         words = f"{scheme}, {'asks for a token' if answered == 401 else 'asks nobody for a token'}"
         if settings.auth_issuer is None:
             return words
-        # A token of a key that nobody knows has the server look for it.
+        # A token with an unknown key makes the server fetch the issuer's keys.
         algorithm = next(iter(settings.auth_algorithm), "RS256")
         token = {"alg": algorithm, "kid": "check", "typ": "at+jwt"}, {"iss": settings.auth_issuer}
         coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in token]

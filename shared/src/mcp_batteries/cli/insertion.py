@@ -89,7 +89,7 @@ def check(host: str, name: str, after: str, path: Path) -> None:
     if host == "codex":
         try:
             held = name in _toml(after, path)["mcp_servers"]
-        except Unavailable:  # It was understood before: TOML lets nobody add to a table in braces.
+        except Unavailable:  # It was valid before: TOML does not allow additions to a table in braces.
             raise Unavailable(
                 f"{path} lists its servers on one line.", "Give each a table of its own, then try again."
             ) from None
@@ -141,7 +141,7 @@ class _Json:
         self.start = -1
         """The place behind the first brace."""
         plain: list[str] = []
-        depth, key = 0, ""  # the key as it is written: what it spells is known once all is understood
+        depth, key = 0, ""  # the key as written: its meaning is known once everything is parsed
         spans: dict[str, int] = {}
         for found in self._TOKEN.finditer(text):
             token = found[0]

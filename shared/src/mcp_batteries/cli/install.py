@@ -59,7 +59,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
     text = entry(host, settings, absolute=True)
     name = settings.COMMAND.removeprefix("mcp-")
     if host == "cherry-studio":
-        # Its servers are in a database of its own, which takes them by a link.
+        # It keeps servers in its own database, to which a link adds them.
         link = f"cherrystudio://mcp/install?servers={urlquote(base64.b64encode(text.encode()).decode(), safe='')}"
         missing = ", ".join(sorted(str(asked.variable) for asked in environment(settings)))
         after = f" Set {missing} in its settings then." if missing else ""

@@ -72,7 +72,7 @@ def build(settings: Settings) -> Assembled:
         three = [strict_tool(method, cast("DeclaredTool", declared)) for declared, method in declarations(discovery)]
         tool_table(server).update({tool.name: tool for tool in three})
         server.catalog.shown = NAMES
-        # Scopes and `--read-only` ask the tool that is called; what a host is told is the worst that it may do.
+        # Scopes and `--read-only` check the tool that is called; hosts hear of the worst that it may do.
         if any(tool.effect != "read" for member in members for tool in member.tools()):
             tool_table(server)[CALL_TOOL].annotations = WORST
         _refresh(server, members)

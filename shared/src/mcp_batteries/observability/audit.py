@@ -135,7 +135,7 @@ class Audit:
             if self._torn:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
-            # The call has had its effect, and its caller is told of that.
+            # The call has had its effect, and its caller must get the result.
             _log.error("a line is missing in the audit file: %s", reason(problem))
 
     def _follow_name(self, file: int) -> None:

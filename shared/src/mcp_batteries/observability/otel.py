@@ -64,7 +64,7 @@ class Telemetry:
     """
 
     def __init__(self, name: str, version: str, knows: Knows) -> None:
-        # A collector that is away is told of at each try, several times a minute and at length.
+        # An unreachable collector would be logged at each try, several times a minute and at length.
         for exporter in (OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter):
             logging.getLogger(exporter.__module__).addFilter(RateLimitFilter())
         resource = Resource.create({"service.name": name, "service.version": version})

@@ -260,7 +260,7 @@ class Cache:
         try:
             await self.do(lambda: self.store.write(key, after, body=changed))
         except OSError as error:
-            # A full disk is no reason to keep an answer from the caller.
+            # A full disk is not a reason to keep an answer from the caller.
             logger.warning("What was fetched could not be kept: %s", reason(error))
         return after
 

@@ -145,7 +145,7 @@ class DiskStore:
                 with contextlib.suppress(OSError):
                     os.unlink(self._path(folder, name))
         for item in os.scandir(os.path.join(self._where, "locks")):
-            # Who opened it a moment ago and locks what is unlinked fetches once too often, no more.
+            # A process that opened it a moment ago and locks the unlinked file only fetches once too often.
             with contextlib.suppress(OSError):
                 if item.name not in used and now - item.stat().st_mtime > _MAX_AGE:
                     os.unlink(item.path)

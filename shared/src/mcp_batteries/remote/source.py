@@ -134,7 +134,7 @@ class RemoteSource:
             for key in fresh:
                 self._polls[key] = anyio.CancelScope()
                 self._at[self._cache.store.place(key)] = key
-            # What nobody has seen yet can't differ from what somebody saw: the very first look is no change.
+            # What nobody has seen yet cannot differ from what somebody saw: the first check is not a change.
             seen = {key: await self._first_look(key) for key in fresh}
             # Then the watch, then the looks: what they bring is heard of here as everywhere.
             await self._watch.add([self._cache.store.place(key) for key in fresh])

@@ -138,7 +138,7 @@ class RemoteBus(InMemorySubscriptionBus):
             reason = await self._use_link()
             if self.connected or not self._missed_before:
                 # Not the words of the library: they may hold the URL, and with it a password.
-                _log.warning("the bus is not there, this replica tells its own subscribers alone: %s", reason)
+                _log.warning("the bus is unreachable, so this replica tells only its own subscribers: %s", reason)
             wait = _FIRST_WAIT if self.connected else min(2 * wait, _LONGEST_WAIT)
             self._missed_before, self.connected = True, False
             await anyio.sleep(max(_FIRST_WAIT, begun + wait - anyio.current_time()))
@@ -248,7 +248,7 @@ class RemoteBus(InMemorySubscriptionBus):
             if beat is not None and beat >= self._first_beat:
                 self._prove()
             return
-        # What was lost counts for everybody, whoever is told now.
+        # The loss concerns everybody, whoever is notified now.
         before = self._heard.pop(origin, 0)
         self._heard[origin] = max(before, number)
         if len(self._heard) > _MOST_ORIGINS:
@@ -266,7 +266,7 @@ class RemoteBus(InMemorySubscriptionBus):
             return
         self.connected = True
         if self._missed_before:
-            _log.warning("the bus is there again; subscribers are told to look again")
+            _log.warning("the bus is back; subscribers are told to look again")
         self._gap.set()
 
     def deliver(self, event: ServerEvent) -> None:

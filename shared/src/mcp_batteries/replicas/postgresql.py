@@ -23,7 +23,7 @@ class _Link:
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
         async with self._connection() as listening, self._connection() as self._sending:
-            # A beat a second is no reason to wait for the disk.
+            # A beat a second is not a reason to wait for the disk.
             await self._sending.execute("SET synchronous_commit = off")
             await listening.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
             connected()

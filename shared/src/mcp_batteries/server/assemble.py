@@ -296,7 +296,7 @@ def assemble(
     if twice := sorted({item for item in names if names.count(item) > 1}):
         raise ValueError(f"declared more than once: {', '.join(twice)}")
     if CALL_TOOLS in names and any(tool.effect != "read" for tool in tools):
-        # Scopes, consent and `--read-only` ask each tool that is called; a host is told the worst that may come.
+        # Scopes, consent and `--read-only` check each tool that is called; hosts hear of the worst that may happen.
         tools[names.index(CALL_TOOLS)].annotations = WORST
     for tool in tools:
         # What it says of a tool that is turned off would send a model there.
@@ -307,7 +307,7 @@ def assemble(
         bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
     around = middleware
     if settings.confirm or any(tool.consent for tool in tools):
-        # Where nobody is asked, nothing has to be remembered.
+        # If nobody is ever asked, nothing has to be remembered.
         reads = [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
         middleware = [*middleware, Origins(reads, _caller)]
     audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None

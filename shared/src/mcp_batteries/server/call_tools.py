@@ -87,7 +87,7 @@ def _named(calls: Any) -> list[Any]:
 
 
 def _read(given: Any) -> Any:
-    with suppress(Invalid):  # Who checks the arguments says it; nothing is called.
+    with suppress(Invalid):  # The check of arguments reports it; nothing is called.
         return parsed(given) if isinstance(given, str) else given
     return given
 

@@ -287,7 +287,7 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
 
 
 _DELIMITERS = str.maketrans({",": "%2C", "&": "%26"})
-"""What stands in the path of a URI as it is (RFC 3986, 3.3), and is no part of a value where a template is matched."""
+"""What stands in the path of a URI as it is (RFC 3986, 3.3), and is not part of a value where a template is matched."""
 
 
 def _one_spelling(uri: str) -> str:

@@ -130,7 +130,7 @@ def remarkable(arguments: Mapping[str, Any]) -> list[str]:
     texts = list(_texts(arguments))
     views = [view for text in texts for view in _views(text)]
     notes = [f"it holds what looks like {what}" for what, how in SHAPES.items() if _found(how, views)]
-    # As it stands, and as a page has it.
+    # As written, and as a page shows it.
     shown = [form for text in texts for form in (text, _folded(text))]
     links = (host for text in shown for link in _LINKS for host in link.findall(text))
     hosts = dict.fromkeys(host.lower().rstrip(".,;:!") for host in links)
@@ -147,7 +147,7 @@ def remarkable(arguments: Mapping[str, Any]) -> list[str]:
 def _found(shape: str, views: Sequence[tuple[str, _How]]) -> bool:
     # In a text whose gaps were closed words of a sentence can look like a password; a token looks like nothing else.
     exact = shape not in (SHAPES["a password"], SHAPES["a password in an address"])
-    # What stands before it there is chance.
+    # The text before it there is arbitrary.
     glued = shape.replace(r"\b", "")
     token = shape.replace(r"\b(?:gh", "(?:gh")
     for text, how in views:

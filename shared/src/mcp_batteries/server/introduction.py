@@ -60,7 +60,7 @@ def _home(command: str) -> str | None:
 def _icons(package: str) -> list[Icon]:
     found: list[Icon] = []
     if not hasattr(sys.modules.get(package), "__path__"):
-        return found  # a server in one file: what lies beside it is not ours
+        return found  # a server in one file: files beside it are not ours
     for name, mime_type, size in _ICONS:
         try:
             data = files(package).joinpath(name).read_bytes()

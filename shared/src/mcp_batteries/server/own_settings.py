@@ -31,7 +31,7 @@ class OwnSettings:
     async def read_settings(self) -> TextResourceContents:
         """Each setting with its value and where that came from; secrets are masked."""
         first, *mounted = map(_in_use, self.parts)
-        # What a mounted server was told by its process stands above.
+        # The settings that a mounted server got from its process are above.
         own = [
             {name: told for name, told in each.items() if first.get(name, {}).get("value") != told["value"]}
             for each in mounted

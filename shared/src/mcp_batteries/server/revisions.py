@@ -92,7 +92,7 @@ def _wrong(error: ValidationError, params: Mapping[str, Any]) -> str:
         names: list[str] = []
         at: Any = params
         for part in mistake["loc"][1:]:
-            # Where one of several shapes would do, the name of each stands between.
+            # If one of several shapes is allowed, the path includes the name of each.
             if isinstance(at, Mapping) and part in at:
                 names, at = [*names, str(part)], cast("Mapping[str, Any]", at)[str(part)]
             elif mistake["type"] == "missing" and part == mistake["loc"][-1]:

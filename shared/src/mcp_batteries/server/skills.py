@@ -225,7 +225,7 @@ class SkillsExtension(Extension):
             if (children := skill.children(params.uri)) is not None:
                 entries, more = page("skill folder", children, params.cursor, params.uri)
                 return {"resources": entries, **_next(more)}
-        raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is no folder of a skill. `skills/list` has the skills.")
+        raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is not a folder of a skill. `skills/list` has the skills.")
 
     async def _skills(self, around: str | None = None) -> Sequence[Skill]:
         return [skill for source in self._sources for skill in await source.skills(around)]

@@ -90,7 +90,7 @@ class StrictTool(Tool):
                         return resolved
                     values |= resolved
                 result = await self.fn(**values)
-                # What asks the client for something is no result yet.
+                # What asks the client for something is not a result yet.
                 converts = convert_result and not isinstance(result, InputRequiredResult)
                 return to_call_result(result, views=self.meta is not None and draws(context)) if converts else result
         except TimeoutError:

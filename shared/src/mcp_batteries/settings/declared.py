@@ -295,14 +295,14 @@ class Settings(BaseModel):
         if value is not None and sys.platform == "win32":
             raise ValueError("Windows has no Unix sockets that Python can serve: use --port")
         if value is not None and info.data.get("transport") != "http":
-            raise ValueError("it is for --transport http")
+            raise ValueError("it needs --transport http")
         return value
 
     @field_validator("server_card")
     @classmethod
     def _announced(cls, value: bool, info: ValidationInfo) -> bool:
         if value and (info.data.get("transport") != "http" or not info.data.get("public_url")):
-            raise ValueError("it is for --transport http, and names the --public-url")
+            raise ValueError("it needs --transport http and --public-url")
         return value
 
     @field_validator("tools", "exclude_tools")
@@ -334,7 +334,7 @@ class Settings(BaseModel):
         """`depends_on`, or None if something must see the messages that the front would answer."""
         told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
         told = told or self.log_level == "debug"
-        # What stands in such a file is not in the environment, by which the front knows a configuration again.
+        # The contents of such a file are not in the environment, by which the front recognises a configuration.
         told = told or any(file_variable(type(self), name) == origin for name, origin in self.origins.items())
         return None if self.no_front or self.transport != "stdio" or told else self.depends_on()
 

@@ -30,7 +30,7 @@ def absolute(path: str) -> str:
     if not path.strip():  # A variable that a host leaves empty is not the folder it happens to start servers in.
         raise ValueError("a path is empty; name a file or folder, `.` for the current one")
     if re.match(r"(?!file:)[A-Za-z][A-Za-z\d+.-]+://", path):  # not repeated: it may hold a password
-        raise ValueError("a path begins as a URL does; name a file or folder of this machine")
+        raise ValueError("a path begins like a URL; name a file or folder of this machine")
     if sys.platform == "win32":
         # Of `"C:\my folder\"` the last quote arrives too, and no name can hold one.
         path = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), path.removesuffix('"'))

@@ -45,11 +45,11 @@ def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError]
         raise fails("not_found", f"{shown} can't be read: {reason(error)}.", _near(folder, name)) from None
     with open(descriptor, "rb") as raw:
         found = os.fstat(raw.fileno())
-        # Windows has no O_NOFOLLOW: there what was opened must be what the name itself stands for.
+        # Windows has no O_NOFOLLOW: there the opened file must be what the name itself means.
         if sys.platform == "win32" and not os.path.samestat(found, os.lstat(path)):
             raise fails("refused", f"{shown} is a link.", "Name a file of the folder itself.")
         if not stat.S_ISREG(found.st_mode):
-            raise fails("refused", f"{shown} is no regular file.", "Name a file of records.")
+            raise fails("refused", f"{shown} is not a regular file.", "Name a file of records.")
         yield raw
 
 

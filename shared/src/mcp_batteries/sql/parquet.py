@@ -76,7 +76,7 @@ def kinds(file: BinaryIO) -> list[Kind]:
     """The kinds of a file's columns, as `read` returns them.
 
     Raises:
-        Unreadable: it is no Parquet.
+        Unreadable: it is not Parquet.
     """
     found = _opened(file).schema
     return [_kind_of_type(found.field(number).type) for number in range(len(found.names))]
@@ -138,7 +138,7 @@ def _understood(read: Callable[[], Any], name: str = "") -> Any:
         return read()
     except MemoryError:
         raise
-    except BaseException as error:  # pyo3's PanicException is no Exception
+    except BaseException as error:  # pyo3's PanicException is not an Exception
         if type(error).__name__ != "PanicException" and not isinstance(error, Exception):
             raise
         said = str(error).rpartition("value: ")[2][:200]

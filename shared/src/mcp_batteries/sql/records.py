@@ -279,7 +279,7 @@ def json_records(
                     continue
                 yield values
             else:
-                raise fails("invalid", f"Record {number} is no object.", "Give an array, or lines, of objects.")
+                raise fails("invalid", f"Record {number} is not an object.", "Give an array, or lines, of objects.")
     except (ValueError, RecursionError) as error:
         raise _unreadable(number, error, fails) from None
 

@@ -133,7 +133,7 @@ class FolderWatches:
             self._say(f"No more folders can be watched; the rest is polled twice a second: {error}")
             return False
         if self._armed is not armed:
-            return True  # All gone meanwhile, and all watches with them.
+            return True  # All were dropped in the meantime, and all watches with them.
         for old in filter(None, self._levels[: level + 1]):
             self._forget(old)
             old.end(_OVERLAP_STEPS)

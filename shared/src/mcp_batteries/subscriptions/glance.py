@@ -30,7 +30,7 @@ def glance(path: str, *, follow: bool = True) -> Glance:
 
     Raises:
         OSError: there is nothing.
-        ValueError: it can be no path.
+        ValueError: it cannot be a path.
     """
     if sys.platform == "win32" and (seen := _unopened(path)):
         return seen

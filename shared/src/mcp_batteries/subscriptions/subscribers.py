@@ -223,7 +223,7 @@ class Subscribers:
         try:
             await watched.source.run(changed)
         except Exception:
-            # One source that fails is no reason to stop serving what the others watch.
+            # One source that fails is not a reason to stop serving what the others watch.
             logger.exception("A source of changes failed; what it watched is not announced any more.")
 
     async def _settle(self, watched: Watched) -> None:

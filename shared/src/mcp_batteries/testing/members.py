@@ -30,7 +30,7 @@ INSTALLED = "/home/you/.local/bin"
 
 
 def package_of(folder: Path) -> str | None:
-    """The import name of the workspace member in `folder`, or None where it is no server."""
+    """The import name of the workspace member in `folder`, or None where it is not a server."""
     project = _project(folder)
     scripts = project.get("scripts", {})
     found = scripts.get(project["name"])

@@ -133,19 +133,19 @@ def _index(servers: Sequence[Member], language: Language) -> str:
         f"# {language.say('Hosts')}",
         "",
         language.say("""\
-A host is the program in which the model works. Each page has the entry for every server: from a
-checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the one
-for the way that server was installed."""),
+A host is the program in which the model works. Each page has the entries for every server: from a
+checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the entry
+for the way in which that server was installed."""),
         "",
         _hosts_table(language),
         "",
-        language.say("Paths and places on Windows have [a page of their own](windows.md)."),
+        language.say("Paths and places on Windows are on [a separate page](windows.md)."),
         "",
         f"## {language.say('Install once')}",
         "",
         language.say("""\
-The servers need [uv](https://docs.astral.sh/uv/) and nothing else. Their names on the public package index
-belong to other people, so no entry here asks the index for one. From a clone:"""),
+The servers need only [uv](https://docs.astral.sh/uv/). On the public package index other people have their
+names, so no entry here uses the index. From a clone:"""),
         "",
         "```sh",
         *(f"uv tool install ./{server.place}" for server in servers),
@@ -176,21 +176,21 @@ def _windows(server: Member, language: Language) -> str:
     lines = [
         "# Windows",
         "",
-        language.say("Every host of these pages runs on Windows too. Four things differ there:"),
+        language.say("All these hosts run on Windows too. Four things differ there:"),
         "",
         language.say("""\
-- Name a program by its whole path and with `.exe`: a host that was started from the desktop may not find
+- Write the full path of a program, with `.exe`: a host that was started from the desktop may not find
   what a shell finds. `uv tool dir --bin` says where the servers are, `where.exe uvx` where uv is."""),
-        language.say("- Paths may begin with `~` or `%USERPROFILE%`, which the servers replace: hosts don't."),
+        language.say("- Paths may begin with `~` or `%USERPROFILE%`: the servers replace them, the hosts do not."),
         language.say("- Write a backslash twice in JSON, TOML and YAML strings: `C:\\\\Users`."),
         language.say(
-            "- `cmd /c` goes before scripts such as `npx` only. uv and these servers are programs and need none."
+            "- Put `cmd /c` only before scripts such as `npx`. uv and these servers are programs and do not need it."
         ),
         "",
         language.say(
             """\
-`--print-config HOST` prints an entry that keeps all of this. The ones below are for `{command}`;
-the other servers differ in the name and the arguments, as on each host's own page.""",
+`--print-config HOST` prints an entry that follows these rules. The entries below are for `{command}`;
+the other servers differ in name and arguments, as on each host's page.""",
             command=server.command,
         ),
         "",
@@ -211,7 +211,7 @@ def _page(host: str, servers: Sequence[Member], language: Language) -> str:
         language.say("The entry goes into {place}. What it shows: {shows}", place=where, shows=shows),
         "",
         language.say("""\
-Replace the paths by your own. “From a checkout” needs a clone of the repository and [uv](https://docs.astral.sh/uv/),
+Replace the paths with your own. “From a checkout” needs a clone of the repository and [uv](https://docs.astral.sh/uv/),
 “from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once))."""),
         "",
     ]

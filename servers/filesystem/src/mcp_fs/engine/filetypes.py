@@ -1,4 +1,4 @@
-"""Kinds of files by the names ripgrep's `--type` knows them by, the usual ones."""
+"""The usual kinds of files, by the names of ripgrep's `--type`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed below a folder between two looks at it, file by file, and in text files line by line.
+"""Finds what changed below a folder between two checks, file by file, and in text files line by line.
 
 A look walks the tree; nothing is kept open, and no event is trusted to tell what happened. Of small text files the text
 is kept, so that a change can be shown; of large ones their end, so that what was added can.

@@ -1,4 +1,4 @@
-"""What is in a folder: one page of it.
+"""Lists one page of a folder.
 
 A page is chosen by a heap, so that a folder of a million entries is never sorted nor held; by name only the
 entries shown are looked at more closely.
@@ -238,7 +238,7 @@ def moment(seconds: float) -> str:
         # Windows's own function takes nothing before 1970.
         return f"{(datetime(1970, 1, 1) + timedelta(seconds=int(seconds))).isoformat()}Z"
     except OverflowError:
-        return "out of the calendar"  # One odd file is no reason to list none.
+        return "out of the calendar"  # One odd file is not a reason to list none.
 
 
 def _rules(folder: Folder[Readable]) -> Rules:

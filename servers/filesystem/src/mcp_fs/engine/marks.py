@@ -1,4 +1,4 @@
-"""What the file system says of an entry beside its type, told by the list of its folder: without opening the entry."""
+"""File attributes beyond the type, read from the list of the folder without opening the entry."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Files for eyes and ears: images, sound, pages of PDF; what is none of these is handed over, page by page.
+"""Media files: images, sound, pages of PDFs; any other file is returned as bytes, page by page.
 
-What a file is, its first bytes say, not its name: a wrong MIME type makes hosts and models refuse a result.
+The first bytes decide what a file is, not its name: a wrong MIME type makes hosts and models refuse a result.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _CERTAIN: dict[str, Callable[[bytes], bool]] = {
 
 
 def mime_type(head: bytes, name: str) -> str:
-    """The MIME type of a file: by its first bytes, else for what is no image or sound by its name."""
+    """The MIME type of a file: by its first bytes, else for what is not an image or sound by its name."""
     for offset, magic, kind in _MAGIC:
         if head.startswith(magic, offset) and _CERTAIN.get(kind, bool)(head):
             return _zipped(name) if kind == "application/zip" else kind

@@ -1,4 +1,4 @@
-"""When two spellings are one name: what every look-up and every lock must agree on."""
+"""Decides when two spellings are one name, for all look-ups and locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts replaced in many files: tried in all of them first, then written in all or none."""
+"""Replaces texts in many files: tries all of them first, then writes all or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The skills that lie in the served folders: where hosts look for them, and the files of each."""
+"""The skills in the served folders: where hosts look for them, and the files of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path that leads nowhere may have been meant to be: the one sentence that saves the next call a detour."""
+"""Suggests what a path that does not exist was meant to be, in one sentence that saves a call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def advice(place: Readable) -> str:
         if (meant := _find(place, parts)) is not None:
             return f"Did you mean {quote(meant.display)}?"
     if any(character in place.name for character in "*?"):
-        return "A path is no glob; `find_files` and `search_text` take one as `glob`."
+        return "A path is not a glob; `find_files` and `search_text` take one as `glob`."
     if names is None:
         # Windows does not tell what lies below a file from what is not there.
         if archived := _archived(place):
@@ -77,7 +77,7 @@ def advice(place: Readable) -> str:
 
 
 def _names(place: Readable) -> list[str] | None:
-    """What the folder `place` holds and may be read; None when it is no folder that can be listed."""
+    """What the folder `place` holds and may be read; None when it is not a folder that can be listed."""
     try:
         spot = resolve(place)
         with spot.folder, spot.folder.folder(spot.name) as folder:

@@ -130,7 +130,7 @@ class Visit:
     Attributes:
         folder: its handle.
         parts: names from the start of the walk down to it.
-        files: names of what is no folder, sorted.
+        files: names of what is not a folder, sorted.
         links: those of `files` that are symbolic links.
         others: those of `files` that are neither regular files nor links.
         folders: names of the folders that are walked next, sorted; take names out to leave them out.

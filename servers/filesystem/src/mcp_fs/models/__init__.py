@@ -1,4 +1,4 @@
-"""What the tools answer: shapes only, and how each reads as text."""
+"""The results of the tools: their shapes, and their text forms."""
 
 from mcp_fs.models.listing import Compared, Entry, FileInfo, FolderPage, Tree
 from mcp_fs.models.reading import FileSlices, Media, TextSlice, Whole

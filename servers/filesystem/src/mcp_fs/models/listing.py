@@ -1,4 +1,4 @@
-"""What is in a folder, and how two compare."""
+"""Results of listing a folder and comparing two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Compared", "Entry", "FileInfo", "FolderPage", "Tree"]
 
 
 class FileInfo(DataResult):
-    """What is known of one entry without reading it all."""
+    """Facts about one entry without reading it all."""
 
     path: str
     uri: str
@@ -39,7 +39,7 @@ class Entry:
     Attributes:
         path: as tools take it.
         kind: `file`, `folder`, `link` or what else there is.
-        size: bytes; None where it means nothing.
+        size: bytes; None if it means nothing.
         modified: UTC, to the second.
         note: where a link leads, or why the entry can't be used.
     """
@@ -63,7 +63,7 @@ class FolderPage(TextResult):
 
     Attributes:
         total: entries in the folder, left-out ones not counted.
-        left_out: hidden and ignored entries that were not wanted.
+        left_out: hidden and ignored entries that were left out.
         cursor: position of the next page; None on the last.
         uri: of the folder, for views that follow it.
     """
@@ -97,14 +97,14 @@ class FolderPage(TextResult):
 
 @dataclass(frozen=True, slots=True)
 class Tree(TextResult):
-    """A folder's tree, folded where it would be too long.
+    """A folder's tree, folded to counts where it would be too long.
 
     Attributes:
         lines: folders by their path, their files indented below them.
         files: as many as were seen; `folders` likewise.
-        folded: folders of which is said only what is directly in them.
+        folded: folders shown only with counts of their direct entries.
         is_whole: whether there are no more files and folders than were seen.
-        notes: what could not be looked into.
+        notes: what could not be read.
     """
 
     path: str
@@ -130,9 +130,9 @@ class Compared(TextResult):
 
     Attributes:
         names: both paths.
-        head: what came of it, in a few words.
-        lines: a diff, or one line for each entry that is not in both alike.
-        max_bytes: of the lines, for one answer.
+        head: the result in a few words.
+        lines: a diff, or one line for each entry that differs.
+        max_bytes: the limit for the lines of one answer.
     """
 
     names: tuple[str, str]

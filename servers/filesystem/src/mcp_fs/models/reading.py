@@ -1,4 +1,4 @@
-"""What is read of a file."""
+"""Results of reading a file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class TextSlice(TextResult):
         bytes_shown: bytes of the file in `body`.
         column: byte of the first line that `body` begins with, from 1; None within a line whose beginning is far.
         end_line: last line wanted; None for as many as there are.
-        next_line: where the next page begins; None when nothing wanted is left.
+        next_line: where the next page begins; None if nothing wanted is left.
         next_column: byte where the last line goes on when it was cut, from 1.
-        following: the line behind that one, if there is one and it is wanted.
+        following: the line after that one, if there is one and it is wanted.
         lines_shown: lines in `body`.
         lines_asked: last lines asked for when they, or the one, are more than a page.
         replaced: whether bytes that do not decode are shown as U+FFFD.
@@ -58,7 +58,7 @@ class TextSlice(TextResult):
 
     @property
     def status(self) -> str:
-        """One line: what is shown, of what, and the exact way on."""
+        """One line: what is shown, of what, and the exact next call."""
         facts = [self._span(), *([self.encoding] if self.encoding != "utf-8" else [])]
         if self.hash is not None:
             facts.append(f"hash {self.hash}")
@@ -100,7 +100,7 @@ class TextSlice(TextResult):
 
 @dataclass(frozen=True, slots=True)
 class FileSlices(TextResult):
-    """Several files, each with its lines or its failure, in the order asked for."""
+    """Several files, each with its lines or its failure, in the requested order."""
 
     outcomes: Sequence[tuple[str, TextSlice | Problem]]
 
@@ -118,16 +118,16 @@ class FileSlices(TextResult):
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A file, or a page of one, for the eyes and ears of a model.
+    """A file, or a page of one, as an image, a sound, text or bytes.
 
     Attributes:
-        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over.
+        kind: `image` and `audio` are shown, `text` is read, `blob` is returned as bytes.
         path: as tools take it.
         uri: of the file, or of the part of it in `data`.
         mime_type: of `data`, by its first bytes; of the file for `text`.
         note: one line about what it is and what is left out.
         data: bytes to show or hand over.
-        body: what there is to read.
+        body: the text to read.
     """
 
     kind: str
@@ -145,7 +145,7 @@ class Whole:
     """All of a file, or a folder's listing.
 
     Attributes:
-        text: its characters; None when it is no text.
+        text: its characters; None if it is not text.
         data: its bytes.
     """
 

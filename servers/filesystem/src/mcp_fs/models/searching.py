@@ -1,4 +1,4 @@
-"""What a search found."""
+"""Results of searches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FoundFiles(TextResult):
         total: paths that match.
         notes: what could not be searched.
         cursor: position of the next page; None on the last.
-        measures: what they are sorted by, if not by path: of each when it was changed, or its bytes; else empty texts.
+        measures: the sort key of each, if not the path: its time of change or its bytes; otherwise empty texts.
     """
 
     paths: Sequence[str]
@@ -50,9 +50,9 @@ class Match:
 
     Attributes:
         line: number, from 1.
-        text: without its line end, cut round the match when it is long.
+        text: the line without its end, cut around the match if it is long.
         hit: False for a line of context.
-        column: byte where `text` begins when the line was cut, from 1.
+        column: byte where `text` begins if the line was cut, from 1.
         size: bytes of the whole line.
     """
 
@@ -73,7 +73,7 @@ class Matches(TextResult):
         cursor: position of the next page; None when the search is complete.
         total: lines that match, files that have some, and whether there are more than were counted. Of a search for
             files only, lines mean nothing.
-        bound: the argument that kept lines of a file away, to which the cursor does not lead; nothing if none did.
+        bound: the argument that limited the lines of a file, which the cursor does not continue; empty if none did.
     """
 
     files: Sequence[tuple[str, Sequence[Match], int]]

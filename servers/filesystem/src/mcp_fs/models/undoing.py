@@ -1,4 +1,4 @@
-"""What can be taken back, and what was."""
+"""Results of listing and undoing steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """What one call changed, as far as that can be taken back.
+    """What one call changed, as far as it can be undone.
 
     Attributes:
         time: when, in seconds since 1970.
@@ -38,11 +38,11 @@ class UndoStep:
 
 @dataclass(frozen=True, slots=True)
 class Steps(TextResult):
-    """The steps that can be taken back, the newest first.
+    """The steps that can be undone, newest first.
 
     Attributes:
         total: of how many these are the newest.
-        unread: steps, of whomever, that can't be read.
+        unread: the number of unreadable steps, of any caller.
     """
 
     steps: Sequence[UndoStep]
@@ -62,12 +62,12 @@ class Steps(TextResult):
 
 @dataclass(frozen=True, slots=True)
 class Undone(TextResult):
-    """What was taken back, or would be.
+    """What was undone, or would be.
 
     Attributes:
         lines: one for each entry.
         notes: what could not be kept.
-        diffs: what would become of text files.
+        diffs: how text files would change.
     """
 
     lines: Sequence[str]

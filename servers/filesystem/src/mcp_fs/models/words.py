@@ -1,4 +1,4 @@
-"""Words of answers."""
+"""Text helpers for answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def told_once(times: Sequence[str]) -> str:
-    """The time (UTC, ISO 8601) that all of `times` are, or else their day; nothing where they are few or differ."""
+    """The common time (UTC, ISO 8601) or day of all `times`; empty if they are few or differ."""
     if len(times) < _FEW or not all(map(_TIME.fullmatch, times)):
         return ""
     return next((told for told in (times[0], times[0][:10]) if all(time.startswith(told) for time in times)), "")

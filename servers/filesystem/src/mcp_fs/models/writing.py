@@ -1,4 +1,4 @@
-"""What was changed, or would be."""
+"""Results of changes and dry runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Written(TextResult):
     Attributes:
         size: bytes of the new content.
         hash: of the new content, as `expected_hash` takes it.
-        notes: what could not be kept of the old file.
+        notes: properties of the old file that could not be kept.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Written(TextResult):
 class Edited(TextResult):
     """What an edit changed, or would change, in one file or several.
 
-    Who edits has said what comes and goes: of what is written the answer says where it is, a dry run shows the diff.
+    The caller knows the old and new text, so a real edit only says where it is; a dry run shows the diff.
 
     Attributes:
         files: for each file its path, what happened to it, and the hash of its new content (None when deleted).
@@ -63,12 +63,12 @@ class Edited(TextResult):
 
     @property
     def diff(self) -> str:
-        """All of the diffs, whole."""
+        """All diffs, complete."""
         return "\n".join(self.diffs)
 
     @property
     def for_views(self) -> dict[str, str]:
-        """What a person has to see and a model need not: all lines, and before approving of which content."""
+        """What a person must see but a model need not: all lines, and the content that an approval is for."""
         cut = any(len(diff) > DEFAULT_PAGE_BYTES for diff in self.diffs)
         # As the text of a dry run ends: a view compares what it approved with what was then written.
         diff = self.diff if self.diff.endswith("\n") else f"{self.diff}\n"
@@ -91,7 +91,7 @@ class Edited(TextResult):
 
 
 def _where(diff: str) -> str:
-    """Where lines came and went, as the file is now: `line 7 (+1), lines 20-22 (+3 -1)`."""
+    """Where lines were added and removed, by the new line numbers: `line 7 (+1), lines 20-22 (+3 -1)`."""
     _, _, *lines = diff.rstrip("\n").split("\n")
     if lines and not _HUNK.match(lines[0]):
         return lines[0]
@@ -118,7 +118,7 @@ def _where(diff: str) -> str:
 
 
 def clipped_diff(diff: str) -> str:
-    """As much of a diff as one answer holds, behind a line that says so."""
+    """As much of a diff as one answer may contain, after a line that says so."""
     if len(diff) <= DEFAULT_PAGE_BYTES:
         return diff
     return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
@@ -129,7 +129,7 @@ class Replaced(TextResult):
     """What a replacement over many files changed, or would change.
 
     Attributes:
-        files: paths with their number of replacements, which is told where it is more than one.
+        files: paths with their number of replacements, which is shown if it is more than one.
         page: of some of them the path, lines that differ, and whether these are all of it.
         dry_run: whether nothing was written.
     """
@@ -160,7 +160,7 @@ class Moved(TextResult):
     """What happened to an entry of the tree, in one line.
 
     Attributes:
-        did: past tense, such as `moved`.
+        did: a verb in the past tense, such as `moved`.
         path: what it was done to, as tools take it.
         target: where it is now, when it has moved or was copied.
         notes: what else the caller should know.
@@ -178,11 +178,11 @@ class Moved(TextResult):
 
 @dataclass(frozen=True, slots=True)
 class MovedAll(TextResult):
-    """What happened to several entries alike; of one alone, its line.
+    """What happened to several entries; for a single one, its line.
 
     Attributes:
-        notes: what the caller should know of all of them.
-        asked: whether the caller has named each of them.
+        notes: what the caller should know about all of them.
+        asked: whether the caller named each of them.
     """
 
     entries: Sequence[Moved]

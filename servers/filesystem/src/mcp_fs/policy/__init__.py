@@ -1,9 +1,8 @@
-"""The only place that says no: a caller's string becomes a trusted place beneath a served folder, or a refusal.
+"""The only place that refuses: turns a caller's string into a trusted place beneath a served folder, or refuses it.
 
 A place is a served folder and the names that lead down from it; it holds no `..`, no empty name, no NUL and
-nothing protected, so it can't be spelled to mean anything outside. What is still open, where links on the
-way lead, is decided while the kernel walks, by `engine.handles`, which asks `Readable.at` again for each
-place that a link leads to.
+nothing protected, so it can't be spelled to mean anything outside. Where links on the way lead is decided while the
+kernel walks, by `engine.handles`, which asks `Readable.at` again for each place that a link leads to.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _P = TypeVar("_P", bound="Readable")
 
 
 class PolicySettings(Protocol):
-    """What the policy needs to be told."""
+    """The settings that the policy needs."""
 
     @property
     def folders(self) -> Sequence[str]: ...
@@ -76,7 +75,7 @@ class Readable:
         return type(self)(self.root, self.parts[:-1], self.policy)
 
     def uri_of(self, name: str) -> str:
-        """The URI of the entry `name`, which may be protected: for lists, which name it and no more."""
+        """The URI of the entry `name`, which may be protected: for lists, which only name it."""
         return file_uri(os.path.join(self.root.path, *self.parts, name))
 
     @property
@@ -108,7 +107,7 @@ _narrower: ContextVar[tuple[Policy, Policy] | None] = ContextVar("narrower", def
 
 
 class Policy:
-    """What is served, and to whom nothing else is.
+    """Decides what is served.
 
     Args:
         settings: `folders` (absolute paths), `read_only`, `allow_secrets` (patterns).
@@ -146,7 +145,7 @@ class Policy:
 
     @property
     def roots(self) -> tuple[Root, ...]:
-        """The served folders, as far as the client of the present request may use them."""
+        """The served folders, as far as the client of the current request may use them."""
         return self._now._roots
 
     @property
@@ -156,7 +155,7 @@ class Policy:
 
     @contextmanager
     def narrowed_to(self, policy: Policy) -> Generator[None]:
-        """Let `policy`, made by `narrowed`, decide in this task and what it starts."""
+        """Use `policy`, made by `narrowed`, in this task and the tasks that it starts."""
         token = _narrower.set((self, policy))
         try:
             yield
@@ -190,7 +189,7 @@ class Policy:
         return place
 
     def slip(self, path: str, place: Writable) -> tuple[Readable, Problem] | None:
-        """Where a name begins that `path`, which is `place`, makes by a slip of the pen, and why to refuse it there."""
+        """Where a mistyped name begins in `path`, which is `place`, and why to refuse it there."""
         if is_uri(path) or (found := slip(place.parts)) is None:
             return None
         depth, what, meant = found
@@ -218,15 +217,15 @@ class Policy:
         return Readable(root, (), self)
 
     def protected(self, parts: tuple[str, ...]) -> bool:
-        """True when the path `parts` below any served folder is a secret, which lists may name and no more."""
+        """True if the path `parts` below any served folder is a secret, which lists may only name."""
         return self._secrets.protects(parts)
 
     def shelters(self, parts: tuple[str, ...]) -> bool:
-        """True for a folder whose name is what tells that there are secrets in it, such as `.aws`."""
+        """True for a folder whose name shows that it contains secrets, such as `.aws`."""
         return self._secrets.shelters(parts)
 
     def check(self, place: Readable) -> None:
-        """Return for a place that may be used.
+        """Check that a place may be used.
 
         Raises:
             Refused: it is a protected secret.
@@ -252,10 +251,10 @@ class Policy:
         return None
 
     def narrowed(self, uris: Iterable[str]) -> Policy:
-        """The policy that serves what both the operator and a client's roots name; never more than this one.
+        """The policy that serves what both the operator and a client's roots name, never more than this one.
 
-        No roots mean no information and change nothing. Roots that are wider than a served folder give the
-        served folder; roots that lie outside give nothing.
+        An empty list of roots means no information and changes nothing. Roots that are wider than a served folder give
+        the served folder; roots that lie outside give nothing.
 
         Raises:
             Refused: there are roots and none of them touches what is served.

@@ -1,4 +1,4 @@
-"""The served folders: each is opened once, and only what may stand in its place later is served instead."""
+"""The served folders: each is opened once, and only a permitted replacement is served instead later."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _OPEN_ROOT = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) 
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A served folder, opened once; when something else stands at its path later, neither is served, but for
-    `serve_again`.
+    """A served folder, opened once; if something else is at its path later, neither is served, except by `serve_again`.
 
     Attributes:
         name: last component of the path, with a number when two folders share it.
@@ -53,11 +52,11 @@ class Root:
         return file_uri(self.path)
 
     def serve_again(self) -> bool:
-        """Serve what stands at the path now, when this folder was deleted and made anew, as by cloning it again, or
-        lies on a file system that was mounted since.
+        """Serve what is at the path now, if this folder was deleted and created again, such as by a new clone, or is on
+        a file system that was mounted since.
 
-        A folder that was only moved may still be meant, and so may the other one: neither is served. What stands
-        there has to be a folder of the same owner, where nobody else could have put it.
+        If the folder was only moved, either may be meant, so neither is served. The new folder must have the same
+        owner, and nobody else could have put it there.
         """
         if self.fd < 0:
             return False
@@ -78,7 +77,7 @@ class Root:
         return True
 
     def _is_followed_by(self, found: os.stat_result) -> bool:
-        """Whether the folder `found` at this path can only be meant to take this one's place."""
+        """Whether the folder `found` at this path can only be its intended replacement."""
         try:
             old = os.fstat(self.fd)
         except OSError:  # the file system is gone: a server or a process that does not answer any more
@@ -92,7 +91,7 @@ class Root:
 
 
 def open_root(path: str, taken: set[str]) -> Root:
-    """The folder at `path`, by a name that is not among `taken`.
+    """The folder at `path`, under a name that is not in `taken`.
 
     Raises:
         OSError: it cannot be served.
@@ -105,7 +104,7 @@ def open_root(path: str, taken: set[str]) -> Root:
 
 
 def open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
-    """The folder at `parts` below `root`, not empty, to be served by itself by a name that is not among `taken`.
+    """The folder at `parts` below `root`, not empty, to be served separately under a name that is not in `taken`.
 
     Raises:
         OSError: it cannot be served.
@@ -127,7 +126,7 @@ def open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
 
 
 def _is_guarded(folder: Path) -> bool:
-    """Whether nobody but this user and root can put another entry in the place of one in `folder`."""
+    """Whether only this user and root can replace entries in `folder`."""
     found = folder.lstat()
     is_shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
     return not is_shared and found.st_uid in (os.geteuid(), 0)
@@ -135,7 +134,7 @@ def _is_guarded(folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Mount:
-    """What a path lies on.
+    """The mount of a path.
 
     Attributes:
         depth: names in the path at which it is mounted.
@@ -147,7 +146,7 @@ class _Mount:
 
 
 def _mount_of(path: str) -> _Mount | None:
-    """The file system at `path`; None where that can't be told, such as on anything but Linux."""
+    """The mount of `path`; None if unknown, such as on systems other than Linux."""
     try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:

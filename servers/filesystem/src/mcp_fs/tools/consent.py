@@ -1,4 +1,4 @@
-"""What the user is asked where the arguments of a call do not show it, and what they then agreed to."""
+"""Asks the user if a call's arguments do not show its effect, and remembers what they agreed to."""
 
 from __future__ import annotations
 

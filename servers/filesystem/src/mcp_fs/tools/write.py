@@ -1,4 +1,4 @@
-"""What changes files and folders; none of it is offered by a read-only server."""
+"""Tools that change files and folders; a read-only server offers none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gits at work, and those that start before they are needed: half of what a small answer takes is a process's start.
+"""Running gits, and gits that start ahead of time: half the time of a small answer is the start of a process.
 
 While one works, another is started with the same words and the same environment, and waits for the next call like this
 one. It has seen nothing of the repository, as its `GIT_DIR` does not exist yet: that link is made when the repository

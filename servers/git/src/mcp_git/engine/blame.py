@@ -1,4 +1,4 @@
-"""Who changed each line of a file last, the lines of one commit together."""
+"""Shows who last changed each line of a file, grouped by commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change is: one command of git with all that goes with it, and what no change may meet."""
+"""A change: one command of git with everything that belongs to it, and the states in which no change may run."""
 
 from __future__ import annotations
 

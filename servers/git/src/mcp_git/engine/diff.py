@@ -1,6 +1,6 @@
-"""What changed: first the files with their counts, then the patch in pages.
+"""Shows what changed: first the files with their counts, then the patch in pages.
 
-A page is made of the files that it shows, so that a large change costs no more than what is looked at of it.
+A page compares only the files that it shows, so that a large change costs no more than the shown part.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _own_index(git: Git, repository: Repository, compared: Compared) -> Generato
     """A copy of the index (`Git.own_index`) for a comparison with the work tree; empty for others.
 
     Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
-    whatever GIT_OPTIONAL_LOCKS says. One that is no file, or very large, is left to git: most often git refuses it.
+    whatever GIT_OPTIONAL_LOCKS says. One that is not a file, or very large, is left to git: most often git refuses it.
     """
     with ExitStack() as stack:
         beside = ""

@@ -1,4 +1,4 @@
-"""Files as they were: of any commit, or of a side of a conflict."""
+"""Reads files of any commit, or of a side of a conflict."""
 
 from __future__ import annotations
 

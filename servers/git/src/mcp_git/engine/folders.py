@@ -1,4 +1,4 @@
-"""In which folders something can happen that changes what a repository answers."""
+"""Finds the folders in which something can change a repository's answers."""
 
 from __future__ import annotations
 

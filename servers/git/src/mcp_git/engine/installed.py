@@ -1,4 +1,5 @@
-"""The `git` of this machine, a folder for what it reads of ours, and what of its user's configuration matters."""
+"""The `git` of this machine, a folder for our files that it reads, and the relevant part of the user's
+configuration."""
 
 from __future__ import annotations
 

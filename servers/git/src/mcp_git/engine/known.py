@@ -1,4 +1,5 @@
-"""Whether a path is one of the repository, and which one was meant: nothing at a wrong path is no answer."""
+"""Checks whether a path belongs to the repository, and suggests the intended one: an empty answer for a wrong path
+misleads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of commits, a line of at most 90 bytes each."""
+"""Lists commits, each in a line of at most 90 bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change on another branch: HEAD goes there first, and back where nothing comes of it."""
+"""Makes a change on another branch: HEAD goes there first, and back if nothing comes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes: one command of git each, and an answer that says what happened, what is left to do and the way back."""
+"""Makes changes: one command of git each, and an answer with what happened, what is left to do and how to undo it."""
 
 from __future__ import annotations
 

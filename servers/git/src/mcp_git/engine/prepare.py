@@ -1,4 +1,4 @@
-"""Changes whose command or whose way back depends on how the repository is when it is their turn."""
+"""Prepares changes whose command or undo depends on the state of the repository at their turn."""
 
 from __future__ import annotations
 

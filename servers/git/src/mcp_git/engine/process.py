@@ -1,4 +1,4 @@
-"""A process that is read from, stopped at once with all it started, and bounded in its memory."""
+"""Runs a process with limited memory, reads its output, and stops it at once with everything that it started."""
 
 from __future__ import annotations
 

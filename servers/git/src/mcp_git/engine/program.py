@@ -90,7 +90,7 @@ class Git:
             given: what it reads.
             fine: how it may end.
             changes: whether it writes, so that no link may lie where it does.
-            literal: whether paths are no patterns; a pattern is never a caller's.
+            literal: whether paths are not patterns; a pattern is never a caller's.
             beside: a folder with an `index` and `objects` that it uses and writes in the place of the repository's, as
                 `own_index` makes one.
 

@@ -1,4 +1,4 @@
-"""A push: as it is wanted, and as the user is asked about it."""
+"""A push: as requested, and as shown to the user for consent."""
 
 from __future__ import annotations
 

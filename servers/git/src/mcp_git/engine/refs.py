@@ -1,4 +1,4 @@
-"""Branches, tags, remotes, stashes, worktrees and what a branch was before."""
+"""Lists branches, tags, remotes, stashes, worktrees and reflogs."""
 
 from __future__ import annotations
 

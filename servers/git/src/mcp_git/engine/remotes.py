@@ -1,7 +1,7 @@
-"""Fetching and pushing: by one address, as it was looked at, and with none of the repository's own words to git.
+"""Fetches and pushes: to the one address that was checked, and without the repository's own configuration.
 
-Git is given a remote of ours, with a name that nobody can have taken, for one run: so neither further addresses nor
-further refspecs of the repository's configuration come along.
+For each run git gets a remote of ours with an unused name, so that no other addresses or refspecs of the repository's
+configuration apply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the commands of this folder share: pages of what git prints, and what a failure means."""
+"""Shared by the commands of this folder: pages of git's output, and the meaning of failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _TOKEN = re.compile(r"\[\^?\]?(?:\[([:.=]).*?\1\]|[^\]])*\]|\\.|\(\?|.", re.DOTALL)
-"""A bracket expression, in which a group is no group, or what stands outside of one."""
+"""A bracket expression, in which a group is not a group, or what stands outside of one."""
 _FOREIGN = re.compile(r"\(\?|\[?(?:\\\\|[^\\]|\\[^dD])*?(\\[dD])")
 _HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
 

@@ -1,4 +1,4 @@
-"""For each repository a common directory of ours, which git takes for the repository's own.
+"""Our own common directory for each repository, which git uses instead of the repository's.
 
 Its configuration is what `config.allowed` leaves of the repository's, and links lead on to the refs and logs. The git
 directory proper stays the repository's. This is how `git new-workdir` shares a repository, but for the configuration

@@ -1,4 +1,4 @@
-"""The state of a work tree: the branch, what is under way, what differs, folded where it is much."""
+"""The state of a work tree: the branch, operations in progress, and differences, folded if there are many."""
 
 from __future__ import annotations
 

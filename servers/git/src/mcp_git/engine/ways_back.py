@@ -1,6 +1,6 @@
-"""How things were before a change, kept as trees, and the calls that bring it back.
+"""Keeps the state before a change as trees, and names the calls that restore it.
 
-The trees are made with an index and a folder of objects of ours, so that a change that is refused leaves nothing.
+The trees use our own index and object folder, so that a refused change leaves nothing behind.
 """
 
 from __future__ import annotations

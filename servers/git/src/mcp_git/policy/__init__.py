@@ -1,7 +1,7 @@
-"""The only place that says no: a caller's string becomes a trusted repository, revision or path, or a refusal.
+"""The only place that refuses: turns a caller's string into a trusted repository, revision or path, or refuses it.
 
-What git is run on is a `Layout` that was looked at just before; git never reads the repository's own configuration
-(module `config`).
+Git runs on a `Layout` that was checked just before; git never reads the repository's own configuration (module
+`config`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ KINDS = ("status", "head", "branches", "log", "diff", "stash")
 
 
 class PolicySettings(Protocol):
-    """What the policy needs to be told."""
+    """The settings that the policy needs."""
 
     @property
     def repositories(self) -> Sequence[str]: ...
@@ -88,7 +88,7 @@ class Remote:
     """A remote of a repository's own configuration, by an address that git may talk to.
 
     Attributes:
-        fetched: which branches go where, all of them below `refs/remotes/` and its name.
+        fetched: which branches go where, all below `refs/remotes/` and its name.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a `git://` URI stands for.
+    """The meaning of a `git://` URI.
 
     Attributes:
         kind: one of `KINDS`, or `files`, which has a revision and a place.
@@ -118,7 +118,7 @@ class Shown:
 
 
 class Policy(Repositories):
-    """What is served.
+    """Decides what is served.
 
     Raises:
         Unavailable: there are no folders, or none of them can be served.
@@ -151,12 +151,12 @@ class Policy(Repositories):
 
         Args:
             entries: of the repository's configuration.
-            users: the operator's own configuration, which may stand another address for some.
-            push: whether where it is pushed to is meant.
+            users: the operator's own configuration, which may rewrite some addresses.
+            push: whether to return the address for pushes.
 
         Raises:
             NotFound: there is none of that name.
-            Refused: its name or its address is none that git is let use.
+            Refused: git may not use its name or its address.
         """
         ref = self.ref(name)
         urls = [value for key, value in entries if key == f"remote.{name}.url"]
@@ -176,10 +176,10 @@ class Policy(Repositories):
         return Remote(ref.text, found, fetched or [usual])
 
     def shown(self, uri: str) -> Shown | None:
-        """What a URI stands for; None if it is not of this server.
+        """The meaning of a URI; None if it belongs to another server.
 
         Raises:
-            NotFound: there is no such thing, or no such repository.
+            NotFound: the resource or repository does not exist.
             Problem: as `revision` and `place`.
         """
         scheme, _, rest = uri.partition("://")

@@ -1,4 +1,4 @@
-"""Which folders are served, and which of them may be changed, fetched into, pushed from, made or removed."""
+"""Decides which folders are served, and which may be changed, fetched into, pushed from, created or removed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SIMPLE = re.compile(r"\w[\w.+-]{0,99}")
 
 @dataclass(frozen=True, eq=False)
 class Repository:
-    """A served folder, opened once; when something else stands at its path later, that is not served.
+    """A served folder, opened once; if something else is at its path later, that is not served.
 
     Attributes:
-        name: last component of the path, with a number when two share it.
+        name: last component of the path, with a number if two share it.
         path: absolute, links resolved.
         identity: which folder it is, by device and number.
-        fd: keeps the number from being given to another folder; -1 on Windows.
+        fd: keeps the number from being reused for another folder; -1 on Windows.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Pushable:
 
 @dataclass(frozen=True)
 class NewWorktree:
-    """Where a worktree may be made, and by which name it is served then."""
+    """Where a worktree may be created, and the name under which it is served then."""
 
     name: str
     path: str
@@ -76,7 +76,7 @@ class NewWorktree:
 
 @dataclass(frozen=True)
 class Linked:
-    """A worktree in the operator's folder for them, which may be removed."""
+    """A worktree in the operator's folder for worktrees, which may be removed."""
 
     repository: Repository
 
@@ -86,8 +86,8 @@ class Repositories:
 
     Args:
         folders: as the operator named them.
-        worktrees: the operator's folder for worktrees, of which those of served repositories are served too.
-        write, fetch, push: what is open.
+        worktrees: the operator's folder for worktrees; those of served repositories are served too.
+        write, fetch, push: what the operator allows.
 
     Raises:
         Unavailable: there are no folders, or none of them can be served.
@@ -119,7 +119,7 @@ class Repositories:
                 self.adopt(name)
 
     def repository(self, name: str) -> Repository:
-        """The served repository of a name; the only one for an empty name.
+        """The served repository with a name; the only one for an empty name.
 
         Raises:
             NotFound: none has that name.
@@ -135,14 +135,14 @@ class Repositories:
         return self.repositories[name]
 
     def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
-        """Where the parts of a repository are now; blocks, and is asked before each run of git.
+        """Where the parts of a repository are now; blocks; call it before each run of git.
 
         Args:
-            changes: whether git will write, for which more is looked at.
+            changes: whether git will write, which needs more checks.
 
         Raises:
-            Refused: something leads out of it, or another folder stands at its path.
-            NotFound: it is not a repository now.
+            Refused: something leads out of it, or another folder is at its path.
+            NotFound: it is not a repository any more.
         """
         try:
             there = _identity(repository.path)
@@ -162,7 +162,7 @@ class Repositories:
         """The same as `repository`, to be changed.
 
         Raises:
-            Refused: changes are not open, or not possible here.
+            Refused: changes are not allowed, or not possible here.
         """
         _refuse_closed(self._write, "changes nothing", "write")
         return Changeable(self.repository(name))
@@ -186,7 +186,7 @@ class Repositories:
         return Pushable(self.repository(name))
 
     def adopt(self, name: str) -> Repository | None:
-        """Serve the worktree of a name in the operator's folder for them, if it belongs to a served repository."""
+        """Serve the worktree with a name in the operator's folder, if it belongs to a served repository."""
         path = os.path.join(self._worktree_folder or "", name)
         if not self._worktree_folder or not _SIMPLE.fullmatch(name) or os.path.islink(path) or not os.path.isdir(path):
             return None
@@ -202,7 +202,7 @@ class Repositories:
         return self.repositories[name]
 
     def new_worktree(self, name: str) -> NewWorktree:
-        """A name for a worktree to make.
+        """A name for a new worktree.
 
         Raises:
             Refused: there is no folder for it.
@@ -227,7 +227,7 @@ class Repositories:
         return Linked(repository)
 
     def forget(self, linked: Linked) -> None:
-        """Serve a worktree no longer."""
+        """Stop serving a worktree."""
         self.repositories.pop(linked.repository.name, None)
 
 

@@ -1,6 +1,6 @@
-"""What a caller names in a repository: a revision, a range of them, a new name, a file.
+"""Names that a caller gives in a repository: a revision, a range, a new name, a file.
 
-None of it can be read as an option, names anything outside or holds the end of a line.
+None of them can be read as an option, lead outside or contain a line end.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
 @dataclass(frozen=True)
 class NewName:
-    """A name that a branch or tag may get."""
+    """A possible name for a new branch or tag."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Revision:
-    """A name of one commit, tree or stage; it does not begin like an option."""
+    """A name of one commit, tree or stage that does not look like an option."""
 
     text: str
 
@@ -40,7 +40,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Range:
-    """What lies between two revisions.
+    """The range between two revisions.
 
     Attributes:
         dots: two for from `start` to `end`, three for from where they parted.
@@ -100,7 +100,7 @@ def range_of(text: str) -> Range | Revision:
 
 
 def ref(name: str) -> Revision:
-    """A name of a branch or tag, for what lists or follows one.
+    """A name of a branch or tag, to list or follow it.
 
     Raises:
         Invalid: no branch can have it.
@@ -125,7 +125,7 @@ def place(path: str) -> Place:
     """The file or folder at `path`, from the top of a repository.
 
     Raises:
-        Refused: it leads out, or into the git directory.
+        Refused: it leads out of the repository, or into the git directory.
         Invalid: not a path.
     """
     given, path = path, spelled(path)
@@ -144,7 +144,7 @@ def place(path: str) -> Place:
 
 
 def message(text: str) -> str:
-    """A message of a commit, a tag or a stash, as git takes it; what is no character becomes `?`.
+    """A message of a commit, a tag or a stash, as git takes it; invalid characters become `?`.
 
     Raises:
         Invalid: it holds a NUL.

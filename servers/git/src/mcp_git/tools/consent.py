@@ -1,4 +1,4 @@
-"""What the user is asked before a push, and what they then agreed to."""
+"""Asks the user before a push, and remembers what they agreed to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads a repository, as tools."""
+"""Tools that read a repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What talks to remotes; offered with `--fetch` and `--push`."""
+"""Tools that talk to remotes; offered with `--fetch` and `--push`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages that show results in hosts that can; built from `shared/views`."""
+"""This server's views, built from `shared/views`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes a repository; offered with `--write`."""
+"""Tools that change a repository; offered with `--write`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The work, on trusted types: one client per worker, our own policy of tries, limits and redirects."""
+"""The work, on trusted types: one client per worker, with our own policy for retries, limits and redirects."""

@@ -1,4 +1,4 @@
-"""Actions: what ran, why it failed, and having it run again."""
+"""Actions: what ran, why it failed, and reruns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Requests as the engine makes them: JSON with nothing invisible in it, pages, GraphQL, raw bytes.
 
-Everything a request answers is put down as seen for flow control, unless the caller says that nobody is shown it.
+Every answer is recorded as seen for flow control, unless the caller says that nobody sees it.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ def _parsed(body: bytes, what: str, *, wrote: bool = False) -> Any:
         return json.loads(body)
     except ValueError:
         fix = _MAYBE_DONE if wrote else "Try again in a moment."
-        raise Unavailable(f"GitHub's answer for {what} is no JSON.", fix) from None
+        raise Unavailable(f"GitHub's answer for {what} is not JSON.", fix) from None
 
 
 def paging(position: Mapping[str, Any]) -> dict[str, str]:

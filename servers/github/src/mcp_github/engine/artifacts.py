@@ -1,7 +1,7 @@
-"""What is in an artifact: a zip somebody's workflow made, so neither its size nor its words are believed.
+"""Reads artifacts: zip files from anybody's workflow, whose sizes and contents are not trusted.
 
-It lies in a temporary file while it is looked into, nothing of it is unpacked to the disk, and of a file in it no more
-is unpacked than is shown.
+It is in a temporary file while it is read, nothing is unpacked to the disk, and only the shown part of a file is
+unpacked.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _read(file: IO[bytes], what: str, path: FilePath | None, window: Window, sto
             _unpack(archive, item, what, window, stop)
             return window.page(f"{quote(path.shown)} in {what}; {item.file_size:,} bytes")
     except _BROKEN:
-        raise Invalid(f"The {what} is no zip that can be read.", "Its page on GitHub has it to download.") from None
+        raise Invalid(f"The {what} is not a zip that can be read.", "Its page on GitHub has it to download.") from None
 
 
 def _unpack(archive: zipfile.ZipFile, item: zipfile.ZipInfo, what: str, window: Window, stop: Stop) -> None:
@@ -75,7 +75,7 @@ def _unpack(archive: zipfile.ZipFile, item: zipfile.ZipInfo, what: str, window: 
             stop.check()
             if not unpacked and b"\0" in piece[:8000]:
                 raise Invalid(
-                    f"{quote(shown_path(item.filename))} in {what} is no text: {item.file_size:,} bytes.",
+                    f"{quote(shown_path(item.filename))} in {what} is not text: {item.file_size:,} bytes.",
                     "Its page on GitHub has it to download.",
                 )
             unpacked += len(piece)

@@ -1,7 +1,7 @@
-"""Whose token signs the requests of a call, where callers bring their own.
+"""Whose token a call's requests use, if callers send their own.
 
-What GitHub showed to one token another may not see: clients, kept answers, what was found out and what is followed are
-apart for each token, also for two tokens of one person, of which one may be allowed less.
+One token may not see what GitHub showed to another: clients, kept answers, findings and subscriptions are separate for
+each token, even for two tokens of one person, of which one may have fewer permissions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why a job failed: the first lines of its log that say so, whatever tool wrote them.
+"""Finds out why a job failed: the first lines of its log that say so, whatever tool wrote them.
 
-What a tool says of its own failure counts before what a shell or the runner says of the tool, and what ends a whole
-machine before both: after it everything fails.
+A tool's own message takes precedence over the shell's or runner's message about the tool, and the failure of a whole
+machine over both, because everything fails after it.
 """
 
 from __future__ import annotations

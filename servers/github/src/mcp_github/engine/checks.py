@@ -1,4 +1,4 @@
-"""What checks say about a commit: check runs, or what a token that may not see those can see instead."""
+"""The checks of a commit: check runs, or what a token without access to them can see instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several files in one commit, each named with the sha it is expected to have.
+"""Commits several files at once, each with its expected sha.
 
 The commit is made by GitHub's `createCommitOnBranch`: it signs it, and takes it only on top of the expected commit. A
 server without GraphQL gets the same commit by way of git objects.
@@ -214,14 +214,14 @@ def _bytes(name: str, change: FileChange) -> bytes:
     try:
         return base64.b64decode(change.content, validate=True)
     except ValueError:
-        raise Invalid(f"The content of {quote(name)} is no base64.", "Leave `base64` out for text.") from None
+        raise Invalid(f"The content of {quote(name)} is not base64.", "Leave `base64` out for text.") from None
 
 
 def _edited(name: str, data: bytes, edits: Sequence[tuple[str, str]]) -> bytes:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise Invalid(f"{quote(name)} is no UTF-8 text.", "Pass its whole `content` as base64.") from None
+        raise Invalid(f"{quote(name)} is not UTF-8 text.", "Pass its whole `content` as base64.") from None
     for number, (old, new) in enumerate(edits, 1):
         if "\r\n" not in old + new and text.count("\n") == text.count("\r\n"):
             # Nobody sees how the lines of a file end.

@@ -1,4 +1,4 @@
-"""Discussions, and who wrote which line: what only GraphQL tells."""
+"""Discussions and blame, which only GraphQL has."""
 
 from __future__ import annotations
 

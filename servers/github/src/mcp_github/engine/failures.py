@@ -1,4 +1,4 @@
-"""What GitHub's refusals mean, in the words of the house."""
+"""Turns GitHub's refusals into problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of each kind of object GitHub knows: what people ask about, and nothing that only programs follow."""
+"""The fields kept of each kind of GitHub object: what people ask about, and nothing that only programs need."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Binary:
-    """A file that is no text."""
+    """A file that is not text."""
 
     uri: str
     path: str
@@ -122,14 +122,14 @@ class Files:
     async def read(
         self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, lines: int | None
     ) -> Text | Binary:
-        """Lines of a text file as many as fit an answer; a file that is no text whole, up to a megabyte."""
+        """Lines of a text file as many as fit an answer; a file that is not text whole, up to a megabyte."""
         blob = await self.blob(repo, path, ref)
         uri = content_uri(repo, path, ref)
         text = _decoded(blob.data)
         if text is None:
             if len(blob.data) > _BINARY_BYTES:
                 raise TooLarge(
-                    f"{quote(path.shown)} is no text and has `{len(blob.data):,}` bytes, too many for an answer.",
+                    f"{quote(path.shown)} is not text and has `{len(blob.data):,}` bytes, too many for an answer.",
                     f"A host can read {quote(uri)}.",
                 )
             return Binary(uri, path.name, blob.sha, blob.data)

@@ -1,4 +1,4 @@
-"""Gists: texts that belong to people and to no repository."""
+"""Gists: texts that belong to people and not to a repository."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one client of GitHub: httpx2 sends, and our own policy decides what is tried again, waited for and followed.
+"""The one client of GitHub: httpx2 sends, and our own policy decides what to retry, wait for and follow.
 
-Nothing is repeated, followed or read beyond a limit by the library: a write is sent once, a redirect is judged before
-anything is sent to its target, and a body is cut off at the size that was asked for.
+The library repeats, follows or reads nothing beyond a limit: a write is sent once, a redirect is checked before
+anything is sent to its target, and a body is cut off at the requested size.
 """
 
 from __future__ import annotations

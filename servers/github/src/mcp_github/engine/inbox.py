@@ -1,7 +1,7 @@
-"""Deliveries of webhooks, dropped as files by whatever receives them: signed hints of where to look, never content.
+"""Webhook deliveries, stored as files by whatever program receives them: signed hints of what to check, never content.
 
-A file is `{"headers": {...}, "body": "..."}` with the body as GitHub sent it. What its signature does not prove is not
-read, and what is read only says which addresses to look at soon: the worst a delivery can cause is one look at each.
+A file is `{"headers": {...}, "body": "..."}` with the body as GitHub sent it. Only what the signature proves is read,
+and it only says which addresses to check soon: at worst a delivery causes one check of each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Issues and what is said under them; a pull request's conversation is an issue's."""
+"""Issues and their comments; a pull request's conversation is that of an issue."""
 
 from __future__ import annotations
 

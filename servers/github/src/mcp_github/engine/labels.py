@@ -1,4 +1,4 @@
-"""Labels and milestones: made, changed, removed."""
+"""Creates, changes and removes labels and milestones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Labels:
     @staticmethod
     def _path(repo: WriteRepo, name: str) -> str:
         if name in (".", ".."):
-            raise Invalid(f"{quote(name)} is no label.")
+            raise Invalid(f"{quote(name)} is not a label.")
         return f"{repo.path}/labels/{percent(name, safe='')}"
 
     @staticmethod

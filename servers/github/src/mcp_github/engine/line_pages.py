@@ -1,4 +1,4 @@
-"""The lines somebody asked for, out of more text than anybody should hold in memory."""
+"""Reads the requested lines from more text than should be in memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""With `--lockdown`: texts of those who do not belong to a repository are not shown.
+"""For `--lockdown`: hides texts of people who do not belong to a repository.
 
-GitHub says of most authors how they belong to the repository. Where it says nothing of a text that anybody may have
-written, such as a notification's title, that is hidden too.
+GitHub reports the association of most authors. If it does not for a text that anybody may have written, such as a
+notification's title, that text is hidden too.
 """
 
 from __future__ import annotations

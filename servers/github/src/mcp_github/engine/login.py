@@ -1,4 +1,4 @@
-"""Logging in as a person, by a code that they enter on a page of GitHub's (OAuth device authorization, RFC 8628).
+"""Logs a person in with a code that they enter on a page of GitHub (OAuth device authorization, RFC 8628).
 
 The token stays in this process's memory: docs/decisions say why.
 """

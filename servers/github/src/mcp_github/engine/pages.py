@@ -1,4 +1,5 @@
-"""Lists, page by page: objects trimmed to columns, whole rows up to a size, cursors that go on where it was cut."""
+"""Lists, page by page: objects reduced to columns, whole rows up to a size, and cursors that continue where it was
+cut."""
 
 from __future__ import annotations
 
@@ -203,7 +204,7 @@ async def listing(
         answer = await api.get(path, what, asked, repo=repo, accept=accept, hint=hint)
         found: Any = answer.data if inside is None else inside(answer.data)
         if not isinstance(found, list):
-            raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
+            raise Unavailable(f"GitHub's answer for {what} is not a list.", "Try again in a moment.")
         pages, listed = answer.pages, len(cast("list[Row]", found))
         removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
         following = None

@@ -1,4 +1,4 @@
-"""How issues hang together: what waits for what, what says the same, and what Copilot is to work on."""
+"""Relations of issues: dependencies, duplicates, and work for Copilot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects (the second generation): boards of issues and pull requests with fields of their own."""
+"""Projects (the second generation): boards of issues and pull requests with custom fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pull requests: what they change, what was said about that, whether it may go in."""
+"""Pull requests: their changes, the conversation, and whether they can be merged."""
 
 from __future__ import annotations
 

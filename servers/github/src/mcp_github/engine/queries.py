@@ -1,4 +1,4 @@
-"""What is asked of GraphQL, where REST has no answer: threads of reviews, commits GitHub signs, drafts."""
+"""GraphQL queries for what REST lacks: review threads, commits signed by GitHub, drafts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""GitHub's rate limits, kept: what a limit forbids now is not sent, and writes keep their distance.
+"""Respects GitHub's rate limits: sends nothing that a limit forbids now, and spaces writes.
 
-GitHub asks for a second between writes and for silence after a refusal; going on regardless gets a token banned. So a
-limit is answered at once with the seconds to wait, instead of holding the caller's turn.
+GitHub asks for a second between writes and for silence after a refusal; ignoring that gets a token banned. So a call
+that meets a limit gets the seconds to wait at once, instead of blocking.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Looking whether what somebody follows has changed: one conditional request for all processes of a user.
+"""Checks whether what somebody follows has changed: one conditional request for all processes of a user.
 
-The cache and its files are `mcp_batteries.remote`'s; here is what GitHub adds: which request, when again, and what of
-the answer counts. An answer of 304 has no body and does not count against the limit.
+`mcp_batteries.remote` has the cache and its files; this module adds what is specific to GitHub: which request, when to
+repeat it, and which part of the answer counts. An answer of 304 has no body and does not count against the limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who one is, what there is, and the branches of it."""
+"""The user, their repositories, and the branches of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came back."""
+"""GitHub's response."""
 
 from __future__ import annotations
 

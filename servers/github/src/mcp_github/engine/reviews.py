@@ -1,4 +1,4 @@
-"""Reviews: whole ones at once, and pending ones that grow until they are submitted."""
+"""Reviews: complete ones, and pending ones that grow until they are submitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a repository demands of branches and tags, and the properties its organisation gave it."""
+"""A repository's rules for branches and tags, and the custom properties from its organisation."""
 
 from __future__ import annotations
 

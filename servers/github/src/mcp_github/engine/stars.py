@@ -1,4 +1,4 @@
-"""Stars: what somebody keeps at hand."""
+"""Stars."""
 
 from __future__ import annotations
 

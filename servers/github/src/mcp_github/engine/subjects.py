@@ -1,4 +1,4 @@
-"""What a `github://` URI shows, as the request that tells whether it changed."""
+"""What a `github://` URI shows, as the request that shows whether it changed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def subject(policy: Policy, uri: str) -> Subject | None:
 def number_of(text: str) -> int:
     """The number in a URI."""
     if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 10**15:
-        raise NotFound(f"{quote(text)} is no number.", "Use that of an issue, pull request or run.")
+        raise NotFound(f"{quote(text)} is not a number.", "Use that of an issue, pull request or run.")
     return int(text)
 
 

@@ -1,8 +1,8 @@
-"""Whose text was shown to whom, so that a write elsewhere can be asked about.
+"""Remembers whose text was shown to whom, so that the user can be asked about a write elsewhere.
 
 Text that anybody may write can hold instructions; a model that follows them may publish what only its user can read.
-The text can't be judged, but the way it would take can be: reading here, writing there. What was read is remembered
-for each reader, and forgetting is always to the safe side: what would be too much to remember counts for everybody.
+The text cannot be judged, but its path can: reading here, writing there. What was read is remembered for each reader,
+and what would be too much to remember counts for everybody, which is the safe side.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can't be seen is taken out of everything that comes from GitHub: a model reads it, a person does not.
+"""Removes what cannot be seen from everything that comes from GitHub: a model would read it, a person would not.
 
 Removed are characters that show nothing and can carry words or reorder them (Unicode's tag block, bidirectional
 controls, zero-width characters, stray variation selectors, control characters), and in prose also their spelling as

@@ -1,4 +1,4 @@
-"""Where the token is from, found out when it is first needed, and never shown."""
+"""Finds the token when it is first needed, and never shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for what GitHub runs: looking again, less and less often, until it has ended or the caller's time is over."""
+"""Waits for what GitHub runs: checks less and less often, until it has ended or the caller's time is over."""
 
 from __future__ import annotations
 

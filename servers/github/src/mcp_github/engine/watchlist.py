@@ -1,4 +1,4 @@
-"""The file of what the user works on."""
+"""The watch list: a file of what the user works on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WatchList(ConfigFile[str]):
         found: dict[str, str] = {}
         for kind, names in given.items():
             if not isinstance(names, list):
-                raise ValueError(f"`{kind}` is no list.")
+                raise ValueError(f"`{kind}` is not a list.")
             for name in cast("list[Any]", names):
                 found[self._uri(kind, str(name))] = str(name)
         if len(found) > _MOST:
@@ -42,7 +42,7 @@ class WatchList(ConfigFile[str]):
         try:
             place = f"/{_PLACES[kind]}/{number_of(number)}" if _PLACES[kind] else ""
             if number and not place:
-                raise ValueError(f"`{kind}` has `{name}`, which is no repository.")
+                raise ValueError(f"`{kind}` has `{name}`, which is not a repository.")
             found = subject(self._policy, f"github://{self._policy.repo(full).key}{place}")
         except Problem as problem:
             raise ValueError(f"`{kind}` has `{name}`: {problem}") from problem

@@ -1,4 +1,4 @@
-"""The only place that says no before GitHub does: a caller's words become a trusted type here, or a refusal.
+"""The only place that refuses before GitHub does: turns a caller's text into a trusted type, or refuses it.
 
 A `Repo` is on the allow-list, a `WriteRepo` is one that may be written to, and whatever becomes part of a request's
 path can't leave its place there.
@@ -27,7 +27,7 @@ _NO_TOKEN = "The operator can set `GITHUB_TOKEN`, or the user can run `gh auth l
 
 
 class PolicySettings(Protocol):
-    """What the policy needs to be told."""
+    """The settings that the policy needs."""
 
     @property
     def toolsets(self) -> Sequence[str]: ...
@@ -66,7 +66,7 @@ class PolicySettings(Protocol):
 
 
 class Offered(Protocol):
-    """What a tool says of itself where it is declared."""
+    """What a tool declares about itself."""
 
     @property
     def effect(self) -> str: ...
@@ -77,7 +77,7 @@ class Offered(Protocol):
 
 
 class Policy(Served, Gates, Flow):
-    """What may be reached under these settings.
+    """What callers may reach under these settings.
 
     Raises:
         Unavailable: a setting can't be used.
@@ -110,10 +110,10 @@ class Policy(Served, Gates, Flow):
         self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
 
     def withholds(self, tool: Offered, *, token: bool) -> Missing:
-        """What a tool lacks that is off, but for its toolset.
+        """What a disabled tool lacks, apart from its toolset.
 
         Args:
-            token: whether there may be one.
+            token: whether there may be a token.
         """
         missing = ["--write"] if tool.effect != "read" and not self.can_write else []
         missing += [flag(gate) for gate in tool.gates if gate not in self.may]
@@ -128,10 +128,10 @@ class Policy(Served, Gates, Flow):
             raise Refused("Nothing can be changed without a token.", _NO_TOKEN)
 
     def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
-        """The repository `text` names, to be written to.
+        """The repository that `text` names, for writing.
 
         Raises:
-            Refused: the operator has not opened that, or it is not on the allow-list.
+            Refused: the operator has not allowed writes, or it is not on the allow-list.
         """
         repo = self.repo(text)
         self.require_write()
@@ -141,7 +141,7 @@ class Policy(Served, Gates, Flow):
 
 
 def _require_way_in(settings: PolicySettings) -> None:
-    """Raise `Unavailable` where nobody could do what `--auth` says."""
+    """Raise `Unavailable` if `--auth` cannot work with the other settings."""
     if settings.auth == "caller" and settings.transport != "http":
         raise Unavailable("Only over HTTP do callers bring tokens.", "Give --transport http, or another --auth.")
     if settings.auth == "login" and settings.transport != "stdio":

@@ -1,4 +1,4 @@
-"""Where GitHub is, and where it may send a request on."""
+"""GitHub's addresses, and where it may redirect a request."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class DownloadUrl:
-    """Where GitHub keeps a log or an artifact: the API itself, or a public https host."""
+    """The address of a log or an artifact: the API itself, or a public https host."""
 
     url: str
 
 
 @dataclass(frozen=True)
 class ApiUrl:
-    """Where GitHub is: `base` for REST, without a slash at its end."""
+    """The address of GitHub: `base` for REST, without a final slash."""
 
     base: str
 
@@ -32,13 +32,13 @@ class ApiUrl:
 
     @property
     def web(self) -> str:
-        """Where people log in, without a slash at its end."""
+        """The address where people log in, without a final slash."""
         parts = urlsplit(self.base)
         return f"{parts.scheme}://{parts.netloc.removeprefix('api.') if self.host != parts.hostname else parts.netloc}"
 
     @property
     def host(self) -> str:
-        """The host as people know it, which is what the gh program stores tokens under."""
+        """The host as people know it, under which the gh program stores tokens."""
         name = urlsplit(self.base).hostname or ""
         return name.removeprefix("api.") if name == "api.github.com" or name.endswith(".ghe.com") else name
 
@@ -46,7 +46,7 @@ class ApiUrl:
         """The API's path that a redirect to `url` means.
 
         Raises:
-            Refused: it leads to another host, where the token is not sent, or out of the API.
+            Refused: it leads to another host, to which the token is not sent, or out of the API.
         """
         base, target = urlsplit(self.base), urlsplit(url)
         if (target.scheme, target.netloc.lower()) != (base.scheme, base.netloc.lower()):
@@ -57,10 +57,10 @@ class ApiUrl:
         return path
 
     def download(self, url: str, what: str) -> DownloadUrl:
-        """Where a download is redirected to.
+        """The target of a redirected download.
 
         Raises:
-            Refused: the other host is not one GitHub would send anybody to.
+            Refused: GitHub would not redirect anybody to the other host.
         """
         target, base = urlsplit(url), urlsplit(self.base)
         here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
@@ -73,7 +73,7 @@ def api_url(url: str) -> ApiUrl:
     """GitHub at the address `url` that the operator gave.
 
     Raises:
-        Unavailable: it is none, or one to which nothing may be sent.
+        Unavailable: it is not an address, or one to which nothing may be sent.
     """
     parts = urlsplit(url if "//" in url else f"https://{url}")
     host = (parts.hostname or "").lower()
@@ -82,7 +82,7 @@ def api_url(url: str) -> ApiUrl:
     except ValueError:
         host, port = "", None
     if not host or parts.username or parts.query or parts.fragment or parts.scheme not in ("https", "http"):
-        raise Unavailable(f"{quote(url)} is no address of an API.", "Write it as https://host.")
+        raise Unavailable(f"{quote(url)} is not an address of an API.", "Write it as https://host.")
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise Unavailable(f"{quote(url)} would send the token unencrypted.", "Write https://.")
     # Both addresses of an API are known from either.
@@ -98,7 +98,7 @@ def api_url(url: str) -> ApiUrl:
 
 
 def _is_internal(host: str) -> bool:
-    """Whether `host` is a name or address that only this machine or network knows."""
+    """Whether `host` is a name or address of this machine or network only."""
     plain = host.strip("[]")
     return (
         "." not in plain or ":" in plain or plain.replace(".", "").isdigit() or plain.endswith((".local", ".internal"))

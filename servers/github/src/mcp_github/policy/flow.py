@@ -1,4 +1,4 @@
-"""Which repository's text may lead to a write to another."""
+"""Decides which repository's text may lead to a write to another."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Flow"]
 
 
 class Flow:
-    """What is asked, or refused, after text that somebody else may have written.
+    """Decides what to ask, or refuse, after text that somebody else may have written.
 
     Args:
-        flow: what happens then.
+        flow: what to do then.
         trusted: the owners whose public text counts as the user's own.
         lockdown: whether text of those who do not belong to a repository is hidden.
     """
@@ -30,20 +30,20 @@ class Flow:
         self._trusted = frozenset(owner_in(login, "--trusted-owner") for login in trusted)
 
     def trusts(self, key: str) -> bool:
-        """Whether the operator takes public text of the repository `key` for that of the user's own people."""
+        """Whether the operator trusts public text of the repository `key` like that of the user's own people."""
         return key.partition("/")[0] in self._trusted
 
     def flow_question(self, target: str, seen: Mapping[str, bool], *, public: bool, acts: bool) -> str | None:
         """What to ask the user before a write to `target`, None if nothing.
 
         Args:
-            target: key of the repository to be written to.
+            target: key of the repository to write to.
             seen: the repositories whose text was shown, by their key; True for a public one.
             public: whether `target` is public.
             acts: whether the write runs or publishes something.
 
         Raises:
-            Refused: it would have to be asked, and the operator's word is `--flow strict`.
+            Refused: the user would have to be asked, and `--flow strict` is set.
         """
         if self.flow == "off":
             return None
@@ -62,7 +62,7 @@ class Flow:
         return f"Allow a write to {quote(target)}? {why[0].upper()}{why[1:]}."
 
     def require_insider(self, what: str, *, outsider: bool) -> None:
-        """Raise `Refused` with `--lockdown` for `what` somebody made who does not belong to the repository."""
+        """With `--lockdown`, raise `Refused` for `what` if its author does not belong to the repository."""
         if self.lockdown and outsider:
             raise Refused(
                 f"The {what} is of somebody who does not belong to the repository, and `--lockdown` hides it.",

@@ -1,4 +1,4 @@
-"""What the operator has opened for writing, and which files, runs and commits a closed gate protects."""
+"""What the operator allows for writing, and which files, runs and commits a closed gate protects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PRIVILEGED = ("pull_request_target", "workflow_run")
 
 
 class Gates:
-    """What may be changed.
+    """Decides what may be changed.
 
     Args:
-        can_write: whether anything may.
+        can_write: whether anything may be changed.
         opened: the other switches; without the first they open nothing.
     """
 
@@ -30,7 +30,7 @@ class Gates:
 
     @property
     def may(self) -> list[str]:
-        """What the operator has opened, by the names of the switches."""
+        """What the operator has allowed, by the names of the switches."""
         return [
             "read",
             *(["write"] if self.can_write else []),
@@ -72,7 +72,7 @@ class Gates:
 
     @property
     def guards_workflows(self) -> bool:
-        """Whether it has to be known if a change touches files that Actions runs."""
+        """Whether a change must be checked for files that Actions runs."""
         return not self._gates["workflow_files"]
 
     def require_no_workflows(self, names: Iterable[str], what: str, *, complete: bool) -> None:
@@ -107,9 +107,9 @@ class Gates:
             )
 
     def require_rerunnable(self, run: Mapping[str, object], what: str) -> None:
-        """Raise `Refused` for a run that nobody approved, or that works with secrets on what a fork sent.
+        """Raise `Refused` for a run that nobody approved, or that uses secrets on what a fork sent.
 
-        The code of the other runs ran before, as it is; these may take what the fork holds by now.
+        The code of other runs has already run unchanged; these may use the fork's current contents.
         """
         if "action_required" in (run.get("status"), run.get("conclusion")):
             raise Refused(f"The {what} waits for somebody's approval.", "A person has to look at it on GitHub.")
@@ -121,7 +121,8 @@ class Gates:
 
 
 def require_own_commit(status: object, what: str) -> None:
-    """Raise `Refused` for a release of a commit unless the default branch has it: every fork's has a sha here too.
+    """Raise `Refused` for a release of a commit that is not on the default branch, because commits of forks have a sha
+    here too.
 
     Args:
         status: of the commit compared with the default branch.

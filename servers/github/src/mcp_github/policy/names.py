@@ -1,4 +1,4 @@
-"""What callers name inside a repository, or beside one: nothing of it can leave its place in a request."""
+"""Names that callers give inside a repository, or beside one: none can leave its place in a request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FilePath:
 
     @property
     def shown(self) -> str:
-        """The path with what nobody can see written out."""
+        """The path with invisible characters written out."""
         return shown_path(self.name)
 
 
@@ -54,7 +54,7 @@ def ref(text: str) -> Ref:
     """A branch, tag or commit, by the rules of git-check-ref-format.
 
     Raises:
-        Invalid: no such thing can have that name.
+        Invalid: no branch, tag or commit can have that name.
     """
     text = text.removeprefix("refs/heads/")
     wrong = (
@@ -71,7 +71,7 @@ def file(text: str, *, spelt: bool = True) -> FilePath:
     """A path inside a repository.
 
     Args:
-        spelt: `text` has characters that nobody can see in the spelling that shows them.
+        spelt: whether `text` has invisible characters in their visible spelling.
 
     Raises:
         Invalid: it could leave its place in a request.
@@ -90,14 +90,14 @@ def workflow(text: str) -> str:
     """A workflow's id or the name of its file."""
     text = text.removeprefix(".github/workflows/")
     if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
-        raise Invalid(f"{quote(text)} is no workflow.", "`list_actions` with kind=workflows shows them.")
+        raise Invalid(f"{quote(text)} is not a workflow.", "`list_actions` with kind=workflows shows them.")
     return percent(text, safe="")
 
 
 def team(text: str) -> str:
     """A team's slug."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", text):
-        raise Invalid(f"{quote(text)} is no slug of a team.", "`list_people` without arguments shows yours.")
+        raise Invalid(f"{quote(text)} is not a slug of a team.", "`list_people` without arguments shows yours.")
     return text
 
 
@@ -105,19 +105,19 @@ def gist(text: str) -> Gist:
     """A gist's id, or its address."""
     text = text.rstrip("/").rpartition("/")[2] if text.startswith("https://gist.") else text
     if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", text):
-        raise Invalid(f"{quote(text)} is no id of a gist.")
+        raise Invalid(f"{quote(text)} is not an id of a gist.")
     return Gist(text)
 
 
 def node(text: str) -> str:
-    """An opaque id that GitHub issued, for GraphQL; what it belongs to is checked before it is used."""
+    """An opaque id that GitHub issued, for GraphQL; its owner is checked before it is used."""
     if not re.fullmatch(r"[A-Za-z0-9_=-]{4,200}", text):
-        raise Invalid(f"{quote(text)} is no id from an earlier answer.")
+        raise Invalid(f"{quote(text)} is not an id from an earlier answer.")
     return text
 
 
 def encodes(text: str) -> bool:
-    """Whether `text` holds no half of a character."""
+    """Whether `text` contains no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

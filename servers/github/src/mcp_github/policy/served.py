@@ -1,4 +1,4 @@
-"""Which repositories are served, and who owns them: the allow-list of `--repos`."""
+"""Decides which repositories are served, and their owners: the allow-list of `--repos`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Repo:
 
     @property
     def key(self) -> str:
-        """The one spelling of it: GitHub ignores case."""
+        """Its canonical spelling, because GitHub ignores case."""
         return self.full.lower()
 
     @property
@@ -71,7 +71,7 @@ class Owner:
 
 
 class Served:
-    """The repositories that may be reached; all, when `repos` names none.
+    """The repositories that may be reached; all if `repos` names none.
 
     Args:
         api: the address of GitHub.
@@ -87,7 +87,7 @@ class Served:
 
     @property
     def named(self) -> list[str]:
-        """The repositories of the allow-list that are named one by one."""
+        """The repositories that the allow-list names individually."""
         return [f"{owner}/{name}" for owner, name in self.allowed if name != "*"]
 
     @property
@@ -104,7 +104,7 @@ class Served:
         return [item for item in items if self._permits(key(item))]
 
     def only_owners_served(self, items: Iterable[T], *, key: Callable[[T], str]) -> list[T]:
-        """Those of `items` of whose user or organisation some repository is on the allow-list.
+        """Those of `items` whose user or organisation has a repository on the allow-list.
 
         Args:
             key: the login an item belongs to.
@@ -123,7 +123,7 @@ class Served:
             raise Refused(f"GitHub redirects {what} to a repository that is not served here.")
 
     def require_everything(self, what: str) -> None:
-        """Raise `Refused` where an allow-list narrows what is served and `what` belongs to no repository."""
+        """Raise `Refused` if there is an allow-list and `what` belongs to no repository."""
         if self.allowed:
             raise Refused(f"{what} are outside of `--repos`.", f"Served are only: {self.listed}.")
 
@@ -131,7 +131,7 @@ class Served:
         """The repository `text` (`owner/name`) names.
 
         Raises:
-            Invalid: it is no name of a repository.
+            Invalid: it is not the name of a repository.
             Refused: it is not on the allow-list.
         """
         owner, _, name = self._plain(text.strip()).partition("/")
@@ -146,20 +146,20 @@ class Served:
         """A user or an organisation.
 
         Raises:
-            Invalid: `text` is no login.
+            Invalid: `text` is not a login.
             Refused: no repository of theirs is on the allow-list.
         """
         login = text.strip().removeprefix("@")
         if login.lower() == "me" and login != text.strip():
-            raise Invalid("`@me` is no login.", "`get_me` shows yours.")
+            raise Invalid("`@me` is not a login.", "`get_me` shows yours.")
         if not _OWNER.fullmatch(login):
-            raise Invalid(f"{quote(text)} is no login of a user or an organisation.")
+            raise Invalid(f"{quote(text)} is not a login of a user or an organisation.")
         if self.allowed and all(login.lower() != owner for owner, _ in self.allowed):
             raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.listed}.")
         return Owner(login)
 
     def head(self, repo: Repo, text: str) -> str:
-        """Where a pull request to `repo` comes from: a branch, or `owner:branch` of a fork.
+        """The source of a pull request to `repo`: a branch, or `owner:branch` of a fork.
 
         Raises:
             Refused: the fork is not on the allow-list; it would publish or pull in what is not served.
@@ -171,19 +171,19 @@ class Served:
         return f"{owner}{colon}{ref(branch).name}"
 
     def head_label(self, repo: Repo, text: str) -> str:
-        """`text`, a branch or `owner:branch`, as pull requests are filtered by it: GitHub ignores a branch alone."""
+        """`text`, a branch or `owner:branch`, as a filter for pull requests: GitHub ignores a branch alone."""
         owner, _, branch = text.rpartition(":")
         logins([owner] if owner else [])
         return f"{owner or repo.owner}:{ref(branch).name}"
 
     def search(self, query: str, repo: str | None, *, bound: bool = True) -> str:
-        """`query` bound to what is served.
+        """`query` restricted to what is served.
 
         Args:
-            bound: whether what is searched for lies in repositories.
+            bound: whether the results belong to repositories.
 
         Raises:
-            Refused: under an allow-list, the query names repositories itself or has logic that could get round.
+            Refused: with an allow-list, the query names repositories itself or has logic that could bypass it.
         """
         if not encodes(query):
             raise Invalid("`query` holds half of a character.")
@@ -200,7 +200,7 @@ class Served:
         return " ".join([query, *where]).strip()
 
     def _plain(self, text: str) -> str:
-        """`owner/name` of an address of a repository, or of anything in one."""
+        """The `owner/name` in an address of a repository, or of anything in one."""
         found = re.match(r"(?:[a-z+]+://)?(?:git@)?([^/:@]+)(?::\d+)?[/:](.*)", text, re.I | re.S)
         host = self.api_url.host
         if found is None or ("://" not in text and found[1].lower() not in (host, f"www.{host}") and "@" not in text):
@@ -219,12 +219,12 @@ def logins(texts: Sequence[str]) -> list[str]:
     """People to assign, request or mention; they need not own anything that is served."""
     for text in texts:
         if not _OWNER.fullmatch(text):
-            raise Invalid(f"{quote(text)} is no login.")
+            raise Invalid(f"{quote(text)} is not a login.")
     return list(texts)
 
 
 def owner_in(text: str, setting: str) -> str:
-    """A login in `setting`, as it is compared."""
+    """A login in `setting`, in the form for comparison."""
     login = text.strip().removeprefix("@").lower()
     if not _OWNER.fullmatch(login):
         raise Unavailable(f"{quote(text)} in {setting} is not a login.", "Name users or organisations.")
@@ -234,5 +234,7 @@ def owner_in(text: str, setting: str) -> str:
 def _pattern(text: str) -> tuple[str, str]:
     owner, _, name = text.lower().removesuffix(".git").partition("/")
     if not _OWNER.fullmatch(owner) or not (name == "*" or _NAME.fullmatch(name)) or name in (".", ".."):
-        raise Unavailable(f"{quote(text)} in --repos is no repository.", "Write owner/name, or owner/* for all of one.")
+        raise Unavailable(
+            f"{quote(text)} in --repos is not a repository.", "Write owner/name, or owner/* for all of one."
+        )
     return owner, name

@@ -201,7 +201,7 @@ def _something(text: str) -> str:
 
 
 def said(text: str) -> str:
-    """`text`, which has to be there and is no book."""
+    """`text`, which has to be there and is not a book."""
     if not 0 < len(text) <= 10_000:
         raise ValueError("must have 1 to 10000 characters")
     return text

@@ -1,4 +1,4 @@
-"""What the user has to be asked before a write: where it goes to, and what was read before."""
+"""Decides what to ask the user before a write, by its target and what was read before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who one is and whom one works with, as tools."""
+"""Tools for the user and the people they work with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would be made, for the person to look at, to change and to send: nothing of it leaves before they do."""
+"""Drafts for the person to read, edit and send: nothing is sent before they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What issues wait for, which say the same, and handing one to Copilot, as tools."""
+"""Tools for dependencies and duplicates of issues, and for assigning one to Copilot."""
 
 from __future__ import annotations
 

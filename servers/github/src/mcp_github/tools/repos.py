@@ -264,7 +264,7 @@ def _ref(policy: Policy, text: str | None) -> TrustedRef | None:
 
 
 def shown(file: Binary) -> EmbeddedResource | ImageContent:
-    """A file that is no text, as content."""
+    """A file that is not text, as content."""
     data = base64.b64encode(file.data).decode()
     kind = _IMAGES.get(file.path.rpartition(".")[2].lower())
     if kind is not None:

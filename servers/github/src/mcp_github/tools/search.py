@@ -1,4 +1,4 @@
-"""Searching everything GitHub searches, as one tool."""
+"""One tool for everything that GitHub can search."""
 
 from __future__ import annotations
 

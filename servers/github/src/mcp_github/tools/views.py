@@ -1,4 +1,4 @@
-"""Pages of this server's own, built from `shared/views`."""
+"""This server's views, built from `shared/views`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where statements of others meet PostgreSQL: what may run, the server itself decides.
+"""Admits callers' statements to PostgreSQL; PostgreSQL itself decides what may run.
 
 A read runs in a READ ONLY transaction whose limits are set in the trip that opens it, which also ends the time in which
 the mode could be changed. `DECLARE ... CURSOR FOR` admits exactly one SELECT, VALUES, TABLE or WITH that changes no
@@ -68,7 +68,7 @@ def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Op
 
     Args:
         several: all statements are to see the same moment. Not where the catalogue is looked at for other roles' code:
-            PostgreSQL runs what there is now, so what there was is no help.
+            PostgreSQL runs what there is now, so what there was does not help.
     """
     settings = {
         "statement_timeout": int(limits.seconds * 1000), "lock_timeout": int(limits.lock * 1000),

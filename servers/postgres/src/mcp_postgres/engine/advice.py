@@ -1,4 +1,4 @@
-"""Indexes that would make statements cheaper, each tried: with hypopg, or on a sample of the tables."""
+"""Finds indexes that would make statements cheaper, and tries each: with hypopg, or on a sample of the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL runs outside of transactions only: it can't be tried, and says what it left where it fails."""
+"""Statements that PostgreSQL runs only outside transactions: they cannot be tried, and a failure names what it left."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ async def run_alone(connections: Connections, statement: ReadStatement, limits: 
 
 
 def _nothing(role: Role, caller: str | None) -> Sequence[str]:
-    """No transaction begins; whoever may define things is no caller of a role of their own."""
+    """No transaction begins; whoever may define things is not a caller of a role of their own."""
     return ("SELECT 1",)

@@ -1,6 +1,7 @@
-"""Which indexes might help a statement: what its plan compares, orders and groups, as PostgreSQL spells it.
+"""Suggests indexes for a statement: what its plan compares, orders and groups, as PostgreSQL spells it.
 
-The texts of a plan only suggest. Whether a candidate can be an index PostgreSQL says, and whether it helps its planner.
+The texts of a plan only suggest. PostgreSQL decides whether a candidate can be an index, and its planner whether it
+helps.
 """
 
 from __future__ import annotations
@@ -252,7 +253,7 @@ class _Reading:
                 self.sole.used.setdefault(token.text)
 
     def _operand(self, parts: Sequence[Part], *, constant: bool = False) -> tuple[Compared, str] | None:
-        """The one table that an operand is about, and the operand as SQL; None where that can be no index's.
+        """The one table that an operand is about, and the operand as SQL; None where that cannot be an index's.
 
         Args:
             constant: it is a whole condition.

@@ -1,4 +1,4 @@
-"""What is in a database: PostgreSQL's own catalogue, asked so that a big one gives small answers."""
+"""What a database contains: reads PostgreSQL's own catalog so that a big one gives small answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's values as JSON, exact, and cut on the server where they are long.
+"""PostgreSQL's values as JSON: exact, and cut on the server if they are long.
 
 JSON readers take every number for a double. So an integer beyond 2**53 is its digits as text, and so is every
 `numeric`; what is not a number (NaN, Infinity) is text; bytes are `{"base64": ...}`; json is itself; everything else is

@@ -1,9 +1,9 @@
-"""Changing rows and the schema: statements in one transaction, all or none, and PostgreSQL says what each of them is.
+"""Changes rows and the schema: statements in one transaction, all or none; PostgreSQL decides what each of them is.
 
 `PREPARE` admits SELECT, INSERT, UPDATE, DELETE and MERGE and runs nothing. What defines the schema is tried in a part
 of the transaction that is READ ONLY first, where PostgreSQL refuses it by name before it does anything. What tends it
-(VACUUM, REINDEX) is no change to PostgreSQL, which would just do it there: its name is asked for after. Statements that
-can't be part of a transaction PostgreSQL refuses in one, by name; those that are allowed then run alone.
+(VACUUM, REINDEX) is not a change for PostgreSQL, which would just do it there, so its name is checked afterwards.
+PostgreSQL refuses by name statements that cannot be part of a transaction; those that are allowed then run alone.
 """
 
 from __future__ import annotations

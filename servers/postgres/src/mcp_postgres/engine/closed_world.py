@@ -1,4 +1,4 @@
-"""Whose code a statement could run: what PostgreSQL's catalogue says of a database, kept until it changes.
+"""Finds out whose code a statement could run, from PostgreSQL's catalog, cached until that changes.
 
 A function is one of many things that run when a table is read: a domain's CHECK, an index or statistics expression that
 the planner folds, an operator's estimator, an aggregate's parts, a partition key. They run with the rights of
@@ -79,7 +79,7 @@ _NO_OBJECT = re.compile(
     r":(?:\w*typmods?|\w*location\w*|stmt_len|list_(?:start|end)|queryId|constvalue \d+)"
     r" (?:-?\d+|\(i[ \d-]*\)|\[[ \d-]*\])"
 )
-"""Numbers of a tree that are known to be no object's."""
+"""Numbers of a tree that are known not to be an object's."""
 _NUMBER = re.compile(r"\b\d{5,10}\b")
 _WORD = re.compile(r"[\w$]+")
 _RUNS_TEXT = re.compile(r"\bexecute\b|_to_xml|\bpg_input_|\bdblink|u&\"", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Starting a PostgreSQL of our own from a wheel: for `--demo`, and for the tests."""
+"""Starts our own PostgreSQL from a wheel, for `--demo` and for the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two tables or views side by side: what of each is compared, and how PostgreSQL tells two values apart."""
+"""Compares two tables or views: which columns, and how PostgreSQL tells two values apart."""
 
 from __future__ import annotations
 

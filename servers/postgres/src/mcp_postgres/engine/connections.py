@@ -1,4 +1,4 @@
-"""Connections to one database: few, made when needed, and given back clean.
+"""Connections to one database: few, opened when needed, and returned clean.
 
 Every piece of work is one transaction. Its first trip, which changes nothing, is also the test whether the connection
 still lives; if not it goes over a new one. So a restart, a failover or a killed backend costs the next call a few

@@ -1,4 +1,4 @@
-"""Statements that make an object again what the catalogue says it is; asked for where the catalogue still says so."""
+"""Statements that restore an object to its state in the catalog; read while the catalog still has that state."""
 
 from __future__ import annotations
 

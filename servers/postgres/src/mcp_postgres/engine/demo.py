@@ -1,4 +1,4 @@
-"""A small shop's database, the same data each time, with a few ailments for `get_health` to find."""
+"""A small shop's database, with the same data each time, and a few problems for `get_health` to find."""
 
 __all__ = ["SCRIPT"]
 

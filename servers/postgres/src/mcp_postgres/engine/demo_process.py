@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own in a private folder, run by a small process of its own.
+"""Our own PostgreSQL in a private folder, run by a small separate process.
 
 The process makes the cluster, starts it, and stops it and removes the folder when its standard input ends, also in the
 middle of the start. Its input ends with the process that started it, however that ends; should it be killed itself, a

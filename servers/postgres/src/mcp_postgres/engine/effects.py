@@ -22,8 +22,9 @@ from mcp_postgres.engine.catalog import OWN, RELATION
 from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.objects import difference
+from mcp_postgres.engine.remarks import remark
 from mcp_postgres.engine.traces import Traced, remember, traces, was_then
-from mcp_postgres.engine.way_back import After, after, remark, way_back
+from mcp_postgres.engine.way_back import After, after, way_back
 
 __all__ = ["Effects"]
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL and libpq say, as problems a caller can act on."""
+"""Turns errors of PostgreSQL and libpq into problems that a caller can act on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ARRAY = re.compile(r': "\{(?:"(?!(?:[^"\\]|\\.)*": )|NULL|\})')
 """A value, as PostgreSQL repeats it, that was an array, and stood where it could be none."""
 _ENUM = re.compile(r"^invalid input value for enum ")
 _NOT_UTF8 = (
-    "Bytes that are no UTF-8 may lie in a database whose encoding is SQL_ASCII. As another encoding, such as LATIN1, a "
+    "A database whose encoding is SQL_ASCII may hold bytes that are not UTF-8. As another encoding, such as LATIN1, a "
     "column is read by convert_from(convert(convert_to(name, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')."
 )
 _PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')

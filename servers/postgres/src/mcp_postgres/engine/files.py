@@ -1,4 +1,4 @@
-"""Rows into and out of files of the operator's folder, by COPY through the connection.
+"""Copies rows between tables and files in the operator's folder, by COPY through the connection.
 
 The files of the database's own machine are never meant: what COPY writes and reads there is `TO STDOUT` and `FROM
 STDIN`. A query is admitted as every query is, and only then stands inside of COPY, which takes no second statement.

@@ -1,6 +1,6 @@
-"""What is wrong with a database, area by area: each query finds lines worth a person's attention, or nothing.
+"""Finds what is wrong with a database, area by area: each query returns lines worth a person's attention, or nothing.
 
-Thresholds are where a DBA would look, and stand beside what they judge.
+Thresholds are those of a DBA, and are beside what they judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects of a kind, page by page: PostgreSQL's own catalogue, asked so that a big one gives small answers."""
+"""Lists objects of a kind, page by page, from PostgreSQL's own catalog, so that a big one gives small answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MINE = f"CASE WHEN $1::text IS NULL THEN {OWN} ELSE n.nspname = $1 END"
 """Whether an object is in the schema that was named; where none was, in one that people made."""
 _NO_PART = """NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = {table}.oid AND d.classid = 'pg_{name}'::regclass
     AND d.deptype IN ({types}))"""
-"""Whether an object is no part of an extension or of another object."""
+"""Whether an object is not part of an extension or of another object."""
 _TO = (
     "CASE WHEN f.relnamespace = c.relnamespace THEN quote_ident(f.relname)"
     " ELSE format('%I.%I', fn.nspname, f.relname) END"

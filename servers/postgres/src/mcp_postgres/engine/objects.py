@@ -1,4 +1,4 @@
-"""What there is in a database besides rows: objects that stay themselves under other names, and what they depend on."""
+"""Everything in a database besides rows: objects with identities that survive renames, and their dependencies."""
 
 from __future__ import annotations
 

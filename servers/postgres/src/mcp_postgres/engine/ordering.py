@@ -1,4 +1,4 @@
-"""In which order objects go and come: what goes along with something else, and what waits for what."""
+"""The order in which objects are dropped and created: what goes along with something else, and what waits for what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries answered by pages, no more of the result read than a page and a bit.
+"""Answers queries page by page, and reads only a page and a bit of the result.
 
 What was read beyond the first page is kept, so that the next pages show the same moment; pages behind that run the
 query again and skip, and say so. No transaction, lock or connection is held between two pages.
@@ -245,7 +245,7 @@ async def _read(
     lines = Lines(columns, max_cell)
     try:
         asked = sql
-        # EXPLAIN and SHOW can be no subquery, and are short.
+        # EXPLAIN and SHOW cannot be a subquery, and are short.
         if sql is statement.sql:
             asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
         if not session.leads_to((asked, statement.parameters)) and await session.settle():

@@ -1,4 +1,4 @@
-"""Parquet files, in and out (extra `parquet`): read by a process of its own, written by a thread."""
+"""Parquet files, in and out (extra `parquet`): read by a separate process, written by a thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parquet_records(raw: BinaryIO) -> Generator[list[Any]]:
     """The columns' names, then the records: numbers, texts, truth values, and bytes as `{"base64": ...}`.
 
     Raises:
-        Invalid: it is no Parquet.
+        Invalid: it is not Parquet.
     """
     for number, line in enumerate(_lines(raw)):
         if number:

@@ -1,4 +1,4 @@
-"""The part of a database that the operator serves: schemas, objects and masked columns, as the catalogue has them.
+"""The part of a database that the operator serves: schemas, objects and masked columns, from the catalog.
 
 PostgreSQL parses a statement, which names by number all that it touches; `trees` follows that through subqueries and
 views. Whatever is not listed is refused, and so is what shows values without naming where they are from: catalogues

@@ -1,7 +1,8 @@
-"""Passwords that are asked for at each connect: of a file, or of a command such as a cloud's that makes short tokens.
+"""Passwords that are fetched at each connect: from a file, or from a command such as a cloud's that makes short-lived
+tokens.
 
-AWS, Azure and Google each have a command that prints a token which PostgreSQL takes for a password. So one switch
-serves all of them, and whatever comes next, and no cloud's library is in this process.
+AWS, Azure and Google each have a command that prints a token which PostgreSQL accepts as a password. So one switch
+serves all of them, and future ones, without a cloud's library in this process.
 """
 
 from __future__ import annotations

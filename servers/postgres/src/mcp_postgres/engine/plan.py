@@ -1,4 +1,4 @@
-"""Plans as trees a person can read, what stands out in them, and what they would be with indexes that don't exist."""
+"""Plans as readable trees, what stands out in them, and how they would be with indexes that do not exist."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
         except psycopg.Error as error:
             raise problem(error, database, before=len(text) - len(index)) from error
         if name is None:
-            raise Invalid(f"{quote(index)} is no index.", "Write `table (column, ...)`.")
+            raise Invalid(f"{quote(index)} is not an index.", "Write `table (column, ...)`.")
         made.append(text.removeprefix("CREATE INDEX ON "))
     return made
 

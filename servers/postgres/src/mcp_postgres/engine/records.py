@@ -53,7 +53,7 @@ def loaded(text: str) -> Any:
 
 
 def _no_number(word: str) -> str:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def column_name(field: Any) -> str:

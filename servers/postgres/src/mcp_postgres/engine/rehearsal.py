@@ -1,4 +1,4 @@
-"""A way back that was run once where nobody sees it: what fails of it, and what it leaves, is said in its place."""
+"""Tries a way back where nobody sees it, and reports in its place what fails and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import psycopg
 
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.objects import Look, Object
+from mcp_postgres.engine.remarks import remark
 from mcp_postgres.engine.traces import look_again
-from mcp_postgres.engine.way_back import After, remark
+from mcp_postgres.engine.way_back import After
 from mcp_postgres.split import begin_of, split
 
 __all__ = ["UNTRIED", "rehearsed"]

@@ -1,4 +1,4 @@
-"""Statements that give what got another name its old one, all in the names of now."""
+"""Statements that give renamed objects their old names, using current names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the role of a connection could do if nobody held it back, to be told to the operator and the model."""
+"""What a connection's role could do without our restrictions, to tell the operator and the model."""
 
 from __future__ import annotations
 

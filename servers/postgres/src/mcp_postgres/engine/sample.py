@@ -1,4 +1,4 @@
-"""Where indexes are tried without hypopg: temporary tables with a sample of the rows, rolled back with the call.
+"""Tries indexes without hypopg: on temporary tables with a sample of the rows, rolled back with the call.
 
 A temporary table hides the one of the same name from a statement, so that the planner is asked about the copy. The
 sample is as PostgreSQL stores it, page by page, with the indexes there are. Every candidate is made, of PostgreSQL's

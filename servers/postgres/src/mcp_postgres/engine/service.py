@@ -1,4 +1,4 @@
-"""The engine: trusted types in, results out; each call a transaction of its own on one of a database's connections."""
+"""The engine: trusted types in, results out; each call is a separate transaction on one of a database's connections."""
 
 from __future__ import annotations
 
@@ -415,7 +415,7 @@ class Engine:
         try:
             page = await self._page(statement, limit=1, max_bytes=_BYTES)
         except Invalid:
-            page = None  # what can't be a value of the key's type is no row's key
+            page = None  # what can't be a value of the key's type is not a row's key
         if page is None or not page.rows:
             raise NotFound(f"{quote(table.name)} has no row with this key: {quote(request.key)}.")
         return page

@@ -1,4 +1,4 @@
-"""A transaction under way on one connection, and the ways to run statements in it."""
+"""A running transaction on one connection, and the ways to run statements in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What was meant by a name or word that PostgreSQL doesn't know: a name like it, or its own word for another's."""
+"""Suggests what an unknown name or word was meant to be: a similar name, or PostgreSQL's word for another
+database's."""
 
 from __future__ import annotations
 
@@ -211,7 +212,7 @@ async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = 
     word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
     if not word and "SQLSTATE 42601" in found.what:
         word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
-    # What a tool takes says more than that this is no command: it may be one that no tool takes.
+    # What a tool takes says more than that this is not a command: it may be one that no tool takes.
     return type(found)(found.what, word) if word and not (word == misspelt.NO_COMMAND and found.fix) else found
 
 

@@ -1,4 +1,4 @@
-"""What one transaction changed in the catalogue, however large the database is: as it was, and as it is now.
+"""Finds what one transaction changed in the catalog, before and after, however large the database is.
 
 A transaction leaves its number on every row of the catalogue that it writes (`xmin`) and takes away (`xmax`), so that
 its changes cost what they are about. A cursor still sees what was there when it was declared: what these queries read,
@@ -170,7 +170,7 @@ async def was_then(session: Session, was: Traced, now: Traced) -> tuple[Look, Lo
     await session.value("SELECT pg_catalog.set_config($1, $2, true)", _GIVEN, array(oids))
     then = looked(await session.value("FETCH NEXT FROM mcp_objects"))
     there = await look(session, oids)
-    # What others did to schemas meanwhile is no part of it.
+    # What others did to schemas meanwhile is not part of it.
     theirs = [key for key in {*then} ^ {*there} if key[0] == "n" and key[1:] not in oids]
     for key in theirs:
         (then if key in then else there).pop(key)

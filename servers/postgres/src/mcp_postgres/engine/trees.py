@@ -1,4 +1,4 @@
-"""PostgreSQL's trees of queries, read: which relations a statement touches, and where its columns come from.
+"""Reads PostgreSQL's query trees: which relations a statement touches, and where its columns come from.
 
 A parsed statement names everything by number, whatever its text looks like. What is asked of it here: does a masked
 column reach anything but an output? Passing through subqueries, views and joins as it stands is fine, and the output
@@ -156,7 +156,7 @@ class Flow:
         self._known.functions(tree)
         found = read_tree(tree)
         if not isinstance(found, Node) or found.kind != "QUERY":
-            raise ValueError("a tree that is no query")
+            raise ValueError("a tree that is not a query")
         return frozenset(number - 1 for number in self._query(found, (), free=False))
 
     def _query(self, query: Node, above: tuple[_Level, ...], *, free: bool, own: int = 0) -> frozenset[int]:

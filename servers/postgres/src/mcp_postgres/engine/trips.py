@@ -1,4 +1,4 @@
-"""Statements that go to PostgreSQL in one trip, each by the protocol that admits one only, and what it answers.
+"""Sends several statements to PostgreSQL in one trip, each by the protocol that admits only one, and reads the answers.
 
 psycopg's own pipeline enters the event loop for every statement; here a trip enters it as often as answers come late.
 After a statement that failed PostgreSQL runs none of those behind it.
@@ -192,7 +192,7 @@ def _checked(raw: Raw, result: PGresult) -> PGresult:
     if result.status in _COPIES:
         # There is no way out of it but this.
         raw.pgconn.finish()
-        raise psycopg.NotSupportedError("COPY is no part of a trip")
+        raise psycopg.NotSupportedError("COPY is not part of a trip")
     raise psycopg.errors.PipelineAborted("a statement before it failed")
 
 

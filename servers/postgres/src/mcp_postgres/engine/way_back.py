@@ -1,22 +1,22 @@
-"""The way back from a change of the schema: what is new goes, what has another name gets its own, what is gone comes.
+"""The way back from a change of the schema: drops what is new, undoes renames, and creates again what is gone.
 
-What goes is named as it is after the change, and everything behind the renames as it was before.
+Drops use the names after the change, and everything after the renames uses the names before it.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.definitions import LATE, Wanted, definitions
+from mcp_postgres.engine.grants import grants, optioned, whose
 from mcp_postgres.engine.objects import Edge, Look, Object, edges, look
 from mcp_postgres.engine.ordering import ordered, roots
+from mcp_postgres.engine.remarks import remark
 from mcp_postgres.engine.renames import renames
 
-__all__ = ["After", "after", "remark", "way_back"]
+__all__ = ["After", "after", "way_back"]
 
 _DROPS = {
     "column": "ALTER TABLE {on} DROP COLUMN {name};", "attribute": "ALTER TYPE {on} DROP ATTRIBUTE {name} CASCADE;",
@@ -85,11 +85,6 @@ async def after(session: Session, was: Look, now: Look) -> After:
 async def way_back(session: Session, seen: After) -> Sequence[str]:
     """Statements that undo a change, asked for when it is not there any more."""
     return await _Plan(session, seen).lines()
-
-
-def remark(text: str) -> str:
-    """`text` as what no server runs: each line of it, for names and values may hold line ends."""
-    return "\n".join(f"-- {line}" for line in re.split(r"[\r\n]+", text))
 
 
 class _Plan:
@@ -161,7 +156,7 @@ class _Plan:
                     left.append(remark(f"not undone: {thing.label}, new"))
                 else:
                     lines.append(f"COMMENT ON {on.word} {on.spelled} IS NULL;")
-        lines += _grants(granted, again=False)
+        lines += grants(granted, again=False)
         dropped: dict[bool, list[str]] = {False: lines, True: []}
         for keys in order:
             texts = [self._dropped(now[key]) for key in keys]
@@ -242,21 +237,21 @@ class _Plan:
                 late += [line for rank, line in statements if rank >= LATE]
                 late += self._unsaid(key, key in found)
         granted: list[Object] = []
-        taken = {_whose(now[key]) for key in self.seen.new if key[:2] == _GRANT + "c"}
+        taken = {whose(now[key]) for key in self.seen.new if key[:2] == _GRANT + "c"}
         for key, thing in was.items():
             # What takes a right on a table takes it on each of its columns.
-            is_back = key in gone or thing.parent in self.remade or (key[:2] == _GRANT + "a" and _whose(thing) in taken)
+            is_back = key in gone or thing.parent in self.remade or (key[:2] == _GRANT + "a" and whose(thing) in taken)
             if key[0] == _GRANT and is_back:
                 granted.append(thing)
             elif key[0] == _GRANT and key in changed:
-                lines.append(_optioned(thing))
+                lines.append(optioned(thing))
             elif key[0] == _COMMENT and (is_back or key in changed):
                 said = self._comment(thing)
                 late.append(remark(_WAITS + said) if thing.parent in waits else said)
             elif key in gone and key[0] in "fy" and f"g{key}/{'EXECUTE' if key[0] == 'f' else 'USAGE'}/0" not in was:
                 word = "EXECUTE ON ROUTINE" if key[0] == "f" else "USAGE ON TYPE"
                 lines.append(f"REVOKE {word} {thing.spelled} FROM PUBLIC;")
-        lines += _grants(granted, again=True)
+        lines += grants(granted, again=True)
         return lines + late
 
     def _comment(self, thing: Object) -> str:
@@ -366,35 +361,3 @@ def _only(now: str | None, was: str | None) -> str:
     """The names of options that were not there."""
     mine, theirs = ({item.partition("=")[0] for item in (text or "").split(", ") if item} for text in (now, was))
     return ", ".join(sorted(mine - theirs))
-
-
-def _grants(things: Iterable[Object], *, again: bool) -> list[str]:
-    """What takes grants back, or gives them again; one statement for all rights of one role on one thing."""
-    rights: dict[tuple[str, str, str, bool], list[str]] = {}
-    lines: list[str] = []
-    for thing in things:
-        right, column, what, whom, place = json.loads(thing.name)
-        if thing.value[1]:
-            lines.append(remark(f"not undone: {thing.label} by {thing.value[1]}, {'revoked' if again else 'new'}"))
-            continue
-        option = thing.value[0] == "true"
-        rights.setdefault((place, what, whom, option), []).append(f"{right} ({column})" if column else right)
-    # What was granted by such an option goes with it.
-    verb, to, more = ("GRANT", "TO", " WITH GRANT OPTION") if again else ("REVOKE", "FROM", " CASCADE")
-    return lines + [
-        f"{place}{verb} {', '.join(names)} ON {what} {to} {whom}{more if option else ''};"
-        for (place, what, whom, option), names in rights.items()
-    ]
-
-
-def _whose(thing: Object) -> tuple[str, ...]:
-    """The right, the key of the table, and who has it."""
-    return thing.key.split("/")[1], thing.parent.partition(".")[0][1:], *thing.key.split("/")[2:]
-
-
-def _optioned(thing: Object) -> str:
-    """What gives or takes the right to grant on."""
-    if thing.value[0] == "true":
-        return _grants([thing], again=True)[0]
-    (line,) = _grants([thing], again=False)
-    return line.replace("REVOKE ", "REVOKE GRANT OPTION FOR ", 1).removesuffix(";") + " CASCADE;"

@@ -1,4 +1,4 @@
-"""What a database is busy with: its statements, its sessions and its settings."""
+"""A database's workload: its statements, its sessions and its settings."""
 
 from __future__ import annotations
 

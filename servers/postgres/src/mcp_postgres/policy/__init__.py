@@ -1,6 +1,6 @@
-"""The only place that says no before PostgreSQL does: a caller's words become a trusted type here, or a refusal.
+"""The only place that refuses before PostgreSQL does: turns a caller's text into a trusted type, or refuses it.
 
-What mcp-sqlite has too (databases, statements, pages, rows) is in `mcp_batteries.sql.policy`.
+The part shared with mcp-sqlite (databases, statements, pages, rows) is in `mcp_batteries.sql.policy`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _MOST_NAME = 64
 
 
 class PolicySettings(Switches, Protocol):
-    """What the policy needs to be told."""
+    """The settings that the policy needs."""
 
     @property
     def databases(self) -> Sequence[str]: ...
@@ -100,7 +100,7 @@ _OF_DATABASE = {".schema": SchemaOf, ".health": HealthOf, ".activity": ActivityO
 
 
 class Policy(sql.Policy[Table, Request]):
-    """What may be reached under these settings.
+    """What callers may reach under these settings.
 
     Raises:
         Unavailable: no database is named, here or in libpq's environment.
@@ -138,9 +138,9 @@ class Policy(sql.Policy[Table, Request]):
 
     @contextmanager
     def standing_in(self, database: Database) -> Generator[None]:
-        """Within the block, whose caller `database` is for is the caller: what is followed is looked at for somebody.
+        """Inside the block, the caller is the one that `database` is for: subscriptions are checked on their behalf.
 
-        Nothing else comes from there: the role was read off a token when that was asked for.
+        Nothing else comes from there: the role was taken from a token when the request came.
         """
         token = self._standing_in.set(database.role)
         try:
@@ -150,11 +150,11 @@ class Policy(sql.Policy[Table, Request]):
 
     @property
     def has_callers(self) -> bool:
-        """Whether everybody who asks has a role of their own in the databases."""
+        """Whether each caller has a separate role in the databases."""
         return self._claim is not None
 
     def _role(self) -> str | None:
-        """The role of the call under way; None where its token names none, and then no database is opened for it."""
+        """The role of the current call; None if its token names none, and then no database is opened for it."""
         found = self._standing_in.get() or (claim(self._claim) if self._claim is not None else None)
         return found if found is not None and is_whole(found) and len(found.encode()) < _MOST_NAME else None
 
@@ -179,7 +179,7 @@ class Policy(sql.Policy[Table, Request]):
     def page(
         self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
     ) -> ReadStatement | NextPage:
-        """What `query_rows` is asked for: statements, or the page behind a cursor."""
+        """The request of `query_rows`: statements, or the page at a cursor."""
         if cursor is not None or sql is None:
             wanted = super().page(database, sql, parameters, cursor)
             return replace(wanted, role=self._role()) if isinstance(wanted, NextPage) else wanted
@@ -195,7 +195,7 @@ class Policy(sql.Policy[Table, Request]):
         return Reads(whole.database, whole.sql, (), self._parts(whole, parts, parameters))
 
     def import_table(self, database: str | None, name: str) -> ImportTable:
-        """A table to be filled."""
+        """A table to fill."""
         found = self.table(database, name)
         return ImportTable(found.database, found.name, found.schema, make=self.can_write and self.can_reshape)
 
@@ -224,7 +224,7 @@ class Policy(sql.Policy[Table, Request]):
         return ListOf(self.served(database), kind, where, part, cursor)
 
     def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
-        """A statement to be explained."""
+        """A statement to explain."""
         return PlanOf(self.read(database, _EXPLAIN.sub("", sql), parameters), tuple(indexes))
 
     def advice(self, database: str | None, queries: Sequence[str]) -> Advice:
@@ -236,7 +236,7 @@ class Policy(sql.Policy[Table, Request]):
         return SearchOf((self.database(database),), words)
 
     def health(self, database: str | None, areas: Sequence[str]) -> HealthOf:
-        """Areas of a database to look at."""
+        """Areas of a database to check."""
         return HealthOf(self.database(database), tuple(areas))
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
@@ -290,7 +290,7 @@ def _segments(table: Table) -> str:
 
 
 def _unwrapped(parts: list[str]) -> list[str]:
-    """Statements without the BEGIN and COMMIT round them, which a call is anyway.
+    """Statements without a surrounding BEGIN and COMMIT, because a call is a transaction anyway.
 
     Raises:
         Invalid: there are none.

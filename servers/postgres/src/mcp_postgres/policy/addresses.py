@@ -17,10 +17,10 @@ _WORDS = ("dbname", "host", "hostaddr", "port", "user", "password", "service", "
 
 
 def named_address(given: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The name that `given` asks for, or that of the database it leads to; and the address for libpq.
+    """The name in `given`, or that of its database, and the address for libpq.
 
     Raises:
-        Unavailable: it is not understood, or leads to a database of another system.
+        Unavailable: it is not understood, or belongs to another database system.
     """
     named = _NAMED.fullmatch(given)
     wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", given)
@@ -33,7 +33,8 @@ def _name_in(address: str, environment: Mapping[str, str]) -> str:
     """The name of the database that `address` names.
 
     Raises:
-        Unavailable: A character of the password would end it early: answers would tell its rest as a name or a port.
+        Unavailable: A character in the password would end it early, so that answers would show its rest as a name or a
+            port.
     """
     if "://" in address:
         try:

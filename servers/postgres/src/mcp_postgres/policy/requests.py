@@ -1,4 +1,4 @@
-"""What the engine is asked for: the trusted types that the policy makes."""
+"""Requests to the engine: the trusted types that the policy makes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Table:
 
 @dataclass(frozen=True)
 class ImportTable(Table):
-    """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
+    """A table to fill from a file; it may be created if the operator allowed changes to rows and schema."""
 
     make: bool = field(kw_only=True)
 
 
 @dataclass(frozen=True)
 class Reads(ReadStatement):
-    """Several statements that are to see the same moment; `sql` is all of them."""
+    """Several statements that see the same moment; `sql` is all of them."""
 
     parts: tuple[ReadStatement, ...]
 
@@ -41,7 +41,7 @@ class Writes(WriteStatement):
     """Statements that change rows, in one transaction.
 
     Attributes:
-        role: as which they are tried; nothing is kept then.
+        role: the role as which they are tried; then nothing is kept.
     """
 
     parts: tuple[ReadStatement, ...] = ()
@@ -50,7 +50,7 @@ class Writes(WriteStatement):
 
 @dataclass(frozen=True)
 class Migration(SchemaStatement):
-    """Statements that change the schema, in one transaction; and rows, where the operator opened that.
+    """Statements that change the schema, in one transaction, and rows if the operator allowed that.
 
     Attributes:
         admin: roles, extensions and code may be changed and run too, whatever the server's role is.
@@ -65,10 +65,10 @@ Changes = Writes | Migration
 
 @dataclass(frozen=True)
 class ListOf:
-    """Objects of a kind in some databases, or in their schemas of a name, from the position of a cursor on.
+    """Objects of a kind in some databases, or in their schemas with a name, from the position of a cursor on.
 
     Attributes:
-        name: what their names contain.
+        name: a part of their names.
     """
 
     databases: tuple[Database, ...]
@@ -88,7 +88,7 @@ class PlanOf:
 
 @dataclass(frozen=True)
 class Advice:
-    """Indexes for these statements; for the busiest there are where none is given."""
+    """Indexes for these statements, or for the most expensive ones if none is given."""
 
     database: Database
     statements: tuple[ReadStatement, ...]
@@ -111,7 +111,7 @@ class TableOf:
 
 @dataclass(frozen=True)
 class HealthOf:
-    """What is wrong with a database, in some areas; in all where none is named."""
+    """What is wrong with a database, in some areas, or in all if none is named."""
 
     database: Database
     areas: tuple[str, ...] = ()
@@ -136,15 +136,15 @@ Request = SchemaOf | TableOf | HealthOf | ActivityOf | RoleOf | RowsOf[Table] | 
 
 
 def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
-    """A statement that this program wrote, or found in the database's own statistics; no word of a caller is in it."""
+    """A statement from this program or from the database's own statistics, without any text of a caller."""
     return ReadStatement(database, sql, values)
 
 
 def several_of_ours(database: Database, statements: Sequence[str]) -> Reads:
-    """Several of them, that are to see the same moment."""
+    """Several of them that see the same moment."""
     return Reads(database, ";\n".join(statements), (), tuple(of_ours(database, sql) for sql in statements))
 
 
 def part_of(statement: ReadStatement, sql: str) -> ReadStatement:
-    """What a statement that reads has inside, such as the query behind EXPLAIN."""
+    """A part of a statement that reads, such as the query after EXPLAIN."""
     return ReadStatement(statement.database, sql, statement.parameters)

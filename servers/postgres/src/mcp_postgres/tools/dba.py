@@ -1,4 +1,4 @@
-"""What an administrator asks, as tools; opened by `--dba`. Each says what it needs where that isn't there."""
+"""Tools for administrators, enabled by `--dba`. Each says what it needs if that is missing."""
 
 from __future__ import annotations
 

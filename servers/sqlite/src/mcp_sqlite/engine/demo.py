@@ -1,4 +1,4 @@
-"""A small library's database, so that a newcomer sees everything in one command."""
+"""A small library's database, so that a newcomer sees everything with one command."""
 
 from __future__ import annotations
 

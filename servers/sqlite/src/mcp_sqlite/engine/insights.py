@@ -1,4 +1,4 @@
-"""The memo that grows while a model looks at data, in a small database of its own.
+"""The memo that grows while a model explores data, in a small separate database.
 
 No statement of a caller runs here, only values are bound, so aiosqlite serves: the worker processes are for the rest.
 """

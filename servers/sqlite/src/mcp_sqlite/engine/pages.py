@@ -1,6 +1,6 @@
-"""Results that are longer than a page: kept whole in unnamed files, so that every page shows one moment.
+"""Results longer than a page: kept whole in unnamed files, so that every page shows the same moment.
 
-No lock and no transaction is held between two pages, and no row is skipped or told twice, whoever writes meanwhile.
+No lock or transaction is held between two pages, and no row is skipped or repeated, whoever writes in the meantime.
 """
 
 from __future__ import annotations
@@ -211,6 +211,6 @@ def _notes(reply: Mapping[str, Any]) -> list[str]:
         verb = "is" if len(masks) == 1 else "are"
         notes.append(f"{', '.join(masks)} {verb} masked: every value counts as •••, in conditions too")
     if texts := reply.get("texts"):
-        said = ", ".join(f"\"{text}\" is no column, SQLite took it for the text '{text}'" for text in texts[:5])
+        said = ", ".join(f"\"{text}\" is not a column, SQLite took it for the text '{text}'" for text in texts[:5])
         notes.append(said)
     return [*notes, *reply.get("files", ())]

@@ -1,7 +1,7 @@
 """Worker processes, kept warm, and ended when a statement can't be stopped any other way.
 
-A call takes an idle worker and gives it back. A worker that has not answered shortly behind its deadline, or shortly
-behind a cancel, is killed: that bounds even the single opcodes SQLite never looks up from.
+A call takes an idle worker and gives it back. A worker that has not answered shortly after its deadline, or shortly
+after a cancel, is killed: that limits even single opcodes that SQLite cannot interrupt.
 """
 
 from __future__ import annotations

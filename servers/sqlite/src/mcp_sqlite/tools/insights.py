@@ -1,4 +1,4 @@
-"""Noting what was found, as a tool."""
+"""A tool to note findings."""
 
 from __future__ import annotations
 

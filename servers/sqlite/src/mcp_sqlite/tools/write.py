@@ -1,4 +1,4 @@
-"""Changing rows and schemas, as tools; each opened by a switch of the operator's."""
+"""Tools that change rows and schemas; the operator enables each with a switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which index would help a statement, tried: by SQLite's planner, on a copy of the schema and of its statistics.
+"""Finds indexes that would help a statement, by trying SQLite's planner on a copy of the schema and its statistics.
 
 In an empty copy of the schema candidates are made, and the planner is asked again; what it then uses would help. (The
 method of SQLite's `.expert`.) The planner believes any index to find ten rows of a value; so it is told of each what a

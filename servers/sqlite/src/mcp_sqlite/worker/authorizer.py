@@ -1,4 +1,4 @@
-"""What a statement may do, decided by SQLite itself: an authorizer per connection, and the engine's limits.
+"""Decides what a statement may do, with SQLite's own means: an authorizer per connection, and the engine's limits.
 
 SQLite asks the authorizer about each thing that a statement it compiles would touch, after views, triggers and names
 are resolved (https://sqlite.org/c3ref/set_authorizer.html). What is not allowed here by name is denied. The text of a

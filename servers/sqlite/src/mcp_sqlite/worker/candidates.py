@@ -1,7 +1,7 @@
-"""Which indexes might help a statement: what its conditions, its order and its groups compare, as SQL.
+"""Suggests indexes for a statement: what its conditions, its order and its groups compare, as SQL.
 
-The words of the statement only suggest. Whether a candidate can be an index of a table SQLite says, and whether it
-helps the planner says.
+The words of the statement only suggest. SQLite decides whether a candidate can be an index of a table, and its planner
+whether it helps.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def compared(sql: str) -> Compared:
 
 
 def _operand(tokens: Sequence[_Token], start: int, step: int) -> str | None:
-    """The operand of a comparison that ends, or begins, at `start`; None where it is no expression over columns."""
+    """The operand of a comparison that ends, or begins, at `start`; None where it is not an expression over columns."""
     taken: list[_Token] = []
     depth = 0
     opens, closes = ("(", ")") if step > 0 else (")", "(")

@@ -1,4 +1,4 @@
-"""What tables are like: all of them with counts under a budget, or one with all that hangs on it."""
+"""Describes tables: all of them with counts under a budget, or one with everything that depends on it."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _times(database: Database, table: str, columns: Sequence[str], until: float)
 def _plain(
     database: Database, table: str, columns: list[tuple[Any, ...]], keys: Collection[str]
 ) -> list[tuple[Any, ...]]:
-    """Columns of which values may be told, and that are no keys."""
+    """Columns of which values may be told, and that are not keys."""
     shown = (row for row in columns if not (database.part and database.part.masks(table, str(row[1]))))
     return [row for row in shown if row[1] not in keys]
 

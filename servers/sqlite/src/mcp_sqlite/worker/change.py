@@ -1,4 +1,5 @@
-"""Callers' statements that change: in one transaction, kept whole or not at all, rehearsed in a dry run."""
+"""Runs callers' statements that change something: in one transaction, kept completely or not at all, or in a dry
+run."""
 
 from __future__ import annotations
 

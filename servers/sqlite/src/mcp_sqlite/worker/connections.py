@@ -1,4 +1,4 @@
-"""Connections kept open, guarded, and never to another file than the path names now."""
+"""Open, guarded connections, never to another file than the path names now."""
 
 from __future__ import annotations
 

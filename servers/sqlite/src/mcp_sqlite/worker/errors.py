@@ -1,4 +1,4 @@
-"""What went wrong, in words for the caller, and the way on."""
+"""Errors in words for the caller, with the next move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that hold few different values, and which: what a WHERE can ask for, known before it is written."""
+"""Finds columns with few different values, and the values, to know what a WHERE can ask for."""
 
 from __future__ import annotations
 

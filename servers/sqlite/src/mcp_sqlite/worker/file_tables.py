@@ -1,8 +1,8 @@
 """Files that statements name as tables (`FROM "exports/a.csv"`): temporary tables, as long as a call lasts.
 
-No text of a statement is read for that. SQLite says of a statement it compiles which table is not there; if that is
-the name of a served file, it is loaded, and the statement compiled again. What loaded one is closed when the call ends
-(`Connections.finish`), so nothing is left for another call.
+It does not parse statements for that. When SQLite compiles a statement, it names a missing table; if that is the name
+of a served file, the file is loaded, and the statement compiled again. The connection that loaded one is closed when
+the call ends (`Connections.finish`), so nothing is left for another call.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _load(database: Database, folder: str, name: str) -> None:
     if not is_path(name):
         raise Failure(
             "refused",
-            f"`{name[:200]}` is no name of a file here.",
+            f"`{name[:200]}` is not a name of a file here.",
             "Name it from the folder for files on: `a.csv`, `below/a.csv`.",
         )
     source = Source(folder, name, database.interrupt)

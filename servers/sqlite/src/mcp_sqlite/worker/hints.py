@@ -1,4 +1,4 @@
-"""The way on from what SQLite does not understand: the name that was meant, or SQLite's own words for another's."""
+"""Hints for what SQLite does not understand: the name that was meant, or SQLite's words for another database's."""
 
 from __future__ import annotations
 

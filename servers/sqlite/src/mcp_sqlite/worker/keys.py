@@ -1,4 +1,4 @@
-"""Foreign keys that point nowhere: of how many rows, and which of them a change has broken."""
+"""Foreign keys that point nowhere: the number of rows, and those that a change has broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a database's locks, where the system tells: on Linux, by /proc/locks.
+"""Finds out who holds a database's locks, if the system shows it: on Linux, in /proc/locks.
 
 Nothing is locked and no file is opened to find out: closing one would end the locks that SQLite has on it in this
 process (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
@@ -57,7 +57,7 @@ def _places(path: str) -> dict[str, tuple[int, int]]:
 
 
 def _parsed(line: str) -> tuple[str, int, str, int, int]:
-    """Kind, process, place (device and inode), first and last byte of a line; process 0 where it is no lock held."""
+    """Kind, process, place (device and inode), first and last byte of a line; process 0 if no lock is held."""
     words = line.split()
     if len(words) != 8 or words[1] not in ("POSIX", "OFDLCK"):
         return "", 0, "", 0, 0

@@ -1,4 +1,4 @@
-"""What a schema holds, what a change made of it, and the way back."""
+"""The objects of a schema, what a change did to them, and how to undo it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker can be asked for, by name."""
+"""The operations of a worker, by name."""
 
 from __future__ import annotations
 

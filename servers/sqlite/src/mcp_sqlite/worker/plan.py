@@ -1,4 +1,4 @@
-"""What SQLite would do for a statement, and which index it would use if it had it."""
+"""How SQLite would run a statement, and which index it would use if it existed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table as its resources show them: a bounded page, those with one value, the one with a key."""
+"""Rows of a table as its resources show them: a limited page, those with one value, the one with a key."""
 
 from __future__ import annotations
 

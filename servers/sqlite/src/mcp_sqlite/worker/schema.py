@@ -1,4 +1,4 @@
-"""What a schema says: which tables there are, their columns, what belongs to virtual ones, and the DDL."""
+"""Reads a schema: its tables, their columns, what belongs to virtual ones, and the DDL."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def shadows(database: Database) -> dict[str, str]:
 
 
 def open_virtual(database: Database) -> None:
-    """Have SQLite open the virtual tables of its own modules now; what they prepare for it is no caller's doing."""
+    """Have SQLite open the virtual tables of its own modules now; what they prepare for it is not a caller's doing."""
     rows = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'")
     for name, sql in rows:
         if module_of(str(sql)) in MODULES:
@@ -124,7 +124,7 @@ def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, 
         return database.own(sql, parameters)
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF != sqlite3.SQLITE_ERROR:
-            raise  # a lock or a damaged page is no answer
+            raise  # a lock or a damaged page is not an answer
         return []
 
 

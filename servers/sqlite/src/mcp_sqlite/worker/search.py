@@ -1,4 +1,4 @@
-"""Where words occur: in the schema's names and definitions, and in full-text tables."""
+"""Finds words in the schema's names and definitions, and in full-text tables."""
 
 from __future__ import annotations
 

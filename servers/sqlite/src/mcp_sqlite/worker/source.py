@@ -1,4 +1,4 @@
-"""The records of a served file, as a table takes them."""
+"""The records of a served file, in the form for a table."""
 
 from __future__ import annotations
 

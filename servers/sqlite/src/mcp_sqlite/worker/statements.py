@@ -1,4 +1,4 @@
-"""Callers' statements that read: rows by page, of one statement or of several at one moment."""
+"""Runs callers' statements that read: pages of rows, from one statement or from several at one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How SQLite reads the text of a statement: its tokens, and what says nothing between them."""
+"""How SQLite reads the text of a statement: its tokens, and the meaningless text between them."""
 
 from __future__ import annotations
 

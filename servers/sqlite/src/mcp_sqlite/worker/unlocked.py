@@ -1,7 +1,7 @@
 """Reading a database in a rollback-journal mode without a lock, so that no commit of another program fails.
 
-The file is read as one that can't change, and what was read is believed only if the file did not change meanwhile and
-no journal says that somebody writes.
+The file is read as immutable, and the result counts only if the file did not change in the meantime and no journal
+shows that somebody writes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Unlocked:
             try:
                 found, wrong = read(database), None
             except sqlite3.Error as error:
-                # Half a commit is no database.
+                # Half a commit is not a database.
                 found, wrong = "", error
             if not _is_written(self.path) and rollback_state(self.path) == self._state:
                 if wrong is not None:
@@ -127,7 +127,7 @@ def rollback_state(path: str) -> tuple[Any, ...] | None:
 
     Raises:
         OSError: the file can't be read.
-        Failure: it is no file.
+        Failure: it is not a file.
     """
     device, inode, size, modified, changed = stamp(path)
     header = _header(path, (device, inode))

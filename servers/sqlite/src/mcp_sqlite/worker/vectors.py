@@ -1,7 +1,7 @@
-"""sqlite-vec in every connection of this process, where the operator asked for it: tables of vectors, and their search.
+"""Loads sqlite-vec into every connection of this process if the operator wants it: tables of vectors, and their search.
 
-Only the library that its own wheel brings is loaded, by this process, before a connection's authorizer closes. Loading
-is closed again then, as it is everywhere else.
+This process loads only the library in its own wheel, before a connection's authorizer forbids loading, as everywhere
+else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What really changed, decided by digests of what is served; for the worker that follows subscriptions.
+"""Finds what really changed by digests of what is served; for the worker that follows subscriptions.
 
 The gates stand in the order of their cost: what the file's header and times say of commits (in WAL mode
 `data_version`), and then a digest of each thing somebody subscribed to, one at a time.

@@ -1,1 +1,1 @@
-"""What is known of the weather, asked of others and computed here. Knows no MCP."""
+"""Weather data, fetched from services and computed here. Knows no MCP."""

@@ -1,4 +1,4 @@
-"""Which services warn of dangers at a place, and what each of them says."""
+"""The services that warn of dangers at a place, and their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Airports' reports (METAR) and forecasts (TAF), as NOAA's Aviation Weather Center has them for all the world."""
+"""Airports' reports (METAR) and forecasts (TAF) from NOAA's Aviation Weather Center, for the whole world."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open-Meteo's free limits, kept by all server processes of a user together.
+"""Respects Open-Meteo's free limits, in all server processes of a user together.
 
 A call weighs more with many variables, long spans or old data (open-meteo/open-meteo discussion 438): one for each
 ten variables and each two weeks, whichever way that multiplies.

@@ -1,4 +1,4 @@
-"""What all lists of alerts have in common: words of the Common Alerting Protocol, in JSON that may be wrong."""
+"""The common part of all lists of alerts: terms of the Common Alerting Protocol, in JSON that may be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The National Weather Service: whom it covers, and its observations, alerts and forecasts as columns."""
+"""The National Weather Service: the area it covers, and its observations, alerts and forecasts as columns."""
 
 from __future__ import annotations
 

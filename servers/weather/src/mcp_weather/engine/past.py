@@ -1,4 +1,4 @@
-"""Past weather, and what is normal for the days asked about."""
+"""Past weather, and the normal values for the requested days."""
 
 from __future__ import annotations
 

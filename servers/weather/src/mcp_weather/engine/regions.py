@@ -1,4 +1,4 @@
-"""Where MeteoAlarm's areas are (`regions.json.gz`, see `servers/weather/regions.py`), and rings in general."""
+"""The geometry of MeteoAlarm's areas (`regions.json.gz`, see `servers/weather/regions.py`), and rings in general."""
 
 from __future__ import annotations
 

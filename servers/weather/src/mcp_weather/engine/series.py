@@ -1,4 +1,4 @@
-"""Documents to columns: units told apart, times in the place's zone, what is missing left missing."""
+"""Turns documents into columns: with units, times in the place's zone, and gaps left as gaps."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def to_come(shown: Table, found: Snapshot, source: str = "Open-Meteo") -> Table:
     """`shown`, of which what is past was left out.
 
     Raises:
-        Unavailable: nothing is left of an old answer, which is no forecast without rain.
+        Unavailable: nothing is left of an old answer, which is not a forecast without rain.
     """
     if shown.time:
         return shown
@@ -200,7 +200,7 @@ def dates(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
 
 
 def convert(name: str, values: Sequence[Any], unit: str, units: Units) -> tuple[str, list[Value]]:
-    """`values` in the unit of `units`, and that unit. What is no number is missing, and stays missing."""
+    """`values` in the unit of `units`, and that unit. What is not a number is missing, and stays missing."""
     unit = _UNIT_NAMES.get(unit, unit)
     numbers = [_number(value) for value in values]
     if name.removesuffix("_dominant").endswith("weather_code"):

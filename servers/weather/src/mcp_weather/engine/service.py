@@ -1,4 +1,4 @@
-"""What is known of a place: answers fetched through the cache, made into results."""
+"""The weather of a place: fetched through the cache, and turned into results."""
 
 from __future__ import annotations
 

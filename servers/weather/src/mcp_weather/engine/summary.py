@@ -1,4 +1,4 @@
-"""What a forecast comes to: sums, extremes and when something first happens, so that no model has to add up columns."""
+"""Sums up a forecast: sums, extremes and first occurrences, so that no model has to add up columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several questions at once, each of which may fail alone, also by an answer that nobody foresaw."""
+"""Several requests at once, each of which may fail separately, even with an unforeseen answer."""
 
 from __future__ import annotations
 

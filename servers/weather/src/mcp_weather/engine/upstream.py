@@ -1,4 +1,4 @@
-"""Asking the upstreams: one pooled client, their limits kept, every answer judged before it is believed.
+"""Requests to the upstreams: one pooled client that respects their limits and checks every answer.
 
 A key is `service/path?query`; which host a service is on is a setting, and secrets are added here only, so that no
 key, log or message has one.
@@ -138,7 +138,7 @@ class Upstream:
         try:
             found: Any = json.loads(body)
         except (ValueError, RecursionError):
-            return Failed(f"{name} sent something that is no JSON.")
+            return Failed(f"{name} sent something that is not JSON.")
         if status >= 400:
             reason = ""
             if isinstance(found, dict):

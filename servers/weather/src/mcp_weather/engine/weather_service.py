@@ -1,4 +1,4 @@
-"""The National Weather Service of the US: its own forecast, what its stations measured, its alerts."""
+"""The National Weather Service of the US: its own forecast, its stations' measurements, its alerts."""
 
 from __future__ import annotations
 

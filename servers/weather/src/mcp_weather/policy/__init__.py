@@ -1,4 +1,4 @@
-"""The only place that says no: what is a place, a day, a span. Makes what the engine takes."""
+"""The only place that refuses: decides what is a place, a day, a span, and makes the engine's types."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _KNOWN = 50_000
 
 @dataclass(frozen=True)
 class Name:
-    """A name to be looked up, and what narrows it down."""
+    """A name to look up, and what narrows it down."""
 
     name: str
     within: tuple[str, ...]
@@ -72,7 +72,7 @@ class After:
 
 @dataclass(frozen=True)
 class Station:
-    """The code of an airport, as the International Civil Aviation Organization gives them."""
+    """The ICAO code of an airport."""
 
     code: str
 
@@ -87,10 +87,10 @@ class Subject:
 
 
 class Policy:
-    """What may be asked.
+    """Decides what callers may ask.
 
     Args:
-        saved: the saved places by alias, in lower case; called each time, since they may be edited.
+        saved: the saved places by alias, in lower case; called each time, because they may be edited.
         look_up: the geocoder's hits for a name.
     """
 
@@ -163,10 +163,10 @@ class Policy:
         return [(self.of(hit.first, FOUND), population(hit.first) or None) for hit in hits]
 
     def parse(self, text: str) -> Place | Name:
-        """What `text` names: a saved alias, coordinates, or something to be looked up.
+        """What `text` names: a saved alias, coordinates, or a name to look up.
 
         Raises:
-            Invalid: it is none of them, or no point on the globe.
+            Invalid: it is none of them, or not a point on the globe.
         """
         wanted = " ".join(text.split())
         if resource := _URI.fullmatch(wanted):
@@ -210,14 +210,14 @@ class Policy:
         """The one of `hits` that `wanted` means; None if none does.
 
         Args:
-            exactly: only those of that very name.
+            exactly: only those with exactly that name.
 
         Raises:
-            Invalid: several do; names them in words that can be passed on.
+            Invalid: several do; the error names them in words that work as `place`.
         """
         candidates, note = fitting(wanted.within, hits), ""
         if not candidates and len(wanted.within) > 1:
-            # One part too many is no obstacle if the others say which place it is.
+            # One part too many is not an obstacle if the others say which place it is.
             known = tuple(part for part in wanted.within if any(hit.lies_in(part) for hit in hits))
             if known:
                 candidates = fitting(known, hits)
@@ -240,7 +240,7 @@ class Policy:
         return self.of(best, f"{note}name, the only match for {wanted.text}")
 
     def of(self, hit: Mapping[str, Any], resolved: str) -> Place:
-        """The place a geocoder's hit is."""
+        """The place of a geocoder's hit."""
         zone, country, height = hit.get("timezone"), hit.get("country_code"), hit.get("elevation")
         return point_at(
             float(hit["latitude"]),
@@ -257,25 +257,25 @@ class Policy:
         """Where the next page of the alerts of `place` begins.
 
         Raises:
-            Invalid: the cursor is of another place, or was not made here.
+            Invalid: the cursor belongs to another place, or was not made here.
         """
         scope = place_scope(place.latitude, place.longitude)
         return After(tuple(Cursor.decode("alerts", cursor, scope)) if cursor else ())
 
     def station(self, text: str) -> Station | None:
-        """The airport whose code `text` may be; None where it must be a place."""
+        """The airport whose code `text` may be; None if it must be a place."""
         code = text.strip()
         return Station(code) if re.fullmatch("[A-Z]{4}", code) and code.casefold() not in self.saved() else None
 
     def station_in_any_case(self, text: str) -> Station | None:
-        """The airport whose code `text` may be, where no place has that name."""
+        """The airport whose code `text` may be, if no place has that name."""
         return self.station(text.upper())
 
     def subject(self, uri: str) -> Subject | None:
-        """What `uri` shows, in its one spelling; None if it is of another kind.
+        """What `uri` shows, in canonical form; None if it is of another kind.
 
         Raises:
-            Problem: there can't be such a place.
+            Problem: no such place can exist.
         """
         found = _URI.fullmatch(uri)
         if found is None or found[2] not in KINDS:
@@ -293,7 +293,7 @@ class Policy:
 
 
 def place_scope(latitude: float, longitude: float) -> str:
-    """What a cursor of a place's alerts is good for."""
+    """The scope of a cursor of a place's alerts."""
     return f"{latitude:.4f},{longitude:.4f}"
 
 

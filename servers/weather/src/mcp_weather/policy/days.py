@@ -1,4 +1,4 @@
-"""Which days are asked for, of those for which there can be an answer."""
+"""Decides which days a caller means, among those with a possible answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMED = re.compile(r"(?:([a-z]{3,9})\.? (\d{1,2})|(\d{1,2})\.? (?:of )?([a-z]{3
 
 @dataclass(frozen=True)
 class Day:
-    """One day of the calendar, of those for which there can be an answer."""
+    """One calendar day with a possible answer."""
 
     date: date
 
@@ -50,11 +50,11 @@ class Days:
     last: date
 
     def starting(self, year: int) -> Days:
-        """The same days of the calendar, the first of them in `year`; without a leap day, the day before it."""
+        """The same calendar days, the first of them in `year`; a missing leap day becomes the day before it."""
         return Days(_in_year(self.first, year), _in_year(self.last, year + self.last.year - self.first.year))
 
     def since(self, day: date) -> Days:
-        """Those of them from `day` on, which is one of them."""
+        """Those from `day` on, which is one of them."""
         return Days(day, self.last)
 
 
@@ -118,7 +118,7 @@ def _day(text: str, today: date, *, past: bool = False) -> date:
     """The day that `text` means where it is `today`: YYYY-MM-DD, or in words.
 
     Args:
-        past: of the days that a weekday, or one without a year, may be, that which was last; else that which is next.
+        past: whether a weekday, or a date without a year, means its last occurrence; otherwise the next one.
 
     Raises:
         Invalid: it means none, or may mean two.
@@ -179,7 +179,7 @@ def _weekday(text: str, which: str, number: int, today: date, *, past: bool) -> 
 
 
 def _day_last(text: str, found: re.Match[str]) -> date:
-    """Dots are written after the day first; slashes only where no other order makes a day."""
+    """Dots mean that the day comes first; slashes only if no other order makes a day."""
     one, other, year = int(found[1]), int(found[3]), int(found[4])
     if found[2] == "/" and one <= 12 and other <= 12 and one != other:
         both = f"{date(year, other, one)} or {date(year, one, other)}"
@@ -188,7 +188,7 @@ def _day_last(text: str, found: re.Match[str]) -> date:
 
 
 def _index(names: tuple[str, ...], name: str) -> int | None:
-    """Which of `names` is `name`, written out or by its first letters, of which there are three at least."""
+    """The index in `names` of `name`, written out or by at least three first letters."""
     return next((n for n, full in enumerate(names) if len(name) > 2 and full.startswith(name)), None)
 
 

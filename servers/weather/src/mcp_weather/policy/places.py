@@ -43,7 +43,7 @@ class Place:
         return f"{_plain(self.latitude)},{_plain(self.longitude)}"
 
     def info(self, timezone: str | None = None, *, elevation: Any = None) -> PlaceInfo:
-        """The place as results tell it; `elevation` is what a service says of it."""
+        """The place as results show it; `elevation` comes from a service."""
         known = isinstance(elevation, int | float) and math.isfinite(elevation)
         return PlaceInfo(
             name=self.name,
@@ -55,7 +55,7 @@ class Place:
         )
 
     def beside(self, km: float, direction: str) -> Place:
-        """The point so far away; `direction` is one of `DIRECTIONS`."""
+        """The point at that distance; `direction` is one of `DIRECTIONS`."""
         north, east = DIRECTIONS[direction]
         latitude = max(-89.0, min(89.0, self.latitude + km * north / _KM))
         longitude = self.longitude + km * east / _KM / math.cos(math.radians(latitude))
@@ -80,7 +80,7 @@ def point_at(
     """The place at these degrees.
 
     Raises:
-        Invalid: they are out of range, perhaps because they are the other way round.
+        Invalid: they are out of range, perhaps because they are swapped.
     """
     if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
         swapped = -90 <= longitude <= 90 and -180 <= latitude <= 180

@@ -1,4 +1,4 @@
-"""Which units are asked for."""
+"""Decides which units a caller means."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ALONE = {unit: quantity for quantity in ("temperature", "wind", "pressure") for
 
 @dataclass(frozen=True)
 class OwnUnits:
-    """A system of units, and quantities that have another than it: pairs of the quantity and the unit."""
+    """A system of units, and exceptions as pairs of quantity and unit."""
 
     system: System
     own: tuple[tuple[str, str], ...]
@@ -39,7 +39,7 @@ Units = System | OwnUnits
 
 
 def units(text: str | None, default: Units) -> Units:
-    """The units that `text` asks for: a system, quantities with a unit of their own, or both.
+    """The units in `text`: a system, quantities with separate units, or both.
 
     Raises:
         Invalid: a quantity or a unit is not known.

@@ -132,9 +132,9 @@ class Policy(ABC, Generic[T, R]):
         if self.folder is None:
             raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
         if not is_path(name):
-            raise Refused(f"{quote(name)} is no name of a file here.", _NAMED)
+            raise Refused(f"{quote(name)} is not a name of a file here.", _NAMED)
         if not below and ("/" in name or len(name) > 200):
-            raise Refused(f"{quote(name)} is no plain file name.", "New files lie directly in the folder for files.")
+            raise Refused(f"{quote(name)} is not a plain file name.", "New files lie directly in the folder for files.")
         if not name.lower().endswith(tuple(endings)):
             raise Invalid(f"{quote(name)} has the wrong ending.", f"It must end in {' or '.join(endings)}.")
         return self.folder, name

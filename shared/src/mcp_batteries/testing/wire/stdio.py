@@ -39,7 +39,7 @@ class StdioWire(Wire):
         self._command, self._env, self._cwd, self._read_stderr = list(command), env, cwd, read_stderr
         self._stderr = bytearray()
         self.garbage: list[bytes] = []
-        """Lines on stdout that are no JSON object; leaving the block fails if there are any."""
+        """Lines on stdout that are not JSON objects; leaving the block fails if there are any."""
 
     async def __aenter__(self) -> Self:
         self._block = self._run()

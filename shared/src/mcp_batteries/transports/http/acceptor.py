@@ -102,7 +102,7 @@ class Acceptor:
     async def close(self) -> None:
         """Accept what has already arrived, then nothing more."""
         if self._running is not None:
-            # Who has connected is told in another turn of the loop than it is taken in.
+            # The loop reports a connection in a later turn than the one that accepts it.
             for _ in range(self._most):
                 before = self._taken
                 for _ in range(_TURNS):

@@ -109,7 +109,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes behind a body in chunks is no header (RFC 9110, section 6.5.1): nobody has checked it.
+        # What comes behind a body in chunks is not a header (RFC 9110, section 6.5.1): nobody has checked it.
         if self.in_head:
             super().on_header(name, value)
 

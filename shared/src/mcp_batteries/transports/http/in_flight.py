@@ -122,7 +122,7 @@ class InFlight:
             if scope["type"] != "http":
                 await app(scope, receive, send)
             elif scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
-                # Probes name the address of a container, so this stands before the host check. It tells nothing.
+                # Probes name the address of a container, so this comes before the host check. It reveals nothing.
                 ready = self.ready or scope["path"] != "/readyz"
                 answer = PlainTextResponse("ok\n") if ready else PlainTextResponse("ending\n", 503)
                 await answer(scope, receive, send)

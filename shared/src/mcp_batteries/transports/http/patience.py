@@ -46,7 +46,7 @@ class Patience:
 
     def exit_with(self, status: int) -> None:
         """End the process when the time is over; callable from any thread or signal handler."""
-        # A thread of its own, since whatever does not end may be the event loop or a worker thread.
+        # A separate thread, because the event loop or a worker thread may be what does not end.
         threading.Thread(target=self._exit, args=[status], daemon=True).start()
 
     async def _count(self) -> None:

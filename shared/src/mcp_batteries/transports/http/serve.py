@@ -253,7 +253,7 @@ def _warn(address: str, port: int, settings: Settings, *, asks: bool) -> None:
     if ipaddress.ip_address(address).is_loopback:
         return
     if not asks:
-        _log.warning("whoever can reach %s, port %d, can use this server: it asks nobody for a token", address, port)
+        _log.warning("anybody who can reach %s, port %d, can use this server: it requires no token", address, port)
     elif not settings.tls_certificate and not settings.trusted_proxy:
         _log.warning("tokens can be read on their way to %s: give --tls-certificate, or --trusted-proxy", address)
 

@@ -59,7 +59,7 @@ class Replayed:
         if self._read:
             return await self._receive()
         self._read = True
-        # What had to be repaired, or could be read in two ways, goes on in one.
+        # A message that had to be repaired, or was ambiguous, is passed on in one unambiguous form.
         return {"type": "http.request", "body": dump(self.message), "more_body": False}
 
 

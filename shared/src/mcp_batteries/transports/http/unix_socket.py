@@ -33,7 +33,8 @@ class UnixListener(socket.socket):
         try:
             folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                # Two that start at once would both find the file stale, and the second take the first one's away.
+                # Two servers that start together would both find the file stale, and the second would remove the first
+                # one's file.
                 fcntl.flock(folder, fcntl.LOCK_EX)
                 _remove_stale(path)
                 self.bind(path)

@@ -83,7 +83,7 @@ class UvicornServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                # A daemon of one application: nothing to detect, nothing to reload, nobody to believe a header of.
+                # A daemon of one application: nothing to detect, nothing to reload, no trusted headers.
                 interface="asgi3",
                 lifespan="off",
                 ws="none",
@@ -201,7 +201,8 @@ class UvicornServer(uvicorn.Server):
             yield
             return
 
-        # A function: the SDK's event streams look for a uvicorn server behind the handler, to end at once with it.
+        # A function, because the SDK's event streams look for a uvicorn server behind the handler, to end together with
+        # it.
         def handler(number: int, _: FrameType | None) -> None:
             self._on_signal(number)
 

@@ -84,7 +84,7 @@ class Reader:
         self._stopping = True
         self._input.stop()
         if self._draining is not None:
-            # A write may find out only now that nobody will read what is waited for.
+            # Only now may a write find out that nobody will read the awaited answers.
             self._draining.cancel()
 
     async def opening(self) -> JSONRPCRequest | None:

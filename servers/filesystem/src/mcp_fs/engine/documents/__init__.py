@@ -1,1 +1,1 @@
-"""The text of documents and archives: taken out by a process of its own, which knows no paths and can be killed."""
+"""Extracts the text of documents and archives in a separate process, which knows no paths and can be killed."""

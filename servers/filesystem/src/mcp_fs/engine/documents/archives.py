@@ -1,4 +1,4 @@
-"""What is in an archive, and one member of it. Nothing is ever written, so no member's name can lead anywhere."""
+"""Lists an archive, and reads one member of it. Nothing is ever written, so no member's name can lead anywhere."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Archive(Protocol):
     """What holds members."""
 
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
-        """All members in order, each with its content as long as it is the latest; None for what is no file."""
+        """All members in order, each with its content as long as it is the latest; None for what is not a file."""
         ...
 
 

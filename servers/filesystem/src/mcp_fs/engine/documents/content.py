@@ -1,4 +1,4 @@
-"""The text behind a place: of a document, of a member of an archive as `a.zip!/in/readme.txt`, or the file as it is."""
+"""The text of a place: a document's, that of an archive's member as `a.zip!/in/readme.txt`, or the file itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other side of `worker`: starts it, answers its reads, ends it when it takes too long; keeps what came of it."""
+"""The other side of `worker`: starts it, answers its reads, ends it when it takes too long, and keeps its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both processes know: which files are documents or archives, how they talk, what bounds there are.
+"""Shared by both processes: which files are documents or archives, their protocol, and the limits.
 
 Nothing heavy is imported here: this is all that the server needs of the formats.
 """

@@ -1,4 +1,4 @@
-"""Workbooks and PDFs: what libraries read that the extra `documents` brings."""
+"""Reads workbooks and PDFs, with the libraries of the extra `documents`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails and notebooks: text files whose text is wrapped. Each also is an archive: of attachments, or of itself."""
+"""Reads mails and notebooks, whose text is wrapped. Each is also an archive: of attachments, or of itself."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Notebook:
         self._data = held(file).read()
 
     def text(self) -> list[str] | None:
-        """Its cells; None of what is no notebook as nbformat has it, such as one in the middle of a merge."""
+        """Its cells; None of what is not a notebook as nbformat has it, such as one in the middle of a merge."""
         try:
             return list(self._cells())
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The text of office documents, books and pages: read as a stream of elements, never held as a tree.
+"""Reads the text of office documents, books and pages as a stream of elements, never as a tree.
 
 Three vocabularies (ECMA-376, ISO/IEC 26300, XHTML) have the same few notions: paragraphs, rows, cells, breaks.
 """

@@ -1,4 +1,4 @@
-"""Pictures that are too large to show, made smaller; by Pillow, which comes with `mcp-fs[images]`."""
+"""Makes pictures smaller that are too large to show, with Pillow from `mcp-fs[images]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that takes the text out: it has two pipes, reads its file through them, and may be killed at any time.
+"""The process that extracts the text: it has two pipes, reads its file through them, and may be killed at any time.
 
 A request is one line of JSON. Until it is done, the other side answers reads of the file. What comes back is frames,
 each a letter, a length and that many bytes: R asks for bytes of the file, K says what kind of text follows, M names
@@ -251,7 +251,7 @@ def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
 def _archive(file: BinaryIO, kind: Kind | None) -> Archive:
     archive = Mail(file) if kind == "mail" else Notebook(file) if kind == "notebook" else archive_of(file, kind or "")
     if archive is None:
-        raise Missing("is no archive that can be looked into")
+        raise Missing("is not an archive that can be looked into")
     return archive
 
 
@@ -320,7 +320,8 @@ def _line(entry: Entry) -> str:
     shown = "".join(char if char.isprintable() or folded(char) == " " else "?" for char in entry.name or entry.written)
     if entry.link:
         return f"{shown}\tlink\n"
-    return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out, or is no text\n"
+    said = f"{entry.size:,}" if entry.name else "not readable: its path leads out, or is not text"
+    return f"{shown}\t{said}\n"
 
 
 def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:

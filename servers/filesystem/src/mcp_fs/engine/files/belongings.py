@@ -1,4 +1,4 @@
-"""What mv(1) keeps of an entry that moves to another file system: times, owner, mode, and which names are one file."""
+"""Keeps what mv(1) keeps of an entry between file systems: times, owner, mode, and which names are one file."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def copy_attributes(source: int, target: int) -> bool:
         try:
             os.setxattr(target, name, os.getxattr(source, name))
         except OSError:
-            # A label the system gives by itself is no loss.
+            # A label the system gives by itself is not a loss.
             kept = kept and name.startswith(("security.", "trusted."))
     return kept

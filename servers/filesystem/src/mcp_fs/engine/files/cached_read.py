@@ -1,8 +1,8 @@
-"""Whether a small file can be read without waiting for any device: then a call need not leave the event loop.
+"""Reads a small file on the event loop if that needs no wait for a device.
 
-Handing work to a thread and back costs several times what reading a small file does. Linux can be asked: a path
-is looked up in its caches only (openat2(2), RESOLVE_CACHED) and the content is taken from memory only (preadv2(2),
-RWF_NOWAIT). What is not there, or lies on a file system whose answers may come from elsewhere, goes to a thread.
+Passing work to a thread and back costs several times as much as reading a small file. On Linux the path is looked up
+only in caches (openat2(2), RESOLVE_CACHED) and the content read only from memory (preadv2(2), RWF_NOWAIT). If that
+fails, or the file system may fetch data from elsewhere, a thread reads.
 """
 
 from __future__ import annotations

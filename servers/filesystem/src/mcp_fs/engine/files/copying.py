@@ -1,4 +1,4 @@
-"""Copying entries, as a copy that is asked for and as what a move between file systems begins with."""
+"""Copies entries, for a requested copy and as the first half of a move between file systems."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Census:
 
 
 class _Copier(Census):
-    """Copies what is in a folder; what it left out, secrets and what is no file, link or folder, is in `skipped`."""
+    """Copies what is in a folder; what it left out, secrets and what is not a file, link or folder, is in `skipped`."""
 
     def __init__(self, stop: Stop, belongings: Belongings | None, top: Folder[Writable]) -> None:
         super().__init__(stop)

@@ -1,4 +1,4 @@
-"""Deleting entries: all of a call are looked at before the first goes, to where old contents are, or to the trash."""
+"""Deletes entries: checks all of a call before it moves the first to the old contents or to the trash."""
 
 from __future__ import annotations
 

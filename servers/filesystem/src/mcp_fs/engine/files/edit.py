@@ -1,4 +1,4 @@
-"""Replacing text exactly: found once or refused, with the nearest text to try again with.
+"""Replaces text exactly: it must occur once, or the error gives the most similar text for another try.
 
 Only line ends are met half-way, since no model sees them: a request written with LF finds text that has CRLF,
 and what it puts there gets the line ends of its surroundings. Bytes that do not decode are quoted as they were shown,

@@ -1,4 +1,4 @@
-"""Some lines of a text file as what is copied: byte for byte, so that no encoding and no line end changes."""
+"""Copies some lines of a text file byte for byte, so that encoding and line ends stay."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Excerpt:
         """Where the lines are in their file, as long as that is open.
 
         Raises:
-            Invalid: the file is no text, or its text is not what its bytes are.
+            Invalid: the file is not text, or its text is not what its bytes are.
             NotFound: it has no such lines.
         """
         with open_content(self.place, stop) as (file, taken):

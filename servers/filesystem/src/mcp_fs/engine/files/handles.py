@@ -1,4 +1,4 @@
-"""Places to handles: the one way from a trusted place to the kernel, and from its errors to ours.
+"""From places to handles: the one path from a trusted place to the kernel, and from its errors to ours.
 
 Everything that touches files goes through `resolve` or what stands on it here. The handle that was opened is
 the handle that is used; no path is looked up twice, so nothing can be swapped in between.

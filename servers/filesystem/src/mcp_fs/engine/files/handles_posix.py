@@ -137,7 +137,7 @@ class Folder(Generic[P_co]):
 
 @dataclass(frozen=True)
 class Spot(Generic[P_co]):
-    """Where a place really is: an open folder and the one name in it, which was no link when it was looked at.
+    """Where a place really is: an open folder and the one name in it, which was not a link when it was looked at.
 
     `name` is `.` when the place is the served folder itself or a link that ends in `..`.
 

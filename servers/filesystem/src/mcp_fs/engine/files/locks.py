@@ -1,4 +1,4 @@
-"""One writer at a time for each file, however it is reached: what keeps edits in flight from losing each other.
+"""Allows one writer at a time for each file, however it is reached, so that concurrent edits do not lose each other.
 
 Calls of one process meet at the name, before there need be a file. Processes meet at the file itself, by flock(2):
 who holds the lock of the file that stands at the name may replace it, and whoever waited looks again whether it

@@ -1,4 +1,4 @@
-"""Unified diffs applied strictly: what a hunk says stands there has to stand there.
+"""Applies unified diffs strictly: the old text of a hunk must match exactly.
 
 Only two things are forgiven, because models can't count: the lengths in a hunk's header, and its line number as
 long as its text is at one place only. No context is ever skipped. A patch in which some lines end in CRLF and others
@@ -266,7 +266,7 @@ def _recounted(patch: str) -> str:
         body = lines[index + 1 : end]
         told = (int(header[2] or 1), int(header[4] or 1))
         while body and not body[-1].removesuffix("\r") and (_count(body, " -"), _count(body, " +")) != told:
-            body.pop()  # blank lines behind a diff are no context
+            body.pop()  # blank lines behind a diff are not context
         if body and body[-1].rstrip() == "--" and (_count(body[:-1], " -"), _count(body[:-1], " +")) == told:
             body.pop()  # so a mail's signature begins, behind what `git format-patch` writes
         start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"

@@ -329,7 +329,7 @@ def _is_settled(status: os.stat_result, opened_ns: int) -> bool:
 
 
 def _numbered(text: str, first: int) -> str:
-    # Not splitlines: form feeds and the like are no line ends here, as for every editor.
+    # Not splitlines: form feeds and the like are not line ends here, as for every editor.
     return "".join(f"{number}\t{line}" for number, line in enumerate(_split(text), first))
 
 

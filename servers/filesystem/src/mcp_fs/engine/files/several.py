@@ -1,4 +1,4 @@
-"""Several entries moved or copied in one call: all are looked at before the first goes."""
+"""Moves or copies several entries in one call, after checking all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system calls Python has no name for, and what stands in where a kernel lacks them."""
+"""System calls that Python does not offer, with replacements for kernels that lack them."""
 
 from __future__ import annotations
 

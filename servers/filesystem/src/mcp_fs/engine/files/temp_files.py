@@ -1,4 +1,4 @@
-"""Temporary entries: how they are told from others' files, and what happens to those a crash has left.
+"""Temporary entries: how to recognise them, and what happens to those that a crash has left.
 
 A temporary entry has a name that nobody else uses and is locked, by flock(2), as long as the process that made
 it is at work on it. What is older than this process and locked by none is a leftover, unless it is the only copy of
@@ -57,7 +57,7 @@ def temporary_name(prefix: str = PREFIX) -> str:
 
 
 def hold(fd: int) -> None:
-    """Tell other processes, as long as `fd` is open, that a temporary entry is no leftover."""
+    """Tell other processes, as long as `fd` is open, that a temporary entry is not a leftover."""
     if sys.platform != "win32":  # there what is open can't be renamed or removed
         with suppress(OSError):
             flock(fd, LOCK_EX | LOCK_NB)

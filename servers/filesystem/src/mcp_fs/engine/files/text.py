@@ -190,7 +190,7 @@ codecs.register_error(_KEEP, _keep)
 def sniff(sample: bytes) -> Encoding | None:
     """The encoding of a file that begins with `sample` (any length); None when it is binary.
 
-    A character cut off at the end of the sample is no objection.
+    A character cut off at the end of the sample is not an objection.
     """
     for mark, name in _MARKS:
         if sample.startswith(mark) and _decodes(sample[len(mark) :], name):

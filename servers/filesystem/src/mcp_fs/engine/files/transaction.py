@@ -1,4 +1,4 @@
-"""Read, change and write files under their locks: one or several, all or nothing.
+"""Reads, changes and writes one or several files under their locks, all or nothing.
 
 Everything that can fail by itself, reading, matching, encoding, writing the new contents to disk, is done for
 all files before the first is replaced. What is left are renames; when one of them fails, those before it are

@@ -159,7 +159,7 @@ def _are_apart(start: Spot[Writable], end: Spot[Writable]) -> bool:
 
 
 def refuse_root(place: Readable) -> None:
-    """Return when `place` is no served folder and holds none.
+    """Return when `place` is not a served folder and holds none.
 
     Raises:
         Refused: it is, or does.

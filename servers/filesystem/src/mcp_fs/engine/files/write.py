@@ -66,7 +66,7 @@ def write_file(
     Raises:
         Conflict: the file exists and `overwrite` is not set.
         NotFound: the folder does not exist.
-        Refused: something that is no regular file is there.
+        Refused: something that is not a regular file is there.
     """
     try:
         data = content.encode() if isinstance(content, str) else content

@@ -1,4 +1,4 @@
-"""Which files are searched, in one order.
+"""Chooses the files to search, in one order.
 
 The walk brings the first files itself: common words fill a page there, within milliseconds. When they did not,
 ripgrep, if there is one, says which of the remaining files are worth opening.

@@ -1,4 +1,4 @@
-"""Lines of files that match, complete and in one order."""
+"""Finds matching lines of files, completely and in one order."""
 
 from __future__ import annotations
 

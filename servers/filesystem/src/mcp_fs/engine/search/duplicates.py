@@ -1,4 +1,4 @@
-"""Files of the same contents."""
+"""Finds files with the same contents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_duplicates(
 ) -> FoundFiles:
     """Files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
 
-    Only files of one size are read. Empty files, links, and other names of one file are no duplicates.
+    Only files of one size are read. Empty files, links, and other names of one file are not duplicates.
 
     Raises:
         Invalid: folders are asked for, or another page: there is one only.

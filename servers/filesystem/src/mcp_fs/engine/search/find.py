@@ -1,4 +1,4 @@
-"""Names that match a glob, over everything a walk sees."""
+"""Finds names that match a glob, in everything that a walk sees."""
 
 from __future__ import annotations
 

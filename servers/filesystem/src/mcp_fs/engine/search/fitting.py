@@ -1,4 +1,4 @@
-"""Which entries a path with `*` in it means."""
+"""Finds the entries that a path with `*` means."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Hits:
         lines: matching lines and their context, in order.
         more: whether more lines match than were wanted.
         too_long: whether a line longer than 64 MiB was not searched, or as large a file over several lines.
-        binary: whether it is no text and was not searched.
+        binary: whether it is not text and was not searched.
     """
 
     lines: list[Match] = field(default_factory=list[Match])

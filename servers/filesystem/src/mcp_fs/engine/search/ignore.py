@@ -1,4 +1,4 @@
-"""Which entries a search leaves out, by the rules ripgrep follows.
+"""Decides which entries a search leaves out, by ripgrep's rules.
 
 `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude`, in that order of precedence; within one of them the
 deeper folder decides, and within a file the last rule that matches. A rule can bring back what is hidden. Rules

@@ -1,4 +1,4 @@
-"""A file that is searched: its bytes as they are, the text of a document, or what was taken out of an archive."""
+"""A file to search: its bytes, the text of a document, or text from an archive."""
 
 from __future__ import annotations
 

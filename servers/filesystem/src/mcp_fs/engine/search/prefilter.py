@@ -1,4 +1,4 @@
-"""Which bytes may match an expression, whatever encoding they are text in: what is worth decoding, told without.
+"""Finds bytes that may match an expression in any encoding, to see without decoding what is worth decoding.
 
 An expression in RE2's syntax becomes one over bytes, in what RE2 and Rust's engine have in common. It matches at
 least where the first would in UTF-8 and in every encoding that keeps ASCII's bytes; it may match elsewhere too.

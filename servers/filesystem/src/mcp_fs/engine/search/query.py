@@ -1,4 +1,4 @@
-"""What is searched for in files."""
+"""The query of a search in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files may match, told by ripgrep where it is installed, in parallel and fast.
+"""Asks ripgrep, if installed, which files may match, in parallel and fast.
 
 What ripgrep finds is a hint only. It opens paths, which another process can swap under it, its expressions are not
 quite RE2's, and it knows few encodings; so each file it names is opened by handle and searched again by our own

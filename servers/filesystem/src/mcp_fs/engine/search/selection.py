@@ -1,4 +1,4 @@
-"""Which paths a caller's glob means: below which start, and in which spelling.
+"""Finds the paths that a caller's glob means: below which start, and in which spelling.
 
 A glob holds from the searched folder on. Callers also write it as they write paths, from the top of the file
 system or of what is served; and a name may be composed another way than they type it.

@@ -1,1 +1,1 @@
-"""Taking back what the tools changed: what was there is kept before it is replaced, also for after a crash."""
+"""Undoes what the tools changed: old contents are kept before they are replaced, and survive a crash."""

@@ -1,4 +1,4 @@
-"""What stands at a name, told so that somebody can see later whether it is still that."""
+"""The state of a name, in a form that shows later whether it is still the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one call changes, written down before each change, with what was there before.
+"""Records what one call changes, before each change, together with the old contents.
 
 Old contents are the same file by another name where that costs nothing and nobody can write to it by a third; else a
 copy, which shares its blocks with the original where the file system can. Nothing here stops a change: what can't be

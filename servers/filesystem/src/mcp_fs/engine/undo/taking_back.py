@@ -1,4 +1,4 @@
-"""The steps of one caller, listed and taken back: only what is still as the step left it, never what came after."""
+"""Lists and undoes the steps of one caller: only what is still as the step left it, never later changes."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _text(place: Writable) -> str | None:
     """The text of a file; None for nothing.
 
     Raises:
-        Problem: it is no text, or too large.
+        Problem: it is not text, or too large.
     """
     try:
         with open_file(place) as file:

@@ -187,7 +187,7 @@ class Guard:
             return self._challenge(401, None, "Send a bearer token.", self._wanted)
         scheme, _, token = given[0].partition(" ")
         if len(given) > 1 or scheme.lower() != "bearer" or not token.strip() or len(token) > _MAX_TOKEN:
-            return self._challenge(401, "invalid_token", "This is no bearer token.", self._wanted)
+            return self._challenge(401, "invalid_token", "This is not a bearer token.", self._wanted)
         access = await self._verify(token.strip())
         if access is None:
             said = "The token is unknown, expired, or not for this server."
@@ -221,7 +221,7 @@ class Guard:
             await answer.finish(401)
 
     def _insufficient(self, access: AccessToken, missing: str, message: JSONRPCMessage | None = None) -> Response:
-        # What is held comes along: a client that asks for what it is told would lose it otherwise.
+        # Include the held scopes: a client that requests exactly what it is told would lose them otherwise.
         held = [scope for scope in access.scopes if self._scopes.knows([scope])]
         request_id = message.id if isinstance(message, JSONRPCRequest) else None
         return self._challenge(

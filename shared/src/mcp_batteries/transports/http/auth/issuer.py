@@ -37,7 +37,7 @@ _FETCHES, _REFILL_SECONDS = 3, 30
 """Fetches for the sake of unknown keys at once, and how soon there may be another: anybody can invent a key's name."""
 _FETCH_SECONDS = 5
 _LAST_SECOND = 253_402_300_799
-"""Of the year 9999: a later end is no different, and too large a number for a clock."""
+"""Of the year 9999: a later end makes no difference, and is too large a number for a clock."""
 _MAX_BYTES = 1_000_000
 _MOST_WORDS = 300
 
@@ -67,7 +67,7 @@ class Issuer:
 
     def __init__(self, url: str, audience: str, algorithms: Sequence[str] = ALGORITHMS) -> None:
         if not _is_safe(url):
-            raise Invalid(f"{quote(url)} is no issuer.", "Give an https URL; http only on this machine.")
+            raise Invalid(f"{quote(url)} is not an issuer.", "Give an https URL; http only on this machine.")
         if unknown := [name for name in algorithms if name not in ALGORITHMS]:
             raise Invalid(f"{quote(unknown[0])} is not accepted.", f"There are {', '.join(ALGORITHMS)}.")
         self._url = url
@@ -97,7 +97,7 @@ class Issuer:
                 if claims is not None:
                     return self._access(token, claims)
         except (jwt.PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError) as reason:
-            # The others are what claims and headers do to the library that are no dates, no texts or too deep.
+            # The others are what claims and headers do to the library that are not dates, not texts or too deep.
             _log.info("a token was refused: %s", type(reason).__name__)
         return None
 
@@ -169,7 +169,7 @@ class Issuer:
                 self._keys = await self._fetch()
                 self._fetched = time.monotonic()
             except (httpx2.HTTPError, ValueError, KeyError, TypeError, jwt.PyJWTError, TimeoutError) as problem:
-                # The words name addresses and certificates; without them nobody finds out which of these is wrong.
+                # The message names addresses and certificates; without it nobody finds out which of these is wrong.
                 words = f"{type(problem).__name__} {problem}"[:_MOST_WORDS]
                 _log.warning("the keys of the issuer cannot be fetched: %s", ascii(words)[1:-1])
 

@@ -154,7 +154,7 @@ def _entry(line: str) -> _Entry:
         # Its last day counts in full, in the time zone that is last to end it.
         ends = [date.fromisoformat(word) + timedelta(days=1, hours=12) for word in until]
     except ValueError:
-        raise Invalid(f"{quote(until[0])} is no date.", "Write until=2027-01-31.") from None
+        raise Invalid(f"{quote(until[0])} is not a date.", "Write until=2027-01-31.") from None
     midnight = [datetime.combine(day, datetime.min.time(), UTC) for day in ends]
     expires_at = min((int(moment.timestamp()) for moment in midnight), default=None)
     scopes = tuple(word for word in words if not word.startswith((_UNTIL, _ROLE)))
