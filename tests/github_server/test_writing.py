@@ -322,7 +322,7 @@ async def test_what_was_made_before_a_failure_is_told(oracle: Oracle) -> None:
         text = await refused(client, "create_pull_request", **asked, title="T", head="fix", base="main")
         assert "Pull request #8 is created, the rest is not" in text and "only be requested" in text
         text = await refused(client, "edit_pull_request", **asked, number=8, title="T")
-        assert "Of #8 `title` changed, the rest is not" in text and "what is left" in text
+        assert "`title` of #8 is changed, the rest is not" in text and "what is left" in text
         # Where nothing was changed, nothing is said of it.
         assert "the rest" not in await refused(client, "edit_pull_request", **asked, number=8)
 

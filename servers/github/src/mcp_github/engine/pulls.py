@@ -137,7 +137,8 @@ class Pulls:
         def then() -> AbstractContextManager[None]:
             if not made:
                 return nullcontext()
-            return after(f"Of #{number} {', '.join(made)} changed", "Call again with what is left.")
+            done = f"{', '.join(made)} of #{number} {'are' if len(made) > 1 else 'is'} changed"
+            return after(done, "Call again with what is left.")
 
         if changes:
             now = (await self.api.write("PATCH", where, what, changes, repo=repo)).data
