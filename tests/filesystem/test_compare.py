@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,17 @@ def test_folders_have_the_size_of_all_in_them(seed: int, tmp_path: Path) -> None
         assert {entry.path: entry.size for entry in page.entries} == wanted
     largest = [entry.path for entry in list_folder(place, Stop(), sort="size", sums=True).entries]
     assert largest == sorted(wanted, key=lambda name: (-wanted[name], name))
+
+
+def test_what_is_too_large_for_a_diff_differs_where_it_does(tmp_path: Path) -> None:
+    size = 40 * 1024 * 1024
+    for name, end in (("a", b"x"), ("b", b"y"), ("c", b"")):
+        with (tmp_path / name).open("wb") as file:
+            file.seek(size)
+            file.write(end)
+            file.truncate(size + len(end))
+    begun = time.thread_time()
+    for other in ("b", "c"):
+        answer = compare(served(tmp_path).readable("a"), served(tmp_path).readable(other), 8000, Stop())
+        assert f"different from byte {size + 1:,} on" in answer.text()
+    assert time.thread_time() - begun < 3

@@ -54,7 +54,9 @@ def _is_folder(place: Readable) -> bool:
 def _files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
     with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
         begins = first.read(MOST_BYTES + 1), second.read(MOST_BYTES + 1)
-        if begins[0] == begins[1] and _same_rest(first, second, stop):
+        alike = _alike(*begins)
+        rest = _alike_rest(first, second, stop) if alike == max(map(len, begins)) else 0
+        if rest is None:
             # The text of a document is not all of it, and the listing of an archive least of all.
             shown_only = label or other_label
             if shown_only is None or _same_bytes(one, other, stop):
@@ -64,15 +66,13 @@ def _files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
     texts = [None if len(data) > MOST_BYTES else decode(data) for data in begins]
     if texts[0] is not None and texts[1] is not None:
         return _diff(texts[0], texts[1], one, other)
-    at = next((at for at, pair in enumerate(zip(*begins, strict=False), 1) if pair[0] != pair[1]), None)
-    where = min(map(len, begins)) + 1 if at is None else at
     what = "too large for a diff" if max(sizes) > MOST_BYTES else "not text"
-    return f"{what}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {where:,} on", []
+    return f"{what}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {alike + rest + 1:,} on", []
 
 
 def _same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
     with open_content(one, stop, raw=True) as (first, _), open_content(other, stop, raw=True) as (second, _):
-        return _same_rest(first, second, stop)
+        return _alike_rest(first, second, stop) is None
 
 
 def _diff(before: Decoded, after: Decoded, one: Readable, other: Readable) -> tuple[str, list[str]]:
@@ -98,14 +98,29 @@ def _ends(decoded: Decoded) -> str:
     return {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "": "none"}[decoded.newline]
 
 
-def _same_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> bool:
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    same, most = 0, min(len(one), len(other))
+    while same < most:
+        half = (same + most + 1) // 2
+        if one[same:half] == other[same:half]:
+            same = half
+        else:
+            most = half - 1
+    return same
+
+
+def _alike_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> int | None:
+    """How many bytes of the rest of both are the same; None if all are."""
+    same = 0
     while True:
         stop.check()
         first, second = _block(one), _block(other)
         if first != second:
-            return False
+            return same + _alike(first, second)
         if not first:
-            return True
+            return None
+        same += len(first)
 
 
 def _block(file: BinaryIO) -> bytes:
@@ -230,6 +245,6 @@ def _differ(one: Readable, other: Readable, kind: str, stop: Stop) -> str | None
         return None
     with open_file(one) as first, open_file(other) as second:
         sizes = [status(place).st_size for place in (one, other)]
-        if sizes[0] == sizes[1] and _same_rest(first, second, stop):
+        if sizes[0] == sizes[1] and _alike_rest(first, second, stop) is None:
             return None
     return f"\t{sizes[0]:,}\t{sizes[1]:,}"
