@@ -800,6 +800,16 @@ class TestForms:
         assert (here.root / "f").read_text() == "c\n"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_many_edits_of_a_long_text_take_little_each(end: str) -> None:
+    lines = [f"line {number}" for number in range(100_000)]
+    edits = [Replacement(f"line {number}\nline", f"LINE {number}\nline") for number in range(50_000, 50_100)]
+    begun = time.thread_time()
+    new = replace(end.join(lines), edits, "f", stop())
+    assert time.thread_time() - begun < 2
+    assert new == end.join([*lines[:50_000], *(line.upper() for line in lines[50_000:50_100]), *lines[50_100:]])
+
+
 async def test_the_tool(here: Ground) -> None:
     (here.root / "f").write_text("a b a")
     edits = [Edit(old_text="b", new_text="c"), Edit(old_text="a", new_text="x", replace_all=True)]

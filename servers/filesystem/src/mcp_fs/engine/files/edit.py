@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
@@ -187,14 +186,16 @@ def _marked(mark: str, line: str) -> str:
 def _find(text: str, item: Replacement) -> list[tuple[int, int]]:
     """(start, end) of each place of the old text; without `everywhere`, overlapping ones count."""
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
-    means_any = "\n" in item.old and "\r" not in item.old
+    means_any = "\n" in item.old and "\r" not in item.old and "\r" in text
     places = [] if means_any else _exact(text, item)
     if means_any or (_LINE_END.search(item.old) and (not places or item.everywhere)):
         sought = _ANY_END.join(re.escape(part) for part in _LINE_END.split(item.old))
         if item.everywhere:
             return [found.span() for found in re.finditer(sought, text)]
-        overlapping = re.finditer(f"(?=({sought}))", text)
-        places = [found.span(1) for found in islice(overlapping, _MOST_NAMED + 1)]
+        search = re.compile(sought).search
+        # Not by a look ahead, which would try at each character where plain letters are looked for at once.
+        while len(places) <= _MOST_NAMED and (found := search(text, places[-1][0] + 1 if places else 0)):
+            places.append(found.span())
     return places
 
 
@@ -216,7 +217,7 @@ def _whole_lines(text: str, start: int, end: int) -> bool:
 
 
 def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
-    ends = set(_LINE_END.findall(text)) if _LINE_END.search(item.new) else {"\n"}
+    ends = _ends(text) if _LINE_END.search(item.new) else {"\n"}
     common = (ends.pop() if ends else "\n") if len(ends) < 2 else None
     adapted = item.new if common is None else _LINE_END.sub(common, item.new)
     pieces: list[str] = []
@@ -232,6 +233,15 @@ def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str
         pieces += [text[done:start], growing.replaces(end - start, carry_damage(new, text[start:end]))]
         done = end
     return "".join([*pieces, text[done:]])
+
+
+def _ends(text: str) -> set[str]:
+    """The line ends in a text."""
+    if "\r" not in text:
+        return {"\n"} if "\n" in text else set()
+    pairs = text.count("\r\n")
+    numbers = {"\r\n": pairs, "\n": text.count("\n") - pairs, "\r": text.count("\r") - pairs}
+    return {end for end, number in numbers.items() if number}
 
 
 def _local_end(text: str, start: int, end: int) -> str:
