@@ -85,6 +85,23 @@ async def test_a_dry_run_tells_whose_rows_are_lost_and_shows_no_others() -> None
         assert "-- rows" not in said
 
 
+async def test_a_dry_run_of_rows_tells_only_what_their_number_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make()
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+
+        async def tried() -> str:
+            return text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1", dry_run=True))
+
+        said = await tried()
+        assert "UPDATE: 1 row\nRows (- before" in said, said
+        assert not re.search("Locks|by triggers|way back", said), said
+        base.run(AUDIT, "owner")
+        said = await tried()
+        assert "by triggers and cascades too:\npublic.t: 1 changed\npublic.u: 1 " in said, said
+        monkeypatch.setattr(effects, "_WORTH_TELLING", 0)
+        assert "public.t: RowExclusiveLock for " in await tried()
+
+
 async def test_rows_that_postgresql_does_not_count_are_told_as_lost_too() -> None:
     base = make()
     base.run(f"ALTER DATABASE {base.name} SET track_counts = off", "postgres")

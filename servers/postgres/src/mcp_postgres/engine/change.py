@@ -195,7 +195,10 @@ class _Work:
         if self.effects is None:
             await session.commit(COMMIT)
             return Change(steps, dry_run)
-        objects, findings = await self.effects.end(rehearsed=dry_run and self.reshapes)
+        objects, findings = await self.effects.end(
+            rehearsed=dry_run and self.reshapes,
+            counted=sum(step.rows or 0 for step in steps if step.what in _CHANGING),
+        )
         told = objects if objects or not all(step.what in _TENDED for step in steps) else None
         told = told if self.reshapes else None
         if not dry_run:
@@ -212,10 +215,9 @@ class _Work:
                 back = [*await rehearsed(session, [part.sql for part in self.wanted.parts], self.effects.seen, back)]
             elif not all(line.startswith("--") for line in back):
                 back.append(UNTRIED)
-        only_tried = isinstance(self.wanted, Writes) and self.wanted.role is not None
         uncounted = not self.effects.counted and any(step.rows and step.what in _CHANGING for step in steps)
         emptied = any(step.what == "TRUNCATE TABLE" for step in steps)
-        if not only_tried and (self.effects.changes_rows or uncounted or emptied):
+        if self.reshapes and (self.effects.changes_rows or uncounted or emptied):
             back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
         await session.simple("ROLLBACK")
         return Change(steps, dry_run, told, samples, findings, back)

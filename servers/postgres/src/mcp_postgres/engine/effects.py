@@ -34,6 +34,8 @@ _Found = TypeVar("_Found")
 _SHOWN = 5
 _SAMPLED = 4
 """Tables whose rows are shown."""
+_WORTH_TELLING = 1.0
+"""Seconds from which a lock is told that every change of rows takes."""
 _CELL = 100
 _PATIENCE = 1000
 """Milliseconds that finding rows for a sample may take."""
@@ -113,11 +115,12 @@ class Effects:
                 self.named[oid] = name
         return fresh
 
-    async def end(self, *, rehearsed: bool) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
+    async def end(self, *, rehearsed: bool, counted: int) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
         """Look behind the last: objects gained, lost and changed; and what stands out.
 
         Args:
             rehearsed: `back` will be asked for.
+            counted: how many rows the statements themselves say they changed.
         """
         objects: Sequence[str] | None = None
         if not self.trouble and (found := await self._kept(traces(self.session))) is not None:
@@ -144,10 +147,11 @@ class Effects:
         locks = [
             f"{what}: {mode} for {1000 * (now - since):.0f} ms, {_STOPS.get(mode, '')}"
             for what, (mode, since) in held.items()
+            if mode != "RowExclusiveLock" or now - since > _WORTH_TELLING  # every change of rows takes it
         ]
         sizes: dict[str, int] = await self._json(_SIZES, "{" + ",".join(self.anew) + "}") if self.anew else {}
         rewritten = [f"{self.now.relations[oid][0]}, {size(sizes[oid])}" for oid in self.anew]
-        touched, read = list[str](), list[str]()
+        touched, read, moved = list[str](), list[str](), 0
         for oid, (table, *numbers) in (await self._json(_ROWS)).items():
             made, changed, gone, looked = (
                 now - was for now, was in zip(numbers, self.rows.get(oid, ["", 0, 0, 0, 0])[1:], strict=True)
@@ -156,13 +160,14 @@ class Effects:
                 f"{number:,} {word}" for number, word in ((made, "in"), (changed, "changed"), (gone, "out")) if number
             ]
             touched += [f"{table}: {', '.join(said)}"] if said else []
+            moved += made + changed + gone
             self.changes_rows |= bool(said) and self._is_old(oid)
             read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and self._is_old(oid) else []
         self.counted = bool(touched)
         findings = [
             ("Locks, each until the end:", locks),
             ("Written anew, whole:", rewritten),
-            ("Rows, by triggers and cascades too:", touched),
+            ("Rows, by triggers and cascades too:", touched if moved != counted else []),
             ("Read whole:", read),
             ("Moved on, which stays so after a dry run:", moved),
         ]

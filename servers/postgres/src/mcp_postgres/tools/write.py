@@ -42,8 +42,8 @@ class WriteTools(Room[Policy, Engine]):
     ) -> TextResult:
         """Insert, update, delete, merge or truncate rows, all statements in one transaction.
 
-        Says how many rows each touched. Try with `dry_run` first; RETURNING, or a SELECT at the end, shows rows. To
-        only look use `query_rows`.
+        Says how many rows each touched; a SELECT at the end, or RETURNING, shows in the same answer what came of it.
+        To only look use `query_rows`.
         """
         return await self.engine.change(self.policy.write(database, sql, parameters, as_role), dry_run=dry_run)
 

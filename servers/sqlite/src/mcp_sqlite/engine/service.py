@@ -53,6 +53,8 @@ _COUNT_SECONDS = 0.3
 _LONG = 10
 """Time limits that what reads or writes a whole database may take: a check, a copy, an import, an export."""
 _EXPORT_BYTES = 1_000_000_000
+_WORTH_TELLING = 0.1
+"""Seconds from which a dry run tells how long it held the lock."""
 
 
 class Engine:
@@ -240,7 +242,7 @@ class Engine:
             findings.append((f"Foreign keys that pointed nowhere before: {broken['known']:,} (`run_check`).", []))
         if found["files"]:
             findings.append(("Files:", [*map(one_line, found["files"])]))
-        if dry_run:
+        if dry_run and found["seconds"] > _WORTH_TELLING:
             findings.append((f"It held the database's write lock for {1000 * found['seconds']:,.0f} ms.", []))
         return Change(
             [_step(step, rows) for step, rows in zip(found["steps"], returned, strict=True)],

@@ -15,8 +15,8 @@ __all__ = ["SchemaTools", "WriteTools"]
     {
         "write_rows": (
             "Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.\n\n"
-            "Says how many rows each touched. Try with `dry_run` first; RETURNING, or a SELECT at the end, shows "
-            "rows. To only look use `query_rows`."
+            "Says how many rows each touched; a SELECT at the end, or RETURNING, shows in the same answer what came "
+            "of it. To only look use `query_rows`."
         )
     },
     {"sql": Sql, "parameters": Parameters},
@@ -29,8 +29,9 @@ class WriteTools(tools.WriteTools[Policy, Engine]):
     {
         "edit_schema": (
             "Create, alter or drop tables, indexes, views and triggers, set user_version.\n\nRows too if `write_rows` "
-            "is there. Statements separated by `;`, in one transaction, all or none. A dry run shows rows before and "
-            "after, and the way back. For a table as it is use `get_table`."
+            "is there, and a SELECT at the end shows what came of it. Statements separated by `;`, in one transaction, "
+            "all or none. A dry run shows rows before and after, and the way back. For a table as it is use "
+            "`get_table`."
         )
     },
     {"sql": Sql},

@@ -14,7 +14,7 @@ from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 from mcp_sqlite.worker.errors import explained
 from mcp_sqlite.worker.file_tables import bring_files
-from mcp_sqlite.worker.objects import LOST, Trail, difference, objects, way_back
+from mcp_sqlite.worker.objects import Trail, difference, objects, way_back
 from mcp_sqlite.worker.samples import samples
 from mcp_sqlite.worker.statements import allotted, bring_early, execute, refuse_misspelt, rows_of, split, spool_rows
 from mcp_sqlite.worker.tokens import BLANK
@@ -112,7 +112,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             written = {name for step in steps for name in step["written"]}
             tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
             found["samples"] = samples(connections, database, written | tables)
-            found["back"] = way_back(before, after, trail) if trail is not None else [LOST] * bool(written)
+            found["back"] = way_back(before, after, trail) if trail is not None else []
     return found | {"files": database.told_of(request["sql"]), "seconds": time.monotonic() - begun}
 
 

@@ -12,12 +12,12 @@ from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.tokens import BLANK, ended
 
-__all__ = ["LOST", "Made", "Trail", "difference", "objects", "way_back"]
+__all__ = ["Made", "Trail", "difference", "objects", "way_back"]
 
 _NUMBERS = ("user_version", "application_id")
 _ORDER = ("index", "view", "trigger")
 _CREATES = re.compile(BLANK + r"CREATE\b", re.IGNORECASE)
-LOST = "-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done"
+_LOST = "-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done"
 
 
 class _Shape(NamedTuple):
@@ -204,7 +204,7 @@ def way_back(before: Mapping[str, Made], after: Mapping[str, Made], trail: Trail
         was, new = (next((name for name in side if name.startswith(f"{number} = ")), "") for side in (before, after))
         lines += [f"PRAGMA {was or f'{number} = 0'};"] if was != new else []
     if trail.rows or len(kept) < len(had) or any(None in table.columns for table in kept.values()):
-        lines.append(LOST)
+        lines.append(_LOST)
     return lines
 
 
