@@ -95,6 +95,11 @@ async def test_a_dry_run_of_rows_tells_only_what_their_number_does_not(monkeypat
         said = await tried()
         assert "UPDATE: 1 row\nRows (- before" in said, said
         assert not re.search("Locks|by triggers|way back", said), said
+        base.run("CREATE TABLE goods AS SELECT n AS id, n > 8 AS sold FROM generate_series(1, 40) n", "owner")
+        some = text_of(await wire.call("write_rows", sql="UPDATE goods SET sold = id > 9", dry_run=True))
+        assert some.rstrip().endswith(
+            'goods: ["id","sold"]\n- [9,true]\n+ [9,false]\nRead whole:\npublic.goods: 40 rows'
+        ), some
         base.run(AUDIT, "owner")
         said = await tried()
         assert "by triggers and cascades too:\npublic.t: 1 changed\npublic.u: 1 " in said, said

@@ -31,7 +31,9 @@ __all__ = ["Effects"]
 logger = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
 
-_SHOWN = 5
+_SHOWN = 3
+_COMPARED = 50
+"""Rows of a table that are looked at, to show those that differ."""
 _SAMPLED = 4
 """Tables whose rows are shown."""
 _WORTH_TELLING = 1.0
@@ -211,9 +213,11 @@ class Effects:
         # A row that a rolled back transaction changed still says so.
         before = {table: await self._some(name, "xmax", numbers, locked[table]) for name, table in changed}
         return [
-            Sample(table, (after[table] or before[table])[0], before[table][1], after[table][1])
+            Sample(table, (after[table] or before[table])[0], gone, came)
             for _, table in changed
-            if before[table][1] or after[table][1]
+            if any(
+                (gone := _beyond(before[table][1], after[table][1]), came := _beyond(after[table][1], before[table][1]))
+            )
         ] + [
             Sample(table, is_now[table][0], "".join(was[table][1]), "".join(is_now[table][1]), was[table][0])
             for _, table in anew
@@ -254,12 +258,11 @@ class Effects:
         await self.session.simple("RELEASE SAVEPOINT mcp_look")
         return found
 
-    async def _some(self, table: str, mark: str, numbers: str, without: str = "{}") -> tuple[Sequence[str], str]:
+    async def _some(self, table: str, mark: str, numbers: str, without: str = "{}") -> tuple[Sequence[str], list[str]]:
         """Some rows that one of these transactions wrote, or that it took away; none where that takes long."""
         which = f"{mark}::text = ANY ($1::text[]) AND ctid <> ALL ($2::tid[])"
-        sql = f"SELECT * FROM ONLY {table} WHERE {which} LIMIT {_SHOWN}"
-        names, rows = await self._quickly(sql, numbers, without)
-        return names, "".join(sorted(rows))
+        sql = f"SELECT * FROM ONLY {table} WHERE {which} LIMIT {_COMPARED}"
+        return await self._quickly(sql, numbers, without)
 
     async def _locked(self, table: str, numbers: str) -> str:
         sql = f"SELECT ctid::text FROM ONLY {table} WHERE xmax::text = ANY ($1::text[]) LIMIT 1000"
@@ -284,3 +287,8 @@ class Effects:
 
     async def _json(self, sql: str, *values: str) -> Any:
         return json.loads(await self.session.value(sql, *values) or "null")
+
+
+def _beyond(rows: Sequence[str], others: Sequence[str]) -> str:
+    """The first of `rows` that are not among `others`: an update may leave a row as it was."""
+    return "".join(sorted(row for row in rows if row not in others)[:_SHOWN])
