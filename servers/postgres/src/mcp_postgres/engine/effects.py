@@ -153,7 +153,7 @@ class Effects:
         ]
         sizes: dict[str, int] = await self._json(_SIZES, "{" + ",".join(self.anew) + "}") if self.anew else {}
         rewritten = [f"{self.now.relations[oid][0]}, {size(sizes[oid])}" for oid in self.anew]
-        touched, read, moved = list[str](), list[str](), 0
+        touched, read, total = list[str](), list[str](), 0
         for oid, (table, *numbers) in (await self._json(_ROWS)).items():
             made, changed, gone, looked = (
                 now - was for now, was in zip(numbers, self.rows.get(oid, ["", 0, 0, 0, 0])[1:], strict=True)
@@ -162,14 +162,14 @@ class Effects:
                 f"{number:,} {word}" for number, word in ((made, "in"), (changed, "changed"), (gone, "out")) if number
             ]
             touched += [f"{table}: {', '.join(said)}"] if said else []
-            moved += made + changed + gone
+            total += made + changed + gone
             self.changes_rows |= bool(said) and self._is_old(oid)
             read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and self._is_old(oid) else []
         self.counted = bool(touched)
         findings = [
             ("Locks, each until the end:", locks),
             ("Written anew, whole:", rewritten),
-            ("Rows, by triggers and cascades too:", touched if moved != counted else []),
+            ("Rows, by triggers and cascades too:", touched if total != counted else []),
             ("Read whole:", read),
             ("Moved on, which stays so after a dry run:", moved),
         ]
