@@ -260,6 +260,7 @@ async def test_an_upstream_that_stands_still_ends_calls_in_time(member: str, scr
         tool, arguments = _READS[member]
         assert "did not answer" not in (await ask(tool, arguments(1)))[0]
         upstream.send_signal(signal.SIGSTOP)
+        os.waitpid(upstream.pid, os.WUNTRACED)  # until then it may still answer
         said, took = await ask(tool, arguments(2))
         assert "did not answer" in said
         assert took < LONGEST

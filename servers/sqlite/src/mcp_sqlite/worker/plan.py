@@ -20,7 +20,9 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     database = connections.reader(request["path"])
     sql = "EXPLAIN QUERY PLAN " + EXPLAIN.sub("", request["sql"])
     mode = Mode(request.get("mode", Mode.EXPLAIN))
-    given = request.get("parameters") or nothing_for(sql)
+    given = request.get("parameters")
+    if mode is Mode.EXPLAIN and not given:
+        given = nothing_for(sql)
     bring_files(database, mode, sql)
     with database.interrupt.over(database.connection):
         steps = execute(database, mode, sql, given).fetchall()
