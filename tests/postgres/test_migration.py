@@ -100,6 +100,9 @@ async def test_a_dry_run_of_rows_tells_only_what_their_number_does_not(monkeypat
         assert some.rstrip().endswith(
             'goods: ["id","sold"]\n- [9,true]\n+ [9,false]\nRead whole:\npublic.goods: 40 rows'
         ), some
+        base.run("CREATE VIEW shop AS SELECT * FROM goods", "owner")
+        behind = text_of(await wire.call("write_rows", sql="DELETE FROM shop WHERE id = 1", dry_run=True))
+        assert "by triggers and cascades too:\npublic.goods: 1 out" in behind, behind
         base.run(AUDIT, "owner")
         said = await tried()
         assert "by triggers and cascades too:\npublic.t: 1 changed\npublic.u: 1 " in said, said

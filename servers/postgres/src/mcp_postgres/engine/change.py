@@ -198,6 +198,7 @@ class _Work:
         objects, findings = await self.effects.end(
             rehearsed=dry_run and self.reshapes,
             counted=sum(step.rows or 0 for step in steps if step.what in _CHANGING),
+            sql=" ".join(part.sql for part in self.wanted.parts),
         )
         told = objects if objects or not all(step.what in _TENDED for step in steps) else None
         told = told if self.reshapes else None

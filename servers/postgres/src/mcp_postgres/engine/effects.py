@@ -117,12 +117,15 @@ class Effects:
                 self.named[oid] = name
         return fresh
 
-    async def end(self, *, rehearsed: bool, counted: int) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
+    async def end(
+        self, *, rehearsed: bool, counted: int, sql: str
+    ) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
         """Look behind the last: objects gained, lost and changed; and what stands out.
 
         Args:
             rehearsed: `back` will be asked for.
             counted: how many rows the statements themselves say they changed.
+            sql: the statements.
         """
         objects: Sequence[str] | None = None
         if not self.trouble and (found := await self._kept(traces(self.session))) is not None:
@@ -153,7 +156,7 @@ class Effects:
         ]
         sizes: dict[str, int] = await self._json(_SIZES, "{" + ",".join(self.anew) + "}") if self.anew else {}
         rewritten = [f"{self.now.relations[oid][0]}, {size(sizes[oid])}" for oid in self.anew]
-        touched, read, total = list[str](), list[str](), 0
+        touched, read, total, unnamed = list[str](), list[str](), 0, False
         for oid, (table, *numbers) in (await self._json(_ROWS)).items():
             made, changed, gone, looked = (
                 now - was for now, was in zip(numbers, self.rows.get(oid, ["", 0, 0, 0, 0])[1:], strict=True)
@@ -163,13 +166,15 @@ class Effects:
             ]
             touched += [f"{table}: {', '.join(said)}"] if said else []
             total += made + changed + gone
+            # Rows behind a view, or in a partition, are those of a table that the caller did not name.
+            unnamed |= bool(said) and table.rpartition(".")[2].strip('"').lower() not in sql.lower()
             self.changes_rows |= bool(said) and self._is_old(oid)
             read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and self._is_old(oid) else []
         self.counted = bool(touched)
         findings = [
             ("Locks, each until the end:", locks),
             ("Written anew, whole:", rewritten),
-            ("Rows, by triggers and cascades too:", touched if total != counted else []),
+            ("Rows, by triggers and cascades too:", touched if unnamed or total != counted else []),
             ("Read whole:", read),
             ("Moved on, which stays so after a dry run:", moved),
         ]
