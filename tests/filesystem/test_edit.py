@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import re
@@ -247,18 +248,18 @@ def test_a_huge_change_is_counted_instead_of_compared() -> None:
     old, new = "a\n" * 10_000, "b\n" * 20_000
     diff = unified_diff(old, new, "f")
     assert "10,000 lines from line 1 on became 20,000" in diff
-    told = Edited([("f", "edited", "0" * 16)], [diff], dry_run=False).text()
-    assert told == f"edited f, 10,000 lines from line 1 on became 20,000, hash {'0' * 16}"
+    told = Edited([("f", "edited")], [diff], dry_run=False).text()
+    assert told == "edited f, 10,000 lines from line 1 on became 20,000"
 
 
 @given(old=ended, new=ended)
 def test_what_is_told_of_an_edit_are_the_lines_that_came_and_how_many_went(old: str, new: str) -> None:
     if old == new or not old:
         return
-    said = Edited([("f", "edited", "0" * 16)], [unified_diff(old, new, "f")], dry_run=False).text()
+    said = Edited([("f", "edited")], [unified_diff(old, new, "f")], dry_run=False).text()
     before, after = lines_of(old), lines_of(new)
     places = re.findall(r"lines? (\d+)(?:-(\d+))? \((?:\+(\d+) ?)?(?:-(\d+))?\)", said)
-    assert said == f"edited f, {', '.join(re.findall(r'lines? [^)]+[)]', said))}, hash {'0' * 16}"
+    assert said == f"edited f, {', '.join(re.findall(r'lines? [^)]+[)]', said))}"
     at = went = 0
     for first, last, came, gone in ((int(number or 0) for number in place) for place in places):
         assert before[at + went : at + went + first - 1 - at] == after[at : first - 1]
@@ -442,14 +443,13 @@ class TestFiles:
             change_files([change], dry_run=False, stop=stop())
         assert (here.root / "f").stat().st_size == 400_000
 
-    def test_where_it_is_and_the_hash_are_told_and_the_diff_before(self, here: Ground) -> None:
+    def test_where_it_is_is_told_and_the_diff_before(self, here: Ground) -> None:
         (here.root / "f").write_bytes(b"a\nold\nb\n")
         tried = edit(here, "f", "old", "new", dry_run=True)
         shown = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-old\n+new\n b"
         assert tried.text() == f"[dry run: nothing was written]\nwould be edited: f\n{shown}"
         answer = edit(here, "f", "old", "new")
-        digest = content_hash(b"a\nnew\nb\n")
-        assert answer.text() == f"edited f, line 2 (+1 -1), hash {digest}"
+        assert answer.text() == "edited f, line 2 (+1 -1)"
         assert (answer.diff, answer.for_views) == (shown, {"diff": f"{shown}\n"})
 
     def test_a_dry_run_changes_nothing(self, here: Ground) -> None:
@@ -468,7 +468,11 @@ class TestFiles:
             edit(here, "f", "old", "new", expected_hash="0123456789abcdef")
         with pytest.raises(Invalid, match="is not a hash"):
             edit(here, "f", "old", "new", expected_hash="sha256:none")
-        edit(here, "f", "old", "new", expected_hash=digest.upper())
+        whole = hashlib.sha256(b"old").hexdigest()
+        with pytest.raises(Conflict):
+            edit(here, "f", "old", "new", expected_hash=whole[:-1] + "01"[whole[-1] == "0"])
+        edit(here, "f", "old", "between", expected_hash=digest.upper())
+        edit(here, "f", "between", "new", expected_hash=hashlib.sha256(b"between").hexdigest())
         assert (here.root / "f").read_text() == "new"
 
     @pytest.mark.parametrize("meddle", ["write", "replace", "remove"])
@@ -558,7 +562,7 @@ class TestSeveral:
 
     async def test_edited_created_and_deleted(self, three: Ground) -> None:
         answer = await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
-        assert [(path, did) for path, did, _ in answer.files] == [
+        assert answer.files == [
             ("one", "edited"),
             ("new", "created"),
             ("two", "deleted"),
@@ -815,4 +819,4 @@ async def test_the_tool(here: Ground) -> None:
     edits = [Edit(old_text="b", new_text="c"), Edit(old_text="a", new_text="x", replace_all=True)]
     answer = await WriteTools(here.policy, Engine(here.policy)).edit_file("f", edits)
     assert (here.root / "f").read_text() == "x c x"
-    assert answer.files == [("f", "edited", content_hash(b"x c x"))]
+    assert answer.files == [("f", "edited")]

@@ -71,6 +71,11 @@ class Substitution:
         substitute = partial(_substituted, matching, stop)
         return substitute if "\r" in "".join(self.replacements) else partial(_with_line_feeds, substitute)
 
+    def inside_words(self) -> re.Pattern[str]:
+        """Finds an old text that is part of a longer word, as `cat` is of `concatenate`."""
+        parts = [rf"(?<=\w)(?=\w){text}|{text}(?<=\w)(?=\w)" for text in map(re.escape, self.replacements)]
+        return re.compile("|".join(parts) if self.by == "text" else r"(?!)")
+
     def _matches(self, old: str, new: str) -> TextMatches:
         if self.by == "regex":
             return text_matches(old, new, ignore_case=self.ignore_case)
@@ -184,9 +189,9 @@ def replace_in_files(
     if tried and missed:
         notes.append(f"not found: {', '.join(missed[:_MOST_MISSED])}{', ...' * (len(missed) > _MOST_MISSED)}")
     files = [(one.place.display, sum(one.counts)) for one in tried]
-    # What went is the text that the caller named, unless it was an expression; a dry run is there to compare.
+    # What went and what came is what the caller named, unless it was an expression; a dry run is there to compare.
     varies = dry_run or substitution.by == "regex" or substitution.ignore_case or not all(replacements.values())
-    return Replaced(files, _page(tried, marked=varies), dry_run, notes)
+    return Replaced(files, _page(tried, None if varies else substitution.inside_words()), dry_run, notes)
 
 
 def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
@@ -264,21 +269,21 @@ def _cut(text: str, most: int = _LINE) -> str:
     return text[:most] + "..." * (most < len(text))
 
 
-def _shown(differing: Differing, *, marked: bool) -> list[str]:
+def _shown(differing: Differing) -> list[str]:
     """A line as `NUMBER:LINE` where one takes the place of one, else as in a diff."""
     number, gone, come = differing
     if len(gone) == len(come) == 1:
-        return [f"{number}:{_one_line(gone[0], come[0], marked=marked)}"]
+        return [f"{number}:{_one_line(gone[0], come[0])}"]
     return [f"@@ {number}", *(f"-{_cut(line)}" for line in gone), *(f"+{_cut(line)}" for line in come)]
 
 
-def _one_line(old: str, new: str, *, marked: bool) -> str:
-    """The new line; `marked` as git's word diff has it, `[-old-]{+new+}`. Of a long one, what is about the change."""
+def _one_line(old: str, new: str) -> str:
+    """The new line, marked as git's word diff has it: `[-old-]{+new+}`. Of a long one, what is about the change."""
     start = _alike(old, new)
     end = _alike(old[start:][::-1], new[start:][::-1])
     before, after = new[:start], new[len(new) - end :]
     gone, come = old[start : len(old) - end], new[start : len(new) - end]
-    changed = f"[-{_cut(gone)}-]" * bool(marked and gone) + (f"{{+{_cut(come)}+}}" if marked and come else _cut(come))
+    changed = f"[-{_cut(gone)}-]" * bool(gone) + f"{{+{_cut(come)}+}}" * bool(come)
     if start > _LINE // 2:
         before = f"...{before[-_LINE // 4 :]}"
     return before + changed + _cut(after, max(_LINE - len(before) - len(changed), _LINE // 4))
@@ -295,18 +300,35 @@ def _alike(one: str, other: str) -> int:
     return same
 
 
-def _page(tried: Sequence[_Tried], *, marked: bool) -> list[tuple[str, Sequence[str], bool]]:
-    """As much of a diff as two thousand characters hold: of each file its path, lines, and whether these are all."""
+def _page(tried: Sequence[_Tried], surprising: re.Pattern[str] | None) -> list[tuple[str, Sequence[str], bool]]:
+    """As much of a diff as two thousand characters hold: of each file its path, lines, and whether these are all.
+
+    Args:
+        surprising: finds what a line must hold to be shown; of others, their numbers. None shows all lines.
+    """
     page: list[tuple[str, Sequence[str], bool]] = []
     left = _DIFF_BYTES
     for one in tried:
         path, shown_lines = one.place.display, list[str]()
         left -= len(path) + 1
-        for differing in one.lines[:_MOST_PLACES]:
-            lines = _shown(differing, marked=marked)
+        for lines in _lines(one.lines[:_MOST_PLACES], surprising):
             left -= sum(map(len, lines)) + len(lines)
             if left < 0:
                 return [*page, (path, shown_lines, False)] if shown_lines else page
             shown_lines += lines
         page.append((path, shown_lines, len(one.lines) <= _MOST_PLACES))
     return page
+
+
+def _lines(differing: Sequence[Differing], surprising: re.Pattern[str] | None) -> Iterator[Sequence[str]]:
+    """The numbers of those that are not surprising, then the others."""
+    numbers: list[int] = []
+    others: list[Differing] = []
+    for number, gone, come in differing:
+        if surprising is None or len(gone) != len(come) or any(map(surprising.search, gone)):
+            others.append((number, gone, come))
+        else:
+            numbers.append(number)
+    if numbers:
+        yield [f" line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"]
+    yield from map(_shown, others)

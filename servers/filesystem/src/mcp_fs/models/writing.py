@@ -25,19 +25,17 @@ class Written(TextResult):
 
     Attributes:
         size: bytes of the new content.
-        hash: of the new content, as `expected_hash` takes it.
         notes: properties of the old file that could not be kept.
     """
 
     path: str
     created: bool
     size: int
-    hash: str
     notes: Sequence[str]
 
     def text(self) -> str:
         did = "created" if self.created else "replaced"
-        facts = [f"{did} {self.path}", f"{self.size:,} bytes", f"hash {self.hash}", *self.notes]
+        facts = [f"{did} {self.path}", f"{self.size:,} bytes", *self.notes]
         return ", ".join(facts)
 
 
@@ -48,14 +46,14 @@ class Edited(TextResult):
     The caller knows the old and new text, so a real edit only says where it is; a dry run shows the diff.
 
     Attributes:
-        files: for each file its path, what happened to it, and the hash of its new content (None when deleted).
+        files: for each file its path, and what happened to it.
         diffs: their unified diffs, in the same order.
         dry_run: whether nothing was written.
         notes: what could not be kept.
         before: the hash of the file as it was, where it is one file.
     """
 
-    files: Sequence[tuple[str, str, str | None]]
+    files: Sequence[tuple[str, str]]
     diffs: Sequence[str]
     dry_run: bool
     notes: Sequence[str] = ()
@@ -79,14 +77,12 @@ class Edited(TextResult):
 
     def text(self) -> str:
         if self.dry_run:
-            would = [f"would be {did}: {path}" for path, did, _ in self.files]
+            would = [f"would be {did}: {path}" for path, did in self.files]
             return "\n".join(["[dry run: nothing was written]", *would, *self.notes, *map(clipped_diff, self.diffs)])
         lines: list[str] = []
-        for (path, did, digest), diff in zip(self.files, self.diffs, strict=True):
+        for (path, did), diff in zip(self.files, self.diffs, strict=True):
             where = _where(diff) if did == "edited" else ""
-            # An edit of one file can ask that it is still so.
-            known = f"hash {digest}" if digest and len(self.files) == 1 else ""
-            lines.append(", ".join(filter(None, (f"{did} {path}", where, known))))
+            lines.append(", ".join(filter(None, (f"{did} {path}", where))))
         return "\n".join([*lines, *self.notes])
 
 

@@ -160,7 +160,7 @@ class WriteTools:
         include_ignored: bool = False,
         dry_run: DryRun = False,
     ) -> Replaced:
-        """Replace texts wherever they occur in many files, in one pass, all or none; shows the lines.
+        """Replace texts wherever they occur in many files, in one pass, all or none; says where.
 
         For one file use `edit_file`.
         """

@@ -155,7 +155,7 @@ def read_parts(files: Sequence[Named], part: Part, index: LineIndex, stop: Stop)
         try:
             if not share:
                 raise TooLarge(f"`max_bytes` leaves nothing for {quote(file.name)}.", "Raise it, or name fewer files.")
-            piece = _read_named(file, Part(max_bytes=share, numbers=part.numbers), index, stop)
+            piece = _read_named(file, Part(max_bytes=share, numbers=part.numbers, hashed=False), index, stop)
         except Problem as problem:
             outcomes.append((file.name, problem))
             continue
@@ -175,8 +175,6 @@ def _read_named(file: Named, part: Part, index: LineIndex, stop: Stop) -> TextSl
             raise
     assert file.lines is not None
     place, first, last = file.lines
-    # To read a few lines of many large files, none of them is to be hashed.
-    part = replace(part, hashed=(first, last) == (1, None))
     wanted = replace(part, tail=-first) if first < 0 else replace(part, start_line=first, end_line=last)
     return read_part(place, wanted, index, stop)
 

@@ -8,6 +8,7 @@ offers more.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -44,7 +45,7 @@ class Change:
         creates: whether the file must not exist yet, or be empty.
         deletes: whether the file goes when the new text is empty.
         executable: whether a new file can be run.
-        expected_hash: hash the file must have, or its first digits.
+        expected_hash: the SHA-256 that the file must have, or its first digits.
     """
 
     place: Writable
@@ -64,9 +65,9 @@ class _Prepared:
     diff: str
 
     @property
-    def line(self) -> tuple[str, str, str | None]:
+    def line(self) -> tuple[str, str]:
         did = "deleted" if self.data is None else "created" if self.old is None else "edited"
-        return self.change.place.display, did, None if self.data is None else content_hash(self.data)
+        return self.change.place.display, did
 
 
 def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: Step | None = None) -> Edited:
@@ -176,7 +177,8 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
                 f"`expected_hash` {quote(change.expected_hash)} is not a hash.",
                 "Give at least 8 of the hexadecimal digits that reading the file shows.",
             )
-        if change.expected_hash is not None and not _same_hash(digest, change.expected_hash):
+        expected = (change.expected_hash or "").lower()
+        if not hashlib.sha256(data).hexdigest().startswith(expected):
             raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
         found = decode(data)
         if found is None:
@@ -208,10 +210,6 @@ def too_large(place: Writable) -> TooLarge:
 
 def too_much() -> TooLarge:
     return TooLarge(f"More than {MOST_TOGETHER:,} bytes would be written; nothing was.", "Narrow `glob` or `path`.")
-
-
-def _same_hash(digest: str, expected: str) -> bool:
-    return digest.startswith(expected.lower()) or expected.lower().startswith(digest)
 
 
 def _commit(prepared: Sequence[_Prepared], staged: Sequence[Staged]) -> None:

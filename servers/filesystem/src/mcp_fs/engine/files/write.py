@@ -22,7 +22,6 @@ from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resol
 from mcp_fs.engine.files.locks import Held, locked
 from mcp_fs.engine.files.syscalls import begin_flush, write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
-from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.suggestions import is_in_archive
 from mcp_fs.engine.undo.states import HASHED, file_state, hash_of, state_of
 from mcp_fs.engine.undo.step import Intent, Step
@@ -85,7 +84,7 @@ def write_file(
                 step.record([staged.intent()])
             staged.commit(replace=overwrite)
         there = spot.place  # an existing name may be spelled another way
-    return Written(there.display, old is None, len(data), content_hash(data), tuple(staged.notes))
+    return Written(there.display, old is None, len(data), tuple(staged.notes))
 
 
 @contextmanager
