@@ -32,12 +32,15 @@ if sys.platform == "win32":
     # Files have the line ends that the tests spell.
     Path.write_text = partialmethod(Path.write_text, newline="\n")  # type: ignore[method-assign]
 
+# Tests judge no times: an example may take as long as a busy machine needs.
+hypothesis.settings.register_profile("home", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("home")
 # For `tests/mutants`: an example that fails is enough, nobody reads the smallest one.
 hypothesis.settings.register_profile(
     "mutants", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate], derandomize=True, database=None
 )
 # For `tests/windows`: the examples were tried in numbers on Linux; here they meet another system.
-hypothesis.settings.register_profile("few", max_examples=10, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("few", max_examples=10, derandomize=True, database=None)
 # Where the same examples are taken every time, half of them find as much the second time; whoever runs the tests at
 # home tries others each time, and all of them.
 if os.environ.get("CI"):

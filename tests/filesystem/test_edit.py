@@ -232,7 +232,7 @@ def test_our_diff_applied_gives_the_new_text(old: str, new: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch(1)")
-@settings(max_examples=settings.default.max_examples * 2 // 5, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(old=ended.filter(bool), new=ended.filter(bool))
 def test_patch_reads_our_diff(tmp_path_factory: pytest.TempPathFactory, old: str, new: str) -> None:
     if old == new:

@@ -11,7 +11,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
@@ -34,9 +34,7 @@ from mcp_fs.policy import Readable
 RIPGREP = ripgrep.command()
 _RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
 needs_ripgrep = pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed")
-slow = settings(
-    deadline=None, max_examples=settings.default.max_examples * 3 // 5, suppress_health_check=[HealthCheck.too_slow]
-)
+slow = settings(max_examples=settings.default.max_examples * 3 // 5)
 
 texts = st.text(st.sampled_from("ab é\u4e2d🙂\r\n\n"), max_size=120)
 
@@ -310,9 +308,7 @@ def _grow(folder: Path, tree: tuple[dict[str, bytes], dict[str, str]]) -> None:
 
 
 @needs_ripgrep
-@settings(
-    deadline=None, max_examples=settings.default.max_examples * 4 // 5, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(trees, st.booleans(), st.booleans())
 @example(({"a/b/c": b"x", "b": b"x"}, {".gitignore": "a/**\n!a/b/", "a/.gitignore": "!c"}), False, False)
 @example(({".a/b": b"x", ".b": b"x"}, {".gitignore": "!.b\n!.a/"}), False, False)
@@ -329,9 +325,7 @@ def test_names_are_those_ripgrep_lists(
 
 
 @needs_ripgrep
-@settings(
-    deadline=None, max_examples=settings.default.max_examples * 4 // 5, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(
     trees,
     st.sampled_from(
@@ -378,9 +372,7 @@ def test_contents_are_the_same_with_ripgrep_and_without(
 
 
 @needs_ripgrep
-@settings(
-    deadline=None, max_examples=settings.default.max_examples * 3 // 5, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=settings.default.max_examples * 3 // 5)
 @given(trees, st.sampled_from(["x", "^x$", "é", ".x", "x|b$"]))
 def test_contents_are_those_ripgrep_prints(tree: tuple[dict[str, bytes], dict[str, str]], pattern: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -427,7 +419,7 @@ _PIECES = [
 ]
 
 
-@settings(deadline=None, max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 3)
 @given(
     st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4).map("".join),
     st.lists(st.sampled_from("xkKé文表 aÉ-ſ"), max_size=8).map("".join),

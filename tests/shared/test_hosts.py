@@ -54,7 +54,6 @@ def test_every_host_has_an_entry_that_parses_and_a_place(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-@hypothesis.settings(deadline=None)
 @hypothesis.given(st.text(min_size=1, max_size=20))
 @hypothesis.example("😀 \ufeff\u2028\x85\x7f\x9b\ufffe\n\t\\")
 @hypothesis.example("%PATH%")

@@ -75,7 +75,7 @@ def issuer() -> Iterator[tuple[str, Issuer]]:
         yield url, found
 
 
-@settings(max_examples=settings.default.max_examples * 3 // 2, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 2)
 @given(st.dictionaries(st.sampled_from(CLAIMS), ANYTHING, max_size=3), st.sampled_from(["GET", "POST"]))
 @example({"scope": None}, "POST")
 @example({"scope": 1}, "POST")
@@ -101,7 +101,6 @@ def test_a_scope_that_is_none_is_no_scope(issuer: tuple[str, Issuer], scope: obj
     assert 'error="insufficient_scope"' in headers["www-authenticate"]
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["kid", "typ", "cty", "crit", "b64", "jwk"]), ANYTHING, max_size=2))
 @example({"typ": []})
 @example({"typ": {"a": 1}})

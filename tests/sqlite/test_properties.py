@@ -30,7 +30,6 @@ VALUES = st.none() | INTEGERS | REALS | TEXT | st.binary(max_size=40)
 KEYS = st.none() | st.integers(-5, 5) | st.sampled_from(["a", "b", "é", ""]) | st.binary(max_size=1)
 FEW = settings(
     max_examples=settings.default.max_examples * 2 // 5,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
