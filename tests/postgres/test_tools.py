@@ -216,7 +216,7 @@ async def test_plans() -> None:
             "Seq Scan on big" in plan and "an index on what it filters by may help" in plan and "Execution Time" in plan
         )
         assert (
-            "\nCREATE INDEX ON big (k) INCLUDE (id);\nThe plan then:\nIndex Only Scan" in plan and "on a sample" in plan
+            "\nCREATE INDEX ON big (k) INCLUDE (id);\nThe plan then: Index Only Scan" in plan and "on a sample" in plan
         )
         plan = text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE k = $1"))
         assert "for any values" in plan and "Seq Scan" in plan and "CREATE INDEX ON big (k) INCLUDE (id);" in plan

@@ -90,14 +90,18 @@ class Found:
         if self.why:
             return [f"No index was tried: {self.why}"]
         if not self.indexes:
-            return [f"None of {self.tried} indexes {self.how} would make it much cheaper."] if self.tried else []
+            return [f"None of {self.tried} indexes makes it much cheaper, {self.how}."] if self.tried else []
         before, after = self.costs[0]
         return [
             f"Cost {before:,.0f} -> {after:,.0f}, {self.how}, with:",
             *(f"CREATE INDEX ON {index.on()};" for index, _ in self.indexes),
-            "The plan then:",
-            *self.plans[0],
+            f"The plan then: {', '.join(self._steps())}",
         ]
+
+    def _steps(self) -> list[str]:
+        """The steps of the first plan, without costs and conditions: the caller knows those of the plan before."""
+        lines = (line.lstrip() for line in self.plans[0])
+        return [line.partition(": ")[0] for line in lines if line[:1].isupper()]
 
 
 class Trial(Protocol):

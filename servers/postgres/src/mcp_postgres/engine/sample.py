@@ -145,7 +145,7 @@ class Sample:
 
     @property
     def how(self) -> str:
-        return f"tried on a sample of {self.rows:,} rows in temporary tables that are gone"
+        return f"tried on a sample of {self.rows:,} rows"
 
     async def open(self, asked: Sequence[Asked], needed: Mapping[str, Collection[str]]) -> None:
         """Make the copies.
