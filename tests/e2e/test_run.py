@@ -91,6 +91,13 @@ def test_check_tells_the_truth(tmp_path: Path) -> None:
     assert "read_text, read_files" in detailed and "file:///{+path}" in detailed
 
 
+def test_check_does_not_call_a_step_tried_that_was_not() -> None:
+    words = [sys.executable, "-m", "mcp_sqlite", "--check", "--demo"]
+    done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=60, check=True)
+    *_, step, end = done.stdout.splitlines()
+    assert step.startswith("– subscribe") and end.startswith("Everything that was tried works."), done.stdout
+
+
 @pytest.mark.anyio
 async def test_check_does_not_believe_a_notice_of_what_cannot_be_read() -> None:
     """A slow upstream is told of by a notice before anybody knows that it fails."""

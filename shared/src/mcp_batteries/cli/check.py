@@ -41,6 +41,8 @@ class _Report:
     ok: bool = True
     end: str = ""
     """The sentence with which the server ended before it answered."""
+    whole: bool = True
+    """Whether every step was tried."""
 
     async def step(self, name: str, work: Callable[[], Awaitable[_Said]]) -> None:
         started = time.perf_counter()
@@ -67,6 +69,7 @@ class _Report:
             for detail in filter(None, said.details):
                 _say(click.style(f"{' ' * 23}{detail}", dim=True))
         self.ok = self.ok and outcome is not False
+        self.whole = self.whole and outcome is not None
 
     @contextmanager
     def waiting(self, name: str) -> Generator[None]:
@@ -119,7 +122,8 @@ def _check(program: Program, settings: Settings) -> bool:
         _say(complaints)
     if report.ok:
         more = "" if report.verbose else " `-v` shows more."
-        _say(click.style("Everything works.", fg="green") + more)
+        what = "Everything" if report.whole else "Everything that was tried"
+        _say(click.style(f"{what} works.", fg="green") + more)
     else:
         _say(click.style("Something does not work, see above.", fg="red"))
     return report.ok
