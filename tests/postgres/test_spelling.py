@@ -80,6 +80,17 @@ TYPOS = {
     "SELECT now() > '2026-13-01'": "Write a time as '2026-01-31 12:00'.",
     "SELECT DISTINCT name FROM customers ORDER BY id": "GROUP BY in place of DISTINCT",
 }  # fmt: skip
+FAR = (
+    "SELECT ARRAY[1] && ARRAY[id] FROM orders ORDR BY id",
+    "SELECT id FROM orders WHERE ARRAY[id] && ARRAY[1, 2] LIMT 3",
+    "SELECT a[id] FROM (SELECT ARRAY[1] AS a, id FROM orders) x WHRE id = 1",
+    "SELECT 1 AS glob, 2, 3 AS x FRM orders",
+    "SELECT id AS minus FROM orders WHERE id = = 1",
+    "SELECT 'x' || true FROM orders GRUOP BY 1",
+    "SELECT CASE WHEN id > 1 THEN 'TOP 5' EN FROM orders",
+    "SELECT 1 /* MINUS */ FROM orders WHERE id = ) 1",
+)
+"""A syntax error, and far from it something that another dialect has too."""
 RIGHT = (
     "SELECT '`' || 'TOP 5' || 'LIMIT 1, 2' AS \"MINUS\"", "SELECT ARRAY[[1,2],[3,4]] && ARRAY[[1,2]]",
     "SELECT name ILIKE 'b%' FROM customers", "\ufeffSELECT 1", "BEGIN READ ONLY; SELECT 1; COMMIT;",
@@ -100,6 +111,9 @@ async def test_what_was_meant_is_said() -> None:
                 # Where the role could do harm, statements of the server's own have no path to `public`.
                 said = text_of(await wire.call("query_rows", sql=sql)).replace("`public.", "`")
                 assert words in said and (" DESC " not in sql or "list_objects" not in said), f"{sql}: {said}"
+            for sql in FAR:
+                said = text_of(await wire.call("query_rows", sql=sql))
+                assert "syntax error" in said and "In PostgreSQL:" not in said, f"{sql}: {said}"
             assert "[7]" in text_of(await wire.call("query_rows", query="SELECT 7"))
             for sql in RIGHT:
                 assert not (await wire.call("query_rows", sql=sql))["isError"], sql

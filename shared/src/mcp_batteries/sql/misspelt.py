@@ -26,7 +26,7 @@ RESERVED = frozenset(
 _PARAMETER = re.compile(
     r"""(?:[-=<>(,+*/|~]|\b(?:AND|BETWEEN|BY|ELSE|FETCH|FIRST|FROM|IN|I?LIKE|INTERVAL|INTO|LIMIT|NEXT|NOT|OFFSET|OR|SELECT
     |SET|THEN|TOP|WHEN|WHERE|RETURNING))\s*
-    (?P<written>[$#]?\{\{?\s*\w+\s*\}?\}|%\(\w+\)[sd]|%[sd]\b|\?\d*(?![|&?])|:(?:\w+|''|"\w+")|[@&]\w+|\$[^\W\d]\w*(?![\w$]))""",
+    (?P<written>[$#]?\{\{?\s*\w+\s*\}?\}|%\(\w+\)[sd]|%[sd]\b|\?\d*(?![|&?])|:(?:\w+|'\x20*'|"\w+")|[@&]\w+|\$[^\W\d]\w*(?![\w$]))""",
     re.IGNORECASE | re.VERBOSE,
 )
 """What stands for a value in one dialect, driver or template, in the place of a value: most are operators elsewhere."""
@@ -36,7 +36,7 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
     """A sentence on what was meant at `word`, where a parser gave up; empty if unknown.
 
     Args:
-        sql: the statement, without comments and the insides of texts.
+        sql: the statement, without comments and the insides of texts, or with blanks in their places.
         columns: of the tables that the statement names.
     """
     before = re.search(rf"(\w+)\s+{re.escape(word)}(?!\w)", sql)
@@ -62,12 +62,12 @@ def other_parameter(sql: str, own: str, name: str = "") -> str:
     """The first placeholder in `sql` that another dialect would use; empty if there is none.
 
     Args:
-        sql: the statement, without comments and the insides of texts.
+        sql: the statement, without comments and the insides of texts, or with blanks in their places.
         own: a pattern of this dialect's placeholders.
         name: text that one of the placeholders must contain, in any case.
     """
     written = [found["written"] for found in _PARAMETER.finditer(sql) if not re.fullmatch(own, found["written"])]
-    return written[0].replace("''", "'…'") if any(name.lower() in item.lower() for item in written) else ""
+    return re.sub("' *'", "'…'", written[0]) if any(name.lower() in item.lower() for item in written) else ""
 
 
 def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:

@@ -97,7 +97,7 @@ _WORDS = (
     ("[\u2018\u2019\u201c\u201d]", "quotes are straight: 'text', and \"name\""),
     (r"\bTOP\s*\(?\s*\d+", "LIMIT stands at the end: ORDER BY ... LIMIT 10"),
     (r"`", 'names are quoted "so", by double quotes, and only where they need it'),
-    (r"\[\s*[A-Za-z_][\w ]*\]", 'names are quoted "so", by double quotes, and only where they need it'),
+    (r"(?<![\w\])\"])\[\s*[A-Za-z_][\w ]*\]", 'names are quoted "so", by double quotes, and only where they need it'),
     (r"\bLIMIT\s+\d+\s*,\s*\d+", "LIMIT count OFFSET start"),
     (r"\bREGEXP\b|\bRLIKE\b", "a pattern is matched by ~, and by ~* whatever the case"),
     (r"\bGLOB\b", "a pattern is matched by LIKE with % and _, or by ~"),
@@ -121,6 +121,9 @@ _WORDS = (
     (r"\bCROSS\s+APPLY\b|\bOUTER\s+APPLY\b", "CROSS JOIN LATERAL, LEFT JOIN LATERAL ... ON true"),
     (r"\bDATE_SUB\s*\(|\bDATE_ADD\s*\(", "time - interval '7 days'"),
 )  # fmt: skip
+_PLACE = re.compile(r", at character (\d+)")
+_TWO_TOKENS = re.compile(r"""(?:\s*(?:\w+|"[^"]*"|'[^']*'|[^\s\w"']+)){0,2}""")
+_ASIDE = re.compile(r"('(?:[^']|'')*')|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TYPES = {
     "datetime": "timestamptz", "datetime2": "timestamptz", "tinyint": "smallint", "nvarchar": "text", "string": "text",
     "double": "double precision", "blob": "bytea", "longtext": "text", "mediumtext": "text", "number": "numeric",
@@ -170,10 +173,11 @@ _KNOWN = {
 """The names there are of each kind."""
 
 
-def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = False) -> str:
+def word_for(sql: str, *, name: str = "", kind: str = "", said: str = "", is_schema: bool = False) -> str:
     """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
 
     Args:
+        said: PostgreSQL's message; where it tells a place, words elsewhere are not what it is about.
         is_schema: it is where commands for the schema belong.
     """
     first = re.match(r"[\s;]*(\w+)", _bare(sql))
@@ -188,7 +192,25 @@ def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = Fals
         return f"PostgreSQL has `{known}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
-    return next((f"In PostgreSQL: {said}." for words, said in _WORDS if re.search(words, _bare(sql), re.I)), "")
+    return next((f"In PostgreSQL: {way}." for words, way in _WORDS if _is_about(said, words, _bare(sql))), "")
+
+
+def _is_about(said: str, words: str, sql: str) -> bool:
+    """Whether `words` are in the statement, and PostgreSQL gave up in them or at most two tokens behind."""
+    place = _PLACE.search(said)
+    at = int(place[1]) - 1 if place else None
+    found = re.finditer(words, sql, re.I)
+    return any(at is None or _begin(sql, one.start()) <= at <= _end(sql, one.end()) for one in found)
+
+
+def _begin(sql: str, at: int) -> int:
+    """Where the token that reaches up to `at` begins; only blanks of ASCII part two."""
+    return max(sql.rfind(blank, 0, at) for blank in " \t\n\r") + 1
+
+
+def _end(sql: str, at: int) -> int:
+    found = _TWO_TOKENS.match(sql, at)
+    return found.end() if found else at
 
 
 def _own_parameters(sql: str, name: str = "") -> str:
@@ -208,7 +230,7 @@ async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = 
         return Refused(found.what, columns) if columns else found
     # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
     is_other = "SQLSTATE 42601" in found.what or ("SQLSTATE 42" in found.what and not found.fix)
-    word = word_for(sql, is_schema=is_schema) if is_other else ""
+    word = word_for(sql, said=found.what, is_schema=is_schema) if is_other else ""
     word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
     if not word and "SQLSTATE 42601" in found.what:
         word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
@@ -236,7 +258,7 @@ async def _where_it_stopped(session: Session, said: str, sql: str) -> str:
 
 async def _meant(session: Session, missing: Missing, sql: str) -> str:
     """The names there are that are most like the one that is missing, as an answer's next move."""
-    word = word_for(sql, name=missing.name, kind=missing.kind)
+    word = word_for(sql, name=missing.name, kind=missing.kind, said=missing.what)
     if word and (missing.kind in ("function", "type") or word.startswith("Write $1")):
         return word
     if missing.kind == "column" and (told := _given(sql, missing)):
@@ -292,7 +314,7 @@ def _given(sql: str, missing: Missing) -> str:
             return f"PostgreSQL has `{known}`."
         if unit[1].lower() in _TAKE_UNITS:
             return f"It is text there: {unit[1]}('{name}', ...)."
-    place = re.search(r", at character (\d+)", missing.what)
+    place = _PLACE.search(missing.what)
     before = _bare(sql[: int(place[1]) - 1]) if place else ""
     given = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
     if given is None or (given[1].upper() != "AS" and given[1].upper() in misspelt.RESERVED):
@@ -304,7 +326,10 @@ def _given(sql: str, missing: Missing) -> str:
 
 
 def _bare(sql: str) -> str:
-    return re.sub(r"'(?:[^']|'')*'", "''", re.sub(r"--[^\n]*|/\*.*?\*/", " ", sql, flags=re.DOTALL))
+    """The statement with blanks for comments and for what stands in quotes, so that places stay."""
+    return _ASIDE.sub(
+        lambda found: "'".join(("", " " * (len(found[0]) - 2), "")) if found[1] else " " * len(found[0]), sql
+    )
 
 
 def _plain(name: str) -> str:
