@@ -18,7 +18,7 @@ from mcp_fs.engine.files.handles import open_file
 from mcp_fs.engine.files.text import MOST_BYTES, Growing, decode, shown
 from mcp_fs.engine.files.transaction import MOST_TOGETHER, Change, change_files, too_large, too_much
 from mcp_fs.engine.search.regex import NextMatch, Searched, TextMatches, text_matches
-from mcp_fs.engine.search.selection import choosers, of_files
+from mcp_fs.engine.search.selection import choosers, concerned, of_files
 from mcp_fs.engine.undo.step import Step
 from mcp_fs.engine.walk import AWAY, Filter, Skipped, walk
 from mcp_fs.engine.walk import shown as shown_path
@@ -196,6 +196,7 @@ def replace_in_files(
 
 def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
     (chooses,) = choosers([start], of_files(glob))
+    skipped.concerns = concerned([start], start, of_files(glob), chooses)
     for visit in walk(start, wanted, stop, skipped):
         folder = visit.folder
         prefix = "".join(part + "/" for part in visit.parts)

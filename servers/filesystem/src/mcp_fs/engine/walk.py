@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem, reason
@@ -65,6 +65,7 @@ class Skipped:
 
     Attributes:
         until: when, by `time.monotonic`, a walk ends with what it has found; None for a walk that must be complete.
+        concerns: whether what was left out matters, by its path below the start, which ends in a slash for a folder.
     """
 
     until: float | None = None
@@ -72,6 +73,7 @@ class Skipped:
     hidden: int = 0
     ignored: int = 0
     named: list[str] = field(default_factory=list[str])
+    concerns: Callable[[str], bool] | None = None
 
     @classmethod
     def soon(cls) -> Skipped:
@@ -94,6 +96,8 @@ class Skipped:
     def leave_out(self, visit: Visit) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
         for name, is_folder in visit.left_out:
+            if self.concerns is not None and not self.concerns("/".join((*visit.parts, name)) + "/" * is_folder):
+                continue
             if name in visit.hidden:
                 self.hidden += 1
             else:

@@ -10,7 +10,7 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import open_file
-from mcp_fs.engine.search.selection import choosers
+from mcp_fs.engine.search.selection import choosers, concerned
 from mcp_fs.engine.walk import AWAY, Filter, Skipped, Visit, page_bytes, shown, walk, walked_apart, without
 from mcp_fs.models import FoundFiles, counted
 from mcp_fs.policy import Readable
@@ -38,6 +38,7 @@ def find_duplicates(
     by_size: dict[int, dict[tuple[int, int], _Found]] = {}
     seen = 0
     for start, chooses in zip(starts, choosers(starts, glob), strict=True):
+        skipped.concerns = concerned(starts, start, glob, chooses)
         apart = walked_apart(starts, start)
         for visit in walk(start, wanted, stop, skipped):
             prefix = "/".join((*visit.parts, ""))

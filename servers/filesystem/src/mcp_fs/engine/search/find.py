@@ -12,7 +12,7 @@ from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.listing import moment
 from mcp_fs.engine.search.duplicates import find_duplicates
-from mcp_fs.engine.search.selection import choosers, ends_of_names
+from mcp_fs.engine.search.selection import choosers, concerned, ends_of_names
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk, walked_apart, without
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
@@ -70,6 +70,7 @@ def find(
         nonlocal total, kept
         for number, start in enumerate(starts):
             chooses = meant[number]
+            skipped.concerns = concerned(starts, start, glob, chooses)
             apart = walked_apart(starts, start)
             for visit in walk(start, wanted, stop, skipped):
                 tell(total, None, f"{total:,} found")

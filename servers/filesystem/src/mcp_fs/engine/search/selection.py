@@ -19,7 +19,7 @@ from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.walk import walked_apart
 from mcp_fs.policy import Readable
 
-__all__ = ["Chooser", "bare_names", "chooser", "choosers", "ends_of_names", "leaving_out", "of_files"]
+__all__ = ["Chooser", "bare_names", "chooser", "choosers", "concerned", "ends_of_names", "leaving_out", "of_files"]
 
 Chooser = Callable[[str], bool]
 """Whether a path below a start is meant."""
@@ -117,6 +117,25 @@ def leaving_out(chooses: Chooser, *, folders: bool) -> Chooser:
         return known[folder]
 
     return lambda path: not (is_out(path.rpartition("/")[0]) or (not folders and chooses(path)))
+
+
+def concerned(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
+    """Whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
+    spelled = _with_slashes(folded(glob)).removeprefix("./")
+    special = next((at for at, character in enumerate(spelled) if character in _SPECIAL), len(spelled))
+    top = spelled[:special].rpartition("/")[0] if "/" in spelled.rstrip("/") else ""
+    # A path may also begin above its start.
+    above = any(walked_apart([start], outer) for outer in starts if outer is not start)
+    anywhere = not top or above or top.startswith("/") or _names_drive(spelled) or bool(_again(start, spelled))
+    folders = spelled.endswith("/")
+
+    def holds(path: str) -> bool:
+        if not path.endswith("/"):
+            return not folders and chooses(path)
+        below = folded(path)
+        return anywhere or below.startswith(f"{top}/") or f"{top}/".startswith(below) or chooses(path.rstrip("/"))
+
+    return holds
 
 
 def ends_of_names(glob: str) -> str:
