@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,8 @@ def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | N
     expected = "left out 2 hidden and 1 ignored (.dot, .gitignore, build/); set include_hidden and include_ignored"
     answer = search([policy.readable(".")], Query("needle"), None, Stop(), program)
     assert answer.text() == f"[0 files match; {expected}]"
-    assert find([policy.readable(".")], "x", Stop()).text().startswith(f"[0 found; {expected}; ")
+    found = find([policy.readable(".")], "x", Stop()).text()
+    assert found.startswith("[0 found; left out 1 ignored (build/); set include_ignored; ")
     # Also below a folder that is named, where the rules above hold on.
     answer = search([policy.readable("build")], Query("needle", glob="*.log"), None, Stop(), program)
     assert "left out 1 ignored (build/a.log); set include_ignored" in answer.text()
@@ -232,6 +234,54 @@ def test_named_groups_are_those_that_python_finds(tmp_path: Path, pattern: str) 
             found["\t".join(group for group in match.groups() if group is not None)] += 1
             at = max(match.end(), match.start() + 1)
     assert Counter({text: int(number) for number, _, text in (line.partition("\t") for line in said)}) == found
+
+
+def test_a_group_is_added_up_for_each_text(tmp_path: Path, program: str | None) -> None:
+    rows = "day,land,amount\n2026-01-02,DE,10.10\n2026-01-03,FR,5\n2026-02-01,DE,-0.10\n2026-02-02,FR,\n"
+    fill(tmp_path, {"a.csv": rows, "d/b.csv": '2026-02-03,BR,1e3\n2026-02-03,BR,"1,5"\n'})
+    start = served(tmp_path).readable(".")
+
+    def said(pattern: str, limit: int = 100) -> list[str]:
+        query = Query(pattern, only_matching=True, limit=limit)
+        return search([start], query, None, Stop(), program).text().splitlines()
+
+    head, *found = said(r"^2026-(?P<month>\d\d)-\d\d,(?P<land>..),(?P<sum>.*)$")
+    assert head == (
+        "[6 matching lines in 2 files; 5 texts, each with its number and its sum at the end; "
+        '2 of `sum` are no numbers and not added, such as `"1,5"`]'
+    )
+    assert found == ["2\t02\tBR\t1000", "1\t01\tDE\t10.10", "1\t01\tFR\t5", "1\t02\tFR\t0", "1\t02\tDE\t-0.10"]
+    assert said(r",(?P<sum>-?[\d.]+)$")[1:] == ["3\t15.00"]
+    assert said(r"(?P<sum>\d+),FR", limit=1)[1:] == ["2\t5"]
+
+
+def test_sums_are_those_of_python(tmp_path: Path) -> None:
+    chance = random.Random(11)
+    rows = [(chance.choice("abc"), f"{chance.randrange(-9999, 9999) / 100}") for _ in range(2000)]
+    (tmp_path / "f").write_text("".join(f"{key} x={number}\n" for key, number in rows), "utf-8")
+    query = Query(r"^(?P<key>\w) x=(?P<sum>\S+)", only_matching=True)
+    said = search([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
+    sums = {key: sum(Decimal(number) for one, number in rows if one == key) for key in "abc"}
+    found = {key: Decimal(number) for _, key, number in (line.split("\t") for line in said)}
+    assert found == sums
+
+
+@pytest.mark.parametrize(
+    ("glob", "hidden"),
+    [
+        ("**", 4), ("*.py", 2), ("*.txt", 4), ("src/**", 1), ("src/*.py", 1), ("./src/a/**", 0), ("docs/**", 1),
+        ("docs/*.py", 0), ("docs/.*", 1), (".github/*", 1), ("{src,docs}/**", 3), ("s*/", 2), ("docs/*/", 0),
+        ("src/", 2),
+    ],
+)  # fmt: skip
+def test_left_out_is_said_only_of_what_a_glob_could_mean(tmp_path: Path, glob: str, hidden: int) -> None:
+    fill(tmp_path, {"src/a.py": "", "src/.cache/x.py": "", "docs/a.txt": "", "docs/.b.txt": "", ".github/c.py": ""})
+    (tmp_path / ".env.txt").write_text("")
+    start = served(tmp_path).readable(".")
+    said = find([start], glob, Stop()).text()
+    assert f"left out {hidden} hidden" in said if hidden else "left out" not in said, said
+    every = find([start], glob, Stop(), wanted=walk.Filter(hidden=True)).total
+    assert hidden or every == find([start], glob, Stop()).total
 
 
 def test_lines_are_counted_without_a_pattern(tmp_path: Path, program: str | None) -> None:

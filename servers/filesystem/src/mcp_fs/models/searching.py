@@ -118,7 +118,7 @@ class Tallies(TextResult):
 
     Attributes:
         rows: files, by path, with their matching lines; or what matched, the most frequent first.
-        of: `file` or `text`.
+        of: `file`, `text`, or `sum`: texts that end in the sums of what came with them.
         kinds: rows in all.
         total: lines that match and files that have some.
         matches: of texts, how many in files of each ending, the most first.
@@ -136,8 +136,9 @@ class Tallies(TextResult):
         lines, files = self.total
         head = f"{counted(lines, 'matching line')} in {counted(files, 'file')}"
         notes = list(self.notes)
-        if self.of == "text":
-            notes.insert(0, f"{counted(self.kinds, 'text')}, each with its number")
+        if self.of != "file":
+            sums = " and its sum at the end" if self.of == "sum" else ""
+            notes.insert(0, f"{counted(self.kinds, 'text')}, each with its number{sums}")
             if (number := sum(number for _, number in self.matches)) > lines or len(self.matches) > 1:
                 of = ", ".join(
                     f"{one:,} in {one_line(ending) or 'others'}" for ending, one in self.matches[:_MOST_ENDINGS]

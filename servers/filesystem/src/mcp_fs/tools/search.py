@@ -57,12 +57,14 @@ class SearchTools:
         path: str = ".",
         literal: bool = False,
         ignore_case: bool = False,
-        context: Annotated[int, Field(ge=0, le=20, description="Lines before and after.")] = 0,
+        context: Annotated[int, Field(ge=0, le=20)] = 0,
         glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
         file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
         files_only: bool = False,
         count_only: Annotated[bool, Field(description="How many lines match.")] = False,
-        only_matching: Annotated[bool, Field(description="What matched, or named groups, each once.")] = False,
+        only_matching: Annotated[
+            bool, Field(description="What matched, or named groups, each once; adds up a group `sum`.")
+        ] = False,
         include_hidden: bool = False,
         include_ignored: bool = False,
         include_binary: bool = False,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, reason
+from mcp_batteries.errors import Invalid, NotFound, Problem, quote, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.documents.kinds import is_archive
@@ -26,6 +28,7 @@ __all__ = ["search"]
 _BYTES_PER_MATCH = 100
 _NUMBER = 5
 """About the bytes of a line's number and end."""
+_IS_NUMBER = re.compile(rb"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?").fullmatch
 _COUNT_SECONDS = 0.5
 """How long what does not fit on a page is counted."""
 
@@ -54,6 +57,46 @@ class _Resume:
 
     def lies_in(self, number: int, file: File) -> bool:
         return self.line > 0 and (number, [*file.parts]) == (self.number, self.names)
+
+
+@dataclass(slots=True)
+class _Texts:
+    """What matched, how often, and the sums of what the group `sum` held with each.
+
+    Attributes:
+        others: texts in that group that are no numbers.
+    """
+
+    counts: Counter[bytes] = field(default_factory=Counter[bytes])
+    sums: dict[bytes, Decimal] = field(default_factory=dict[bytes, Decimal])
+    others: Counter[bytes] = field(default_factory=Counter[bytes])
+
+    def add(self, found: Counter[bytes]) -> None:
+        for whole, number in found.items():
+            text, mark, held = whole.rpartition(b"\0")
+            if not mark:
+                self.counts[whole] += number
+                continue
+            self.counts[text] += number
+            self.sums.setdefault(text, Decimal())
+            if _IS_NUMBER(held):
+                self.sums[text] += Decimal(held.decode()) * number
+            else:
+                self.others[held] += number
+
+    def ordered(self) -> list[tuple[bytes, int]]:
+        """The largest sums first, or what matched most often."""
+        return sorted(self.counts.items(), key=lambda item: (-self.sums.get(item[0], item[1]), item[0]))
+
+    def shown(self, text: bytes) -> str:
+        line = clipped(0, text.replace(b"\n", b"\\n"), 0).text
+        return "\t".join([*filter(None, (line,)), f"{self.sums[text]:f}"]) if self.sums else line
+
+    def notes(self) -> list[str]:
+        if not self.others:
+            return []
+        such = clipped(0, max(self.others), 0).text
+        return [f"{self.others.total():,} of `sum` are no numbers and not added, such as {quote(such)}"]
 
 
 @dataclass(slots=True)
@@ -178,7 +221,7 @@ class _Search:
         """How many lines match in each file, or what matched, each text once; all files are searched for each page."""
         query = self.query
         begin = 0 if cursor is None else int(Cursor.decode("tally", cursor, self.scope))
-        texts = Counter[bytes]() if query.only_matching else None
+        texts = _Texts() if query.only_matching else None
         counts: list[tuple[str, int]] = []
         total, kinds = _Total(), Counter[str]()
         for _, file in self.candidates.files(None):
@@ -186,12 +229,11 @@ class _Search:
             if lines := self.count_one(file, here):
                 counts.append((file.path, lines))
                 if texts is not None and here is not None:
-                    texts.update(here)
+                    texts.add(here)
                     kinds[os.path.splitext(file.path)[1]] += here.total()
                 total.lines, total.files = total.lines + lines, total.files + 1
         if texts is not None:
-            ordered = sorted(texts.items(), key=lambda item: (-item[1], item[0]))
-            counts = [(clipped(0, text.replace(b"\n", b"\\n"), 0).text, number) for text, number in ordered]
+            counts = [(texts.shown(text), number) for text, number in texts.ordered()]
         page: list[tuple[str, int]] = []
         size = page_bytes(query.limit)
         for text, number in counts[begin : begin + query.limit]:
@@ -202,10 +244,10 @@ class _Search:
         end = begin + len(page)
         return Tallies(
             tuple(page),
-            "text" if query.only_matching else "file",
+            "file" if texts is None else "sum" if texts.sums else "text",
             len(counts),
             (total.lines, total.files),
-            self.notes(nothing=not total.files),
+            [*self.notes(nothing=not total.files), *([] if texts is None else texts.notes())],
             Cursor.encode("tally", end, self.scope) if end < len(counts) else None,
             kinds.most_common(),
         )

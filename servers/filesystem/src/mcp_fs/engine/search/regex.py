@@ -119,6 +119,8 @@ def named_groups(
 ) -> Callable[[bytes, int], Iterator[bytes]] | None:
     """(text, offset) -> what the named groups of each match hold, parted by tabs; None without such groups.
 
+    What a group `sum` holds comes last, behind a NUL.
+
     Args:
         pattern: one that `line_search` takes.
     """
@@ -133,11 +135,14 @@ def named_groups(
         )
     except re2.error:  # too large with classes of all scripts
         return None
-    groups = sorted(compiled.groupindex.values())
+    named = {name.decode(): group for name, group in compiled.groupindex.items()}
+    summed = named.pop("sum", None)
+    groups = sorted(named.values())
 
     def taken(text: bytes, offset: int) -> Iterator[bytes]:
         while (match := compiled.search(text, offset)) is not None:
-            yield b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
+            found = b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
+            yield found if summed is None else b"\0".join((found, match.group(summed) or b""))
             begin, end = match.span(whole)
             offset = max(end, begin + 1)
             while begin == end and offset < len(text) and 0x80 <= text[offset] < 0xC0:  # within a character
@@ -145,7 +150,7 @@ def named_groups(
             if offset > len(text):
                 return
 
-    return taken if groups else None
+    return taken if groups or summed is not None else None
 
 
 def text_matches(pattern: str, new: str, *, ignore_case: bool) -> TextMatches:
