@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import markers
 from contract.cases import CASES
-from markers import anyio_backend as anyio_backend
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.contract import *  # noqa: F403
 from mcp_batteries.testing.docs import package_of
 
+anyio_backend = markers.anyio_backend  # not the contract's own: on Windows psycopg needs another loop
 ROOT = Path(__file__).parents[2]
 WORKSPACE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 FOLDERS = sorted(

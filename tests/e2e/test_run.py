@@ -75,10 +75,13 @@ def test_print_config_prints_the_entry_alone_on_stdout(tmp_path: Path) -> None:
 
 
 def test_check_tells_the_truth(tmp_path: Path) -> None:
-    good = run("--check", str(tmp_path))
+    folder = tmp_path / "my files"
+    folder.mkdir()
+    good = run("--check", str(folder))
     assert good.returncode == 0, good.stdout + good.stderr
     command, *steps, end = good.stdout.splitlines()
-    assert command == f"mcp-fs {tmp_path}" and end.startswith("Everything works.")
+    quotation = '"' if sys.platform == "win32" else "'"
+    assert command == f"mcp-fs {quotation}{folder}{quotation}" and end.startswith("Everything works.")
     assert [line.split()[:2] for line in steps] == [
         ["✓", step] for step in ("start", "tools", "resources", "prompts", "call", "subscribe")
     ]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_fs.paths import file_uri, for_system, path_of_uri
+from mcp_fs.paths import file_uri, for_system, native, path_of_uri
 from mcp_fs.policy import Policy, Readable, Writable
 from mcp_fs.secrets import Secrets
 from mcp_fs.settings import Settings
@@ -225,6 +225,8 @@ def test_missing_folders_are_reported_and_skipped(tmp_path: Path, caplog: pytest
     assert [str(tmp_path / name) in text for name, text in zip(("gone", "file"), caplog.messages, strict=True)]
     with pytest.raises(Unavailable, match="gone` can't be opened: No such file"):
         Policy(Told((str(tmp_path / "gone"),)))
+    with pytest.raises(Unavailable, match="file` can't be opened: Not a directory"):
+        Policy(Told((str(tmp_path / "file"),)))
     with pytest.raises(Unavailable, match="There is no folder to serve"):
         Policy(Told(()))
 
@@ -362,3 +364,27 @@ def test_the_uri_of_a_path_of_windows_leads_back_to_it(path: str, uri: str, monk
     monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
     assert file_uri(path) == uri and path_of_uri(uri) == path
     assert path_of_uri("file://server/share/plan%201.txt") == r"\\server\share\plan 1.txt"
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/c/Users/me", "c:/Users/me"),
+        ("/mnt/d/x", "d:/x"),
+        ("/cygdrive/C", "C:/"),
+        ("/tmp/x", "E:/tmp/x"),
+        (r"\Windows", r"E:\Windows"),
+        ("/", "E:/"),
+        (r"\\server\share\x", r"\\server\share\x"),
+        (r"\\?\C:\x", r"\\?\C:\x"),
+        ("c/Users", "c/Users"),
+        (r"C:\x", r"C:\x"),
+        (".", "."),
+    ],
+)
+def test_a_path_without_a_drive_is_of_the_drive_it_names_or_the_served_one(
+    path: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
+    assert native(path, ["E:", "E:"]) == meant
+    assert native(path, ["E:", "F:"]) == (path if meant.startswith("E:") else meant)

@@ -103,6 +103,26 @@ def test_either_letter_case_and_slash_is_one_file(path: str, place: Ground) -> N
     assert read(place, (str(place.root).upper() + "\\" + path).replace("\\", "/")) == b"here"
 
 
+@pytest.mark.parametrize("path", ["/tmp/new.txt", r"\tmp\new.txt", "/q/x/new.txt", "/mnt/q/new.txt", "/"])
+def test_a_path_with_a_slash_before_it_is_no_relative_one(path: str, place: Ground) -> None:
+    for named in (place.readable, place.writable):
+        with pytest.raises(Refused, match="outside"):
+            named(path)
+
+
+@pytest.mark.parametrize("before", ["/", "/mnt/", "/cygdrive/"])
+def test_other_programs_spell_a_drive_as_a_folder(before: str, place: Ground) -> None:
+    drive, rest = os.path.splitdrive(place.root)
+    spelled = f"{before}{drive[0].lower()}{rest}/notes.txt".replace("\\", "/")
+    assert read(place, spelled) == b"here"
+    assert read(place, f"{rest}\\notes.txt") == b"here"
+
+
+def test_a_share_alone_is_outside(place: Ground) -> None:
+    with pytest.raises(Refused, match="outside"):
+        place.readable(r"\\server\share")
+
+
 @pytest.mark.parametrize("path", [".env", ".ENV", ".Env"])
 def test_a_secret_is_one_in_either_letter_case(path: str, place: Ground) -> None:
     with pytest.raises(Refused):

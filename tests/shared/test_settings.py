@@ -253,3 +253,15 @@ def test_what_a_path_was_meant_to_be(written: str, said: str, monkeypatch: pytes
     told = why_not_there(absolute(written))
     assert told.startswith(said) if "without" not in said else said in told
     assert bool(told) == bool(said)
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="paths of Windows")
+def test_a_drive_written_as_a_folder_and_the_long_form_are_understood(tmp_path: Path) -> None:
+    drive, rest = os.path.splitdrive(tmp_path)
+    for before in ("/", "/mnt/", "/cygdrive/"):
+        missing = absolute(f"{before}{drive[0].lower()}{rest}".replace("\\", "/"))
+        assert why_not_there(missing) == f"A drive is no folder here: write `{drive.upper()}{rest}`."
+    assert absolute(rf"\\?\{tmp_path}") == str(tmp_path)
+    assert absolute(r"\\?\UNC\server\share\x") == r"\\server\share\x"
+    long = rf"\\?\{tmp_path}\{'x' * 240}"
+    assert absolute(long) == long

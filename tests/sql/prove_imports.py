@@ -339,8 +339,16 @@ def is_same(given: Any, kept: Cell) -> bool:
     return value == given
 
 
+def _read_by_sqlite(text: str) -> float:
+    """The real that SQLite reads: where `long double` has 64 bits, as on Windows, its last digit may be another."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        return connection.execute("SELECT CAST(? AS REAL)", (text,)).fetchone()[0]
+
+
 def _as(kind: str, given: str, value: Any) -> bool:
     """Whether two texts are the same value of a type."""
+    if isinstance(value, float) and value == _read_by_sqlite(given):
+        return True
     if isinstance(value, (int, float)) or kind in ("bigint", "numeric"):
         return _number(given) is not None and _number(given) == _number(
             value if isinstance(value, str) else repr(value)

@@ -51,3 +51,11 @@ def test_the_system_s_reason_is_told_alike_in_every_language() -> None:
     assert reason(OSError(errno.ENOENT, "Das System kann die Datei nicht finden")) == os.strerror(errno.ENOENT)
     assert reason(OSError(99_999, "Nur einmal verwendbar")) == "Nur einmal verwendbar"
     assert reason(FileExistsError()) == "FileExistsError"
+
+
+def test_a_backslash_parts_names_on_windows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_windows, path in ((True, "below/a.csv"), (False, r"below\a.csv")):
+        monkeypatch.setattr(files, "_WINDOWS", is_windows)
+        assert files.as_path(r"below\a.csv") == path
+        assert files.is_path(files.as_path(r"below\a.csv")) == is_windows
+        assert not files.is_path(files.as_path(r"..\a.csv")) and not files.is_path(files.as_path(r"C:\a.csv"))

@@ -1,5 +1,6 @@
 """Whom a transaction shuts out, and for how long: nobody of this server's, until it is committed."""
 
+import gc
 import itertools
 import random
 import sqlite3
@@ -40,20 +41,20 @@ class Worker:
         self.interrupt.start(SECONDS)
         path = self.connections.resolved(self.path)
         self.connections.writer(path).own(f"PRAGMA cache_size = {pages}")
-        return self._run(do="change", sql=sql, dry_run=dry_run, mode=mode, spool=f"{path}-rows", spool_bytes=1 << 20)
+        return self.run(do="change", sql=sql, dry_run=dry_run, mode=mode, spool=f"{path}-rows", spool_bytes=1 << 20)
 
     def load(self, file: Path, *, dry_run: bool) -> dict[str, Any]:
         self.interrupt.start(SECONDS)
-        return self._run(
+        return self.run(
             do="import", table="big", folder=str(file.parent), name=file.name, make=False, dry_run=dry_run
         )  # fmt: skip
 
     def count(self) -> str:
         self.interrupt.start(SECONDS)
         request = {"sql": "SELECT count(*) FROM big", "limit": 1, "max_bytes": 1000, "spool": f"{self.path}-rows"}
-        return self._run(do="query", **request, spool_bytes=1000)["lines"]
+        return self.run(do="query", **request, spool_bytes=1000)["lines"]
 
-    def _run(self, **request: Any) -> dict[str, Any]:
+    def run(self, **request: Any) -> dict[str, Any]:
         return operations.run(self.connections, {"path": self.path, "max_cell": 100, **request}, lambda _: None)
 
 
@@ -228,3 +229,37 @@ def test_who_meets_a_journal_in_the_middle_of_a_call_tries_again(tmp_path: Path)
     connections.start()
     assert execute(connections.reader(connections.resolved(str(path))), Mode.READ, "SELECT 1 FROM t", None).fetchone()
     connections.close()
+
+
+FAILS = "SELECT CASE x WHEN 3 THEN abs(-9223372036854775808) ELSE x END FROM big ORDER BY rowid"
+LONG = "SELECT x, hex(randomblob(100000)) FROM big"
+FAILED: dict[str, dict[str, Any]] = {
+    "a file that is there": {"do": "export", "sql": "SELECT * FROM big", "name": "there.csv", "most": 1000},
+    "a file of too many rows": {"do": "export", "sql": LONG, "name": "new.jsonl", "most": 10},
+    "a file whose last row fails": {"do": "export", "sql": FAILS, "name": "new.csv", "most": 1000},
+    "Parquet that is there": {"do": "export", "sql": "SELECT * FROM big", "name": "there.parquet", "most": 1000},
+    "Parquet whose last row fails": {"do": "export", "sql": FAILS, "name": "new.parquet", "most": 10_000},
+    "rows the last of which fails": {"do": "query", "sql": FAILS, "limit": 10, "max_bytes": 1000},
+    "rows that can't be kept": {"do": "query", "sql": "SELECT * FROM big", "limit": 1, "max_bytes": 1000},
+    "records of a file that does not fit": {"do": "import", "table": "big", "name": "there.csv", "make": False},
+}
+
+
+@pytest.mark.parametrize("failing", FAILED)
+def test_a_call_that_failed_locks_nobody_out(failing: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    run(path, "CREATE TABLE big(x); INSERT INTO big VALUES (1), (2), (3)")
+    for name in ("there.csv", "there.parquet", "spool"):
+        (tmp_path / name).write_bytes(b"no such column\n1\n")
+    worker = Worker(path)
+    worker.interrupt.start(SECONDS)
+    common = {"folder": str(tmp_path), "dry_run": False, "spool": str(tmp_path / "spool"), "spool_bytes": 1 << 20}
+    gc.disable()  # which would end later what nobody has ended
+    try:
+        with pytest.raises(Failure):
+            worker.run(**common, **FAILED[failing])
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+    finally:
+        gc.enable()
+        worker.connections.close()

@@ -1,13 +1,13 @@
-"""Finds other programs that a server starts."""
+"""Finds other programs that a server starts, and spells commands."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["NO_WINDOW", "find_executable"]
+__all__ = ["NO_WINDOW", "as_typed", "find_executable"]
 
 NO_WINDOW = 0x0800_0000 if sys.platform == "win32" else 0  # CREATE_NO_WINDOW
 """For `creationflags` of every process: a server that a window's program started has no console, so Windows would open
@@ -30,3 +30,14 @@ def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts:
         files = [f"{name}{ending}" for ending in ((".exe", ".cmd", ".bat") if scripts else (".exe",))]
     paths = (os.path.join(folder, file) for folder in folders if os.path.isabs(folder) for file in files)
     return next((path for path in paths if shutil.which(path)), None)
+
+
+def as_typed(words: Sequence[str]) -> str:
+    """A command as a person types it: words with blanks stand in quotes."""
+    if sys.platform == "win32":
+        from subprocess import list2cmdline
+
+        return list2cmdline(words)
+    from shlex import join
+
+    return join(words)

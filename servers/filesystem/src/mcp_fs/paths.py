@@ -15,7 +15,9 @@ __all__ = [
     "file_uri",
     "folded_parts",
     "for_system",
+    "is_absolute",
     "is_uri",
+    "native",
     "path_of_uri",
     "refuse_unspeakable",
     "slip",
@@ -36,6 +38,7 @@ _SLIPS = {
 }
 _ELSEWHERE = re.compile(r"~|[A-Za-z]:|\$[A-Z_]+|\$\{[^{}]*\}|%[A-Za-z_]+%")
 _QUOTES = "\"'`"
+_UNIX_DRIVE = re.compile("/(?:mnt/|cygdrive/)?([A-Za-z])(?:/|$)")
 
 
 def file_uri(path: str) -> str:
@@ -53,6 +56,21 @@ def for_system(path: str) -> str:
     if not _WINDOWS or len(path) <= _LONGEST or path.startswith("\\\\?\\"):
         return path
     return f"\\\\?\\UNC{path[1:]}" if path.startswith("\\\\") else f"\\\\?\\{path}"
+
+
+def is_absolute(path: str) -> bool:
+    """Whether `path` begins at a root; on Windows also without a drive, which Python since 3.13 calls relative."""
+    return os.path.isabs(path) or (_WINDOWS and path.startswith(("/", "\\")))
+
+
+def native(path: str, drives: Iterable[str]) -> str:
+    """`path`, on Windows with its drive: as Git Bash, WSL and Cygwin spell it, or the only one of `drives`."""
+    if not _WINDOWS or not path.startswith(("/", "\\")) or path[1:2] in ("/", "\\"):
+        return path
+    if found := _UNIX_DRIVE.match(path):
+        return f"{found[1]}:/{path[found.end() :]}"
+    only, *others = set(drives)
+    return path if others else only + path
 
 
 def split(path: str) -> tuple[str, ...]:
@@ -100,7 +118,7 @@ def refuse_unspeakable(path: str) -> None:
         raise Invalid(f"{quote(path)} is not a path: it holds a lone surrogate.") from None
     if _WINDOWS:
         drive, rest = os.path.splitdrive(path)
-        if drive and not rest.startswith(("\\", "/")):
+        if drive.endswith(":") and not rest.startswith(("\\", "/")):
             raise Invalid(f"{quote(path)} depends on the drive's current folder.", "Write the whole path.")
 
 

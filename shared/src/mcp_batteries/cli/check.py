@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
 from mcp_batteries.errors import first_of
+from mcp_batteries.executables import as_typed
 from mcp_batteries.program import Program, program_of
 from mcp_batteries.settings import Settings, masked, variable
 
@@ -112,7 +113,7 @@ def check(program: Program, settings: Settings) -> int:
 
 def _check(program: Program, settings: Settings) -> bool:
     report = _Report(settings.verbose)
-    _say(click.style(" ".join((settings.COMMAND, *_quiet(settings).arguments())), bold=True))
+    _say(click.style(as_typed([settings.COMMAND, *_quiet(settings).arguments()]), bold=True))
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         anyio.run(_try, program, settings, report, stderr)
         stderr.seek(0)

@@ -11,10 +11,7 @@ import base64
 import errno
 import json
 import os
-import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +21,7 @@ from mcp_batteries.cli import insertion
 from mcp_batteries.cli.hosts import entry, environment, launch, not_there
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, NotFound, Unavailable, reason
-from mcp_batteries.executables import find_executable
+from mcp_batteries.executables import as_typed, find_executable
 from mcp_batteries.settings import Settings
 
 __all__ = ["install", "uninstall"]
@@ -99,7 +96,7 @@ def _typed(words: list[str]) -> str:
     found = find_executable(name)
     if found and os.path.isfile(program) and os.path.samefile(found, program):
         words = [name, *words[1:]]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    return as_typed(words)
 
 
 def uninstall(host: str, settings: Settings, places: Places) -> str:

@@ -15,6 +15,9 @@ __all__ = ["ABSOLUTE", "absolute", "why_not_there"]
 
 _VARIABLE = re.compile("%([^%]+)%")
 _PLACEHOLDER = re.compile(r"\$\{[^{}]+\}|\$(?:env:)?[A-Za-z_]\w*|%[A-Za-z_]\w*%")
+_LONG_FORM = re.compile(r"^\\\\\?\\(?:([A-Za-z]:)|UNC\\)(?=.{0,240}$)", re.IGNORECASE | re.DOTALL)
+"""What stands before a path in Windows' form for long ones, where it is short enough to do without."""
+_UNIX_DRIVE = re.compile(r"[A-Za-z]:\\(?:mnt\\|cygdrive\\)?([A-Za-z])(\\.*)?", re.DOTALL)
 _EXAMPLE = re.compile(r"[/\\]path[/\\]to[/\\]")
 _P = TypeVar("_P", str, "tuple[str, ...]", None)
 
@@ -34,7 +37,7 @@ def absolute(path: str) -> str:
     if sys.platform == "win32":
         # Of `"C:\my folder\"` the last quote arrives too, and no name can hold one.
         path = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), path.removesuffix('"'))
-    return os.path.abspath(os.path.expanduser(path))
+    return _LONG_FORM.sub(lambda found: found[1] or "\\\\", os.path.abspath(os.path.expanduser(path)))
 
 
 def _absolute(value: _P) -> _P:
@@ -62,6 +65,10 @@ def why_not_there(path: str) -> str:
         return (
             f"{quote(found[0].lstrip('/'))} is a path of Windows, and here it has another; in WSL, `wslpath` tells it."
         )
+    if sys.platform == "win32" and (found := _UNIX_DRIVE.fullmatch(path)):
+        meant = f"{found[1].upper()}:{found[2] or os.sep}"
+        if os.path.exists(meant):
+            return f"A drive is no folder here: write {quote(meant)}."
     if path != path.strip() or re.search(r"[/\\]\s+[/\\]", path):
         return "A blank at an end of it is a part of the name: leave it out."
     if _EXAMPLE.search(path):

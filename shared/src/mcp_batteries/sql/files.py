@@ -15,8 +15,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-__all__ = ["Fails", "is_path", "new_file", "served_file"]
+__all__ = ["Fails", "as_path", "is_path", "new_file", "served_file"]
 
+_WINDOWS = sys.platform == "win32"
 _NEW_MEANS_NEW = sys.platform != "win32"
 """Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _OWN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -28,6 +29,11 @@ _COMPARED, _LISTED = 5000, 20
 _SUBFOLDERS = 500
 Fails = Callable[[str, str, str], Exception]
 """Makes the exception for a kind of `Problem` in snake case, what failed, and the next move."""
+
+
+def as_path(name: str) -> str:
+    """The `name` of a file below the folder for files, with `/` between its parts: Windows takes a backslash, too."""
+    return name.replace("\\", "/") if _WINDOWS else name
 
 
 def is_path(name: str) -> bool:
@@ -85,15 +91,18 @@ def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], s
     """Create a file directly in `folder`, and remove it if the block fails; existing files are never opened."""
     path = made = os.path.join(folder, name)
     shown = _shown(name)
-    taken = fails("conflict", f"{shown} exists already.", "Choose another name.")
+
+    def taken() -> Exception:
+        return fails("conflict", f"{shown} exists already.", "Choose another name.")
+
     if not _NEW_MEANS_NEW:
         made = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
     try:
         if os.path.lexists(path):
-            raise taken
+            raise taken()
         descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OWN, 0o666)
     except FileExistsError:
-        raise taken from None
+        raise taken() from None
     except OSError as error:
         raise fails("refused", f"{shown} can't be created: {reason(error)}.", "Choose another name.") from None
     try:
@@ -104,7 +113,7 @@ def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], s
     except BaseException as error:
         os.unlink(made)
         if isinstance(error, FileExistsError):
-            raise taken from None
+            raise taken() from None
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
             raise fails("unavailable", f"{shown} can't be written: {reason(error)}.", "Nothing was kept.") from None
         raise

@@ -11,6 +11,7 @@ from mcp_fs.engine.files.text import SAMPLE_BYTES, content_hash, sniff
 from mcp_fs.engine.listing import moment
 from mcp_fs.engine.media import mime_type
 from mcp_fs.models import FileInfo
+from mcp_fs.paths import is_absolute
 from mcp_fs.policy import Readable
 
 __all__ = ["info"]
@@ -80,4 +81,4 @@ def _facts(place: Readable, found: os.stat_result, kind: str, **more: str | int 
 
 def _within(target: str) -> str:
     """A link's text; of an absolute one only that it is one, since it may name a place that is not served."""
-    return "an absolute path" if os.path.isabs(target) else target
+    return "an absolute path" if is_absolute(target) else target

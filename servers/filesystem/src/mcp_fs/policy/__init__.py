@@ -17,7 +17,18 @@ from typing import Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.settings import why_not_there
-from mcp_fs.paths import file_uri, folded_parts, is_uri, path_of_uri, refuse_unspeakable, slip, split, without_dots
+from mcp_fs.paths import (
+    file_uri,
+    folded_parts,
+    is_absolute,
+    is_uri,
+    native,
+    path_of_uri,
+    refuse_unspeakable,
+    slip,
+    split,
+    without_dots,
+)
 from mcp_fs.policy.roots import Root, open_inner, open_root
 from mcp_fs.secrets import Secrets
 
@@ -295,8 +306,9 @@ class Policy:
         if is_uri(path):
             path = path_of_uri(path)
             refuse_unspeakable(path)
-        if os.path.isabs(path):
-            located = self.locate(path)
+        whole = native(path, (os.path.splitdrive(root.path)[0] for root in self.roots))
+        if is_absolute(whole):
+            located = self.locate(whole)
             if located is None:
                 raise self._outside(path)
             return located

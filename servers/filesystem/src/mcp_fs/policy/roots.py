@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -98,7 +99,8 @@ def open_root(path: str, taken: set[str]) -> Root:
     """
     real = os.path.realpath(path)
     if not os.path.isdir(real):
-        os.listdir(real)  # says in the kernel's words why it cannot be served
+        os.stat(real)  # says in the kernel's words why it cannot be reached
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     fd = -1 if _WINDOWS else os.open(real, _OPEN_ROOT)
     return Root(_unique(os.path.basename(path) or path, taken), path, real, _identity(fd, real), fd)
 

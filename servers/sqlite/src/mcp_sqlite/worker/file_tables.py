@@ -15,7 +15,7 @@ import re
 import sqlite3
 from typing import Any
 
-from mcp_batteries.sql.files import is_path
+from mcp_batteries.sql.files import as_path, is_path
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.authorizer import Mode, defend, joined_closed
@@ -90,13 +90,14 @@ def _missing(database: Database, mode: Mode, sql: str) -> str | None:
 
 
 def _load(database: Database, folder: str, name: str) -> None:
-    if not is_path(name):
+    path = as_path(name)
+    if not is_path(path):
         raise Failure(
             "refused",
             f"`{name[:200]}` is not a name of a file here.",
             "Name it from the folder for files on: `a.csv`, `below/a.csv`.",
         )
-    source = Source(folder, name, database.interrupt)
+    source = Source(folder, path, database.interrupt)
     file = source.copied(_BYTES - database.read)
     database.read += file.seek(0, io.SEEK_END)
     file.seek(0)

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import Any, BinaryIO
 
 from mcp_batteries.sql.files import new_file
@@ -40,9 +40,12 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     columns as an array, then an array per row. Parquet has a type for each column.
     """
     database = connections.reader(request["path"])
-    with database.interrupt.over(database.connection):
-        bring_files(database, Mode.READ, request["sql"])
-        cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
+    bring_files(database, Mode.READ, request["sql"])
+    with (
+        database.interrupt.over(database.connection),
+        # An open cursor locks others out, whatever fails below.
+        closing(execute(database, Mode.READ, request["sql"], request.get("parameters"))) as cursor,
+    ):
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
         columns = [column[0] for column in cursor.description]

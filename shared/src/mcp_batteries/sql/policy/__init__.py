@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
-from mcp_batteries.sql.files import is_path
+from mcp_batteries.sql.files import as_path, is_path
 from mcp_batteries.sql.names import FORM, dotted
 from mcp_batteries.sql.policy.requests import (
     Database,
@@ -131,6 +131,7 @@ class Policy(ABC, Generic[T, R]):
     def _file(self, name: str, endings: Sequence[str], *, below: bool = False) -> tuple[str, str]:
         if self.folder is None:
             raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
+        name = as_path(name)
         if not is_path(name):
             raise Refused(f"{quote(name)} is not a name of a file here.", _NAMED)
         if not below and ("/" in name or len(name) > 200):
