@@ -5,8 +5,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +16,6 @@ from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
-from mcp_git.engine.dates import for_git
 from mcp_git.engine.runs import refuse_foreign
 from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
@@ -123,61 +120,6 @@ async def test_authors_and_messages_are_looked_for_as_they_stand_unless_they_are
         assert "C++" in await asking("list_commits", author="Dependabot[bot]")
         assert (await asking("list_commits", message="^feat|lau", regex=True)).count("\n") == 3
         assert "C++" in await asking("list_commits", author="^depend", regex=True)
-
-
-@pytest.mark.parametrize(
-    ("written", "first", "last"),
-    [
-        *((day, "2024-06-01T00:00:00", "2024-06-01T23:59:59") for day in (
-            "2024-06-01", "20240601", "2024/6/1", "June 1st, 2024", "1st of june 2024",
-        )),
-        *((month, "2024-02-01T00:00:00", "2024-02-29T23:59:59") for month in ("2024-02", "02/2024", "Feb 2024")),
-        ("2024", "2024-01-01T00:00:00", "2024-12-31T23:59:59"),
-        ("9999-12-31", "2099-12-31T00:00:00", "2099-12-31T23:59:59"),
-        ("2024-06-01T10:00:00.5+02:00", "2024-06-01T08:00:00", "2024-06-01T08:00:00"),
-        ("2024-06-01 10:00 EST", "2024-06-01T15:00:00", "2024-06-01T15:00:00"),
-        ("1717200000", "2024-06-01T00:00:00", "2024-06-01T00:00:00"),
-    ],
-)  # fmt: skip
-def test_dates_mean_for_git_what_they_say(tmp_path: Path, written: str, first: str, last: str) -> None:
-    found = [_seconds_for_git(tmp_path, for_git(written, "since", to_end=to_end)) for to_end in (False, True)]
-    assert found == [int(datetime.fromisoformat(f"{day}+00:00").timestamp()) for day in (first, last)]
-
-
-@pytest.mark.parametrize(
-    ("written", "days"),
-    [("7d", 7), ("2w", 14), ("a week ago", 7), ("24h", 1), ("-7d", 7), ("3 days", 3), ("48 hrs ago", 2)],
-)
-def test_times_before_now_are_counted_from_now(tmp_path: Path, written: str, days: int) -> None:
-    ago = time.time() - _seconds_for_git(tmp_path, for_git(written, "since"))
-    assert abs(ago - days * 86400) < 60
-
-
-def test_today_begins_at_midnight_and_a_weekday_is_a_past_one(tmp_path: Path) -> None:
-    now = time.time()
-    begun = _seconds_for_git(tmp_path, for_git("today", "since"))
-    assert not begun % 86400 and now - 86400 <= begun <= time.time()
-    for weekday in ("monday", "Friday", "sun"):
-        begun = _seconds_for_git(tmp_path, for_git(weekday, "since"))
-        assert not begun % 86400 and now - 8 * 86400 <= begun < now
-        assert datetime.fromtimestamp(begun, UTC).strftime("%A").lower().startswith(weekday.lower())
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        *("2023-13-45", "2023-02-30", "20241301", "5", "24-06-01", "2024-W23", "Q1 2024", "HEAD~3", "this week", "6m"),
-        *("start of month", "1.5 weeks ago", "2024-06-01T25:61", "tomorrow", "--", "  "),
-    ],
-)
-def test_what_git_would_take_for_another_time_is_no_date(written: str) -> None:
-    with pytest.raises(Invalid, match="is not a date for `until`"):
-        for_git(written, "until", to_end=True)
-
-
-def _seconds_for_git(folder: Path, date: str) -> int:
-    made = Made(folder / "app")
-    return int(made.git("rev-parse", f"--since={date}", TZ="UTC").partition("=")[2])
 
 
 @pytest.mark.anyio
