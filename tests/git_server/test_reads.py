@@ -145,6 +145,46 @@ async def test_pages_are_of_what_the_first_one_was_of(tmp_path: Path) -> None:
         assert (await asking("read_diff", rev=f"{first}..main", cursor=cursor)).startswith("[")
 
 
+@pytest.mark.anyio
+async def test_a_function_is_the_one_of_that_whole_name_and_its_lines_are_told(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    body = "\n{\n  return 1;\n}\n\n"
+    made.commit("both", {"a.c": f"int open_all(int a){body}int open(int a){body}"})
+    made.commit("the first", {"a.c": f"int open_all(int b){body}int open(int a){body}"})
+    made.commit("the other", {"a.c": f"int open_all(int b){body}int open(int c){body}"})
+    made.git("mv", "a.c", "b.c")
+    made.commit("moved")
+    async with serving(made.path) as asking:
+
+        async def subjects(**arguments: object) -> list[str]:
+            return re.findall(r"(?m)^\w{7,} (?:\(.*?\) )?(.*)$", await asking("list_commits", path="b.c", **arguments))
+
+        # Git itself takes `open_all` for `open`, because it stands first.
+        assert made.git("log", "-L:open:b.c", "-s", "--format=%s").split("\n")[:-1] == ["the first", "both"]
+        for written in ("open", ":open", "open()", " open "):
+            assert await subjects(lines=written) == ["the other", "both"]
+            assert "b.c lines 6-10: int open(int c);" in await asking("list_commits", path="b.c", lines=written)
+        assert await subjects(lines="open_all") == await subjects(lines="1-2") == ["the first", "both"]
+        for written in ("6-10", "6,10", "L6-L10", "6..10", "6 - 999"):
+            assert await subjects(lines=written) == ["the other", "both"]
+        assert "the other" in await asking("list_commits", path="b.c", lines="6", rev="HEAD~2..")
+        cursor = _cursor(await asking("list_commits", path="b.c", lines="open", limit=1))
+        made.commit("meanwhile", {"b.c": "int x(int a)\n{\n}\n"})
+        assert "both" in await asking("list_commits", path="b.c", lines="open", limit=1, cursor=cursor)
+        wrong = {
+            "10-7": "names no `lines`",
+            "0": "names no",
+            "a\nb": "names no",
+            "40-50": "only 3 lines",
+            "zip": "sees no",
+        }
+        for written, said in wrong.items():
+            assert said in await asking("list_commits", path="b.c", lines=written)
+        assert "is a folder" in await asking("list_commits", path=".", lines="1")
+        for beside in ({"text": "x"}, {"all_branches": True}, {"path": ""}):
+            assert "`lines` are of one" in await asking("list_commits", **{"path": "b.c", "lines": "1", **beside})
+
+
 def _cursor(said: str) -> str:
     return re.findall(r'cursor="([^"]+)"', said.partition("\n")[0])[0]
 
