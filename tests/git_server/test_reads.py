@@ -146,6 +146,50 @@ async def test_pages_are_of_what_the_first_one_was_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_page_behind_one_that_changed_is_refused_and_others_go_on(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    for number in range(5):
+        made.commit(f"number {number}", {"a.txt": f"{number}\n"})
+        made.git("branch", f"b{number}")
+        made.git("tag", f"t{number}")
+        made.git("remote", "add", f"r{number}", f"https://example.org/{number}")
+        made.git("worktree", "add", "--quiet", "--detach", str(tmp_path / f"w{number}"))
+        made.write("a.txt", f"put away {number}\n")
+        made.git("stash", "push", "--quiet")
+    late = {"GIT_COMMITTER_DATE": "2026-02-01T12:00:00+00:00"}
+    changes: dict[str, list[str]] = {
+        "branches": ["commit-tree", "-m", "moved", "HEAD^{tree}"],
+        "tags": ["tag", "--annotate", "a-later", "--message", "new"],
+        "remotes": ["remote", "remove", "r0"],
+        "worktrees": ["worktree", "remove", str(tmp_path / "w0")],
+        "stashes": ["stash", "drop", "stash@{1}"],
+        "reflog": ["commit", "--quiet", "--allow-empty", "--message", "one more"],
+        "all": ["update-ref", "refs/heads/b1", "HEAD"],
+    }
+    async with serving(made.path) as asking:
+
+        async def page(kind: str, **more: object) -> str:
+            return await (
+                asking("list_commits", all_branches=True, limit=2, **more)
+                if kind == "all"
+                else asking("list_refs", kind=kind, limit=2, **more)
+            )
+
+        for kind, words in changes.items():
+            cursor = _cursor(await page(kind))
+            following = await page(kind, cursor=cursor)
+            assert not following.startswith("failed"), following
+            if kind in ("branches", "tags"):
+                made.git("update-ref", "-d", f"refs/{'heads' if kind == 'branches' else 'tags'}/{kind[0]}4")
+                assert "no longer" not in await page(kind, cursor=_cursor(following))
+            said = made.git(*words, **late)
+            if kind == "branches":
+                made.git("update-ref", "refs/heads/b3", said.strip())  # which is shown later, and then first
+            assert "no longer" in await page(kind, cursor=cursor), kind
+            assert "no longer" not in await page(kind, cursor=_cursor(await page(kind))), kind
+
+
+@pytest.mark.anyio
 async def test_a_function_is_the_one_of_that_whole_name_and_its_lines_are_told(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     body = "\n{\n  return 1;\n}\n\n"

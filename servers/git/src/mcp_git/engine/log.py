@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Conflict, Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
 from mcp_git.engine.blame import find_lines
@@ -93,6 +94,11 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     for pattern in (wanted.author, wanted.message, wanted.text) if wanted.regex else ():
         refuse_foreign(pattern or "")
     (skip, _), tips = position("log", cursor, wanted.scope)
+    now = _tips(git, repository, stop) if wanted.every else ""
+    if now:  # There is no room for the tips of all.
+        if tips not in ([], [now]):
+            raise Conflict("The branches are no longer those of the page before.", "Call again without `cursor`.")
+        tips = []
     path = [wanted.place.path] if wanted.place.path else []
     starts = ["HEAD"] * (not wanted.every) if wanted.revision.text == "HEAD" else [wanted.revision.text]
     # Of commits that git finds by their changes it skips those it has not looked at yet.
@@ -142,7 +148,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                 pass
         more = None
         if found > limit:
-            tips = tips or ([] if wanted.every else commits(git, repository, wanted.revision, stop))
+            tips = tips or ([now] if now else commits(git, repository, wanted.revision, stop))
             more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
     except Failed as failure:
         raise explained(failure, git, repository, wanted.revision, stop) from None
@@ -165,6 +171,12 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     if not (found or skip or wanted.regex) and _EXPRESSION.search(f"{wanted.author or ''}{wanted.message or ''}"):
         facts.append("`author` and `message` were looked for as they stand: for a regular expression set `regex`")
     return Answer(facts, rows, more, draws)
+
+
+def _tips(git: Git, repository: Repository, stop: Stop) -> str:
+    """A digest of HEAD and of all refs."""
+    listed = git.run(repository, ["show-ref", "--head"], stop, most=1 << 30, fine=(0, 1)).out
+    return hashlib.sha256(listed).hexdigest()
 
 
 def _for_view(seen: Mapping[str, Sequence[str]]) -> list[list[str]]:
@@ -222,9 +234,9 @@ def head(git: Git, repository: Repository, stop: Stop) -> Answer:
     return Answer([where], [_row("", found.partition("\0")[2].split("\0", 5))] if found else ["no commits yet"])
 
 
-def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: int, stop: Stop) -> list[str]:
+def reflog(git: Git, repository: Repository, name: Revision, most: int, stop: Stop) -> list[str]:
     """Where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
-    words = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", f"--skip={skip}"]
+    words = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={most}"]
     rows: list[str] = []
     try:
         listed = git.run(repository, [*words, name.text, "--"], stop)
