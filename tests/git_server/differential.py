@@ -255,6 +255,19 @@ class Asker:
                 oid = "" if row == "not committed yet" else row[:9]
         self.same(f"blame {path!r} {rev}", found, theirs)
 
+    async def lines(self) -> None:
+        rev = self.chance.choice(["HEAD", self.revision(), f"{self.revision()}..{self.revision()}"])
+        path = self.path(rev.rpartition("..")[2])
+        first = self.chance.randrange(1, 8)
+        last = first + self.chance.randrange(30)
+        said = self.plain("log", f"-L{first},{last}:{path}", "--no-patch", "--format=%h", rev, "--")
+        ours = await self.pages(
+            "list_commits", path=shown(os.fsencode(path)), lines=f"{first}-{last}", rev=rev,
+            limit=self.chance.choice([1, 2, 500]),
+        )  # fmt: skip
+        found = None if ours is None else [row.split(" ")[0] for row in ours]
+        self.same(f"lines {first}-{last} {path!r} {rev}", found, None if said is None else said.decode().split())
+
     async def refs(self) -> None:
         for kind, words in _REFS.items():
             ours = await self.pages("list_refs", kind=kind, limit=self.chance.choice([2, 500]))
@@ -403,7 +416,7 @@ class Asker:
         self.head = ""
         asked: list[Callable[[], Any]] = [
             self.status, *[self.log] * 7, *[self.diff] * 8, *[self.blame] * 4, self.refs, *[self.files] * 5,
-            *[self.search] * 3, *[self.base] * 3, self.resources,
+            *[self.search] * 3, *[self.base] * 3, self.resources, *[self.lines] * 4,
         ]  # fmt: skip
         for question in asked:
             await question()

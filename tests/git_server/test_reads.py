@@ -5,8 +5,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +16,6 @@ from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
-from mcp_git.engine.dates import for_git
 from mcp_git.engine.runs import refuse_foreign
 from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
@@ -125,61 +122,6 @@ async def test_authors_and_messages_are_looked_for_as_they_stand_unless_they_are
         assert "C++" in await asking("list_commits", author="^depend", regex=True)
 
 
-@pytest.mark.parametrize(
-    ("written", "first", "last"),
-    [
-        *((day, "2024-06-01T00:00:00", "2024-06-01T23:59:59") for day in (
-            "2024-06-01", "20240601", "2024/6/1", "June 1st, 2024", "1st of june 2024",
-        )),
-        *((month, "2024-02-01T00:00:00", "2024-02-29T23:59:59") for month in ("2024-02", "02/2024", "Feb 2024")),
-        ("2024", "2024-01-01T00:00:00", "2024-12-31T23:59:59"),
-        ("9999-12-31", "2099-12-31T00:00:00", "2099-12-31T23:59:59"),
-        ("2024-06-01T10:00:00.5+02:00", "2024-06-01T08:00:00", "2024-06-01T08:00:00"),
-        ("2024-06-01 10:00 EST", "2024-06-01T15:00:00", "2024-06-01T15:00:00"),
-        ("1717200000", "2024-06-01T00:00:00", "2024-06-01T00:00:00"),
-    ],
-)  # fmt: skip
-def test_dates_mean_for_git_what_they_say(tmp_path: Path, written: str, first: str, last: str) -> None:
-    found = [_seconds_for_git(tmp_path, for_git(written, "since", to_end=to_end)) for to_end in (False, True)]
-    assert found == [int(datetime.fromisoformat(f"{day}+00:00").timestamp()) for day in (first, last)]
-
-
-@pytest.mark.parametrize(
-    ("written", "days"),
-    [("7d", 7), ("2w", 14), ("a week ago", 7), ("24h", 1), ("-7d", 7), ("3 days", 3), ("48 hrs ago", 2)],
-)
-def test_times_before_now_are_counted_from_now(tmp_path: Path, written: str, days: int) -> None:
-    ago = time.time() - _seconds_for_git(tmp_path, for_git(written, "since"))
-    assert abs(ago - days * 86400) < 60
-
-
-def test_today_begins_at_midnight_and_a_weekday_is_a_past_one(tmp_path: Path) -> None:
-    now = time.time()
-    begun = _seconds_for_git(tmp_path, for_git("today", "since"))
-    assert not begun % 86400 and now - 86400 <= begun <= time.time()
-    for weekday in ("monday", "Friday", "sun"):
-        begun = _seconds_for_git(tmp_path, for_git(weekday, "since"))
-        assert not begun % 86400 and now - 8 * 86400 <= begun < now
-        assert datetime.fromtimestamp(begun, UTC).strftime("%A").lower().startswith(weekday.lower())
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        *("2023-13-45", "2023-02-30", "20241301", "5", "24-06-01", "2024-W23", "Q1 2024", "HEAD~3", "this week", "6m"),
-        *("start of month", "1.5 weeks ago", "2024-06-01T25:61", "tomorrow", "--", "  "),
-    ],
-)
-def test_what_git_would_take_for_another_time_is_no_date(written: str) -> None:
-    with pytest.raises(Invalid, match="is not a date for `until`"):
-        for_git(written, "until", to_end=True)
-
-
-def _seconds_for_git(folder: Path, date: str) -> int:
-    made = Made(folder / "app")
-    return int(made.git("rev-parse", f"--since={date}", TZ="UTC").partition("=")[2])
-
-
 @pytest.mark.anyio
 async def test_pages_are_of_what_the_first_one_was_of(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
@@ -201,6 +143,90 @@ async def test_pages_are_of_what_the_first_one_was_of(tmp_path: Path) -> None:
         assert "no longer those of the page before" in said
         cursor = _cursor(await asking("read_diff", rev=f"{first}..main"))
         assert (await asking("read_diff", rev=f"{first}..main", cursor=cursor)).startswith("[")
+
+
+@pytest.mark.anyio
+async def test_a_page_behind_one_that_changed_is_refused_and_others_go_on(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    for number in range(5):
+        made.commit(f"number {number}", {"a.txt": f"{number}\n"})
+        made.git("branch", f"b{number}")
+        made.git("tag", f"t{number}")
+        made.git("remote", "add", f"r{number}", f"https://example.org/{number}")
+        made.git("worktree", "add", "--quiet", "--detach", str(tmp_path / f"w{number}"))
+        made.write("a.txt", f"put away {number}\n")
+        made.git("stash", "push", "--quiet")
+    late = {"GIT_COMMITTER_DATE": "2026-02-01T12:00:00+00:00"}
+    changes: dict[str, list[str]] = {
+        "branches": ["commit-tree", "-m", "moved", "HEAD^{tree}"],
+        "tags": ["tag", "--annotate", "a-later", "--message", "new"],
+        "remotes": ["remote", "remove", "r0"],
+        "worktrees": ["worktree", "remove", str(tmp_path / "w0")],
+        "stashes": ["stash", "drop", "stash@{1}"],
+        "reflog": ["commit", "--quiet", "--allow-empty", "--message", "one more"],
+        "all": ["update-ref", "refs/heads/b1", "HEAD"],
+    }
+    async with serving(made.path) as asking:
+
+        async def page(kind: str, **more: object) -> str:
+            return await (
+                asking("list_commits", all_branches=True, limit=2, **more)
+                if kind == "all"
+                else asking("list_refs", kind=kind, limit=2, **more)
+            )
+
+        for kind, words in changes.items():
+            cursor = _cursor(await page(kind))
+            following = await page(kind, cursor=cursor)
+            assert not following.startswith("failed"), following
+            if kind in ("branches", "tags"):
+                made.git("update-ref", "-d", f"refs/{'heads' if kind == 'branches' else 'tags'}/{kind[0]}4")
+                assert "no longer" not in await page(kind, cursor=_cursor(following))
+            said = made.git(*words, **late)
+            if kind == "branches":
+                made.git("update-ref", "refs/heads/b3", said.strip())  # which is shown later, and then first
+            assert "no longer" in await page(kind, cursor=cursor), kind
+            assert "no longer" not in await page(kind, cursor=_cursor(await page(kind))), kind
+
+
+@pytest.mark.anyio
+async def test_a_function_is_the_one_of_that_whole_name_and_its_lines_are_told(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    body = "\n{\n  return 1;\n}\n\n"
+    made.commit("both", {"a.c": f"int open_all(int a){body}int open(int a){body}"})
+    made.commit("the first", {"a.c": f"int open_all(int b){body}int open(int a){body}"})
+    made.commit("the other", {"a.c": f"int open_all(int b){body}int open(int c){body}"})
+    made.git("mv", "a.c", "b.c")
+    made.commit("moved")
+    async with serving(made.path) as asking:
+
+        async def subjects(**arguments: object) -> list[str]:
+            return re.findall(r"(?m)^\w{7,} (?:\(.*?\) )?(.*)$", await asking("list_commits", path="b.c", **arguments))
+
+        # Git itself takes `open_all` for `open`, because it stands first.
+        assert made.git("log", "-L:open:b.c", "-s", "--format=%s").split("\n")[:-1] == ["the first", "both"]
+        for written in ("open", ":open", "open()", " open "):
+            assert await subjects(lines=written) == ["the other", "both"]
+            assert "b.c lines 6-10: int open(int c);" in await asking("list_commits", path="b.c", lines=written)
+        assert await subjects(lines="open_all") == await subjects(lines="1-2") == ["the first", "both"]
+        for written in ("6-10", "6,10", "L6-L10", "6..10", "6 - 999"):
+            assert await subjects(lines=written) == ["the other", "both"]
+        assert "the other" in await asking("list_commits", path="b.c", lines="6", rev="HEAD~2..")
+        cursor = _cursor(await asking("list_commits", path="b.c", lines="open", limit=1))
+        made.commit("meanwhile", {"b.c": "int x(int a)\n{\n}\n"})
+        assert "both" in await asking("list_commits", path="b.c", lines="open", limit=1, cursor=cursor)
+        wrong = {
+            "10-7": "names no `lines`",
+            "0": "names no",
+            "a\nb": "names no",
+            "40-50": "only 3 lines",
+            "zip": "sees no",
+        }
+        for written, said in wrong.items():
+            assert said in await asking("list_commits", path="b.c", lines=written)
+        assert "is a folder" in await asking("list_commits", path=".", lines="1")
+        for beside in ({"text": "x"}, {"all_branches": True}, {"path": ""}):
+            assert "`lines` are of one" in await asking("list_commits", **{"path": "b.c", "lines": "1", **beside})
 
 
 def _cursor(said: str) -> str:

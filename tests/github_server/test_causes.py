@@ -124,3 +124,24 @@ async def test_checks_are_waited_for_too(oracle: Oracle, quick: None) -> None:
         looks = -1000
         note = (await call(client, "list_checks", **ask, wait=0))["note"]
         assert note == "1 of 1 checks are still going on. Call again to wait on."
+
+
+@pytest.mark.anyio
+async def test_statuses_are_waited_for_as_checks_are(oracle: Oracle, quick: None) -> None:
+    where, looks = "/repos/octo/app/commits/main", 0
+
+    def respond(seen: Seen) -> Reply:
+        nonlocal looks
+        looks += 1
+        states = ["success", "failure" if looks > 2 else "pending"]
+        return Reply(200, {"state": states[1], "statuses": [{"context": each, "state": each} for each in states]})
+
+    run = {**sample("checks/get"), "status": "completed", "conclusion": "success"}
+    oracle.answer("GET", f"{where}/check-runs", {"total_count": 1, "check_runs": [run]})
+    oracle.respond("GET", f"{where}/status", respond)
+    async with served(oracle) as client:
+        rows = (await call(client, "list_checks", repo="octo/app", ref="main", wait=60))["rows"]
+        assert [row[1] for row in rows] == ["completed", "success", "failure"]
+        looks = -1000
+        note = (await call(client, "list_checks", repo="octo/app", ref="main", wait=0))["note"]
+        assert note == "1 of 3 checks are still going on. Call again to wait on."

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from github_server.oracle import Oracle
-from github_server.oracle.server import Reply
+from github_server.oracle.server import Reply, Seen
 from github_server.serving import EVERYTHING, call, refused, served, text_of
 from github_server.world import SHA, branch, changed, comment, file, issue, not_found, sample
 
@@ -286,11 +286,17 @@ async def test_all_checks_count(oracle: Oracle) -> None:
     runs = [{**sample("checks/get"), "status": "completed"} for _ in range(100)]
     oracle.pages(f"{where}/check-runs", [*runs, {**runs[0], "status": "in_progress"}], "check_runs")
     statuses = [{"context": f"ci/{number}", "state": "success"} for number in range(100)]
-    link = {"Link": f'<{oracle.url}{where}/status?page=2>; rel="next"'}
-    oracle.answer("GET", f"{where}/status", {"state": "failure", "statuses": statuses}, headers=link)
+    statuses.append({"context": "ci/last", "state": "pending"})
+
+    def of_page(seen: Seen) -> Reply:
+        at = 100 * (int(seen.query.get("page", "1")) - 1)
+        headers = {} if at else {"Link": f'<{oracle.url}{where}/status?page=2>; rel="next"'}
+        return Reply(200, {"state": "failure", "statuses": statuses[at : at + 100]}, headers)
+
+    oracle.respond("GET", f"{where}/status", of_page)
     async with served(oracle) as client:
         note = (await call(client, "list_checks", **O, ref="main", wait=0))["note"]
-    assert "1 of 101 checks are still going on" in note
+    assert "2 of 202 checks are still going on" in note
     assert "more than these 100 statuses: together `failure`" in note
 
 

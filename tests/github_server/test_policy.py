@@ -6,7 +6,7 @@ import pytest
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_github.policy import Gate, Policy, flow
+from mcp_github.policy import Gate, Head, Policy, Repo, flow
 from mcp_github.settings import Settings
 
 
@@ -310,9 +310,16 @@ def test_ids_stay_in_their_place(method: str, taken: list[str], wrong: list[str]
 def test_where_a_pull_request_comes_from() -> None:
     served = policy("--repos", "octo/site")
     repo = served.repo("octo/site")
-    assert served.head(repo, "topic") == "topic" and served.head(repo, "OCTO:topic") == "OCTO:topic"
-    assert policy().head(repo, "fork:topic") == "fork:topic"
-    for text in ("fork:topic", "octo:a b", "a b", "-x:topic", ":topic"):
+    assert served.head(repo, "topic") == Head("topic") and served.head(repo, "OCTO:topic") == Head("OCTO:topic")
+    assert policy().head(repo, "fork:topic") == Head("fork:topic")
+    assert policy().head(repo, "fork/mine:topic") == Head("fork:topic", "mine")
+    some = policy("--repos", "octo/site,fork/mine,fork/other,all/*")
+    assert some.head(repo, "all:topic") == Head("all:topic")
+    assert some.head(repo, "Fork:topic") == Head("Fork:topic", None, (Repo("Fork", "mine"), Repo("Fork", "other")))
+    assert some.head(repo, "fork/mine:topic") == Head("fork:topic", "mine", (Repo("fork", "mine"),))
+    with pytest.raises(Refused):
+        some.head(repo, "fork/site:topic")
+    for text in ("fork:topic", "octo:a b", "a b", "-x:topic", ":topic", "octo/:topic", "/site:topic"):
         with pytest.raises(Problem):
             served.head(repo, text)
     with pytest.raises(Refused, match="is the default branch"):

@@ -107,6 +107,68 @@ async def test_without_graphql_the_same_commit_is_made_of_objects(oracle: Oracle
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("graphql", [True, False])
+async def test_an_executable_file_stays_one_and_a_link_is_not_overwritten(oracle: Oracle, graphql: bool) -> None:
+    """All that `createCommitOnBranch` writes has the mode 100644."""
+    world(oracle)
+    if not graphql:
+        not_found(oracle, "POST", "/graphql")
+    where, inner = "/repos/octo/app", "a" * 40
+    entry = {"type": "blob", "sha": SHA}
+    top = [
+        {**entry, "path": "a.txt", "mode": "100644"}, {**entry, "path": "link", "mode": "120000"},
+        {"path": "bin", "mode": "040000", "type": "tree", "sha": inner},
+    ]  # fmt: skip
+    oracle.answer("GET", f"{where}/git/trees/{SHA}", {"tree": top, "truncated": False})
+    oracle.answer("GET", f"{where}/git/trees/{inner}", {"tree": [{**entry, "path": "run", "mode": "100755"}]})
+    for path in ("bin/run", "link"):
+        oracle.answer("GET", f"{where}/contents/{path}", file(path, b"#!/bin/sh\n"))
+    plain = {"path": "a.txt", "sha": SHA, "content": "x"}
+    files = [plain, {"path": "bin/run", "sha": SHA, "content": "#!/bin/bash\n"}, {"path": "new.txt", "content": "y"}]
+    async with served(oracle, "--write") as client:
+        done = await call(client, "write_files", **COMMIT, files=files)
+        assert "`bin/run` stayed executable" in done["done"]
+        modes = {item["path"]: item["mode"] for item in oracle.sent("POST", "/git/trees")[0].json["tree"]}
+        assert modes == {"a.txt": "100644", "bin/run": "100755", "new.txt": "100644"}
+        assert not graphql or not oracle.sent("POST", "/graphql")
+        said = await refused(client, "write_files", **COMMIT, files=[{"path": "link", "sha": SHA, "content": "x"}])
+        assert "`link` is a symlink" in said
+        oracle.answer("PATCH", f"{where}/git/refs/heads/main", {"message": "Commits must be signed"}, status=422)
+        said = await refused(client, "write_files", **COMMIT, files=files)
+        assert "must be signed" in said and "moved meanwhile" not in said
+        assert (
+            "executable" not in (await call(client, "write_files", **COMMIT, files=[plain]))["done"]
+            if graphql
+            else True
+        )
+
+
+@pytest.mark.anyio
+async def test_a_fork_is_known_by_its_network_whatever_its_name(oracle: Oracle) -> None:
+    pull = {"repo": "octo/app", "title": "One", "base": "main"}
+    for name, root in (("octo/app", None), ("me/app-fork", "octo/app"), ("her/app", None), ("octo/copy", "octo/app")):
+        oracle.answer("GET", f"/repos/{name}", {"full_name": name, **({"source": {"full_name": root}} if root else {})})
+    async with served(oracle, "--write", "--repos", "octo/app,octo/copy,me/app-fork,me/other,her/app") as client:
+        not_found(oracle, "GET", "/repos/me/other")
+        await call(client, "create_pull_request", **pull, head="me:topic")
+        assert oracle.sent("POST", "/pulls")[-1].json["head"] == "me:topic"
+        await call(client, "create_pull_request", **pull, head="octo/copy:topic")
+        assert {"head": "octo:topic", "head_repo": "copy"}.items() <= oracle.sent("POST", "/pulls")[-1].json.items()
+        made = len(oracle.sent("POST", "/pulls"))
+        # Hers on the list is another project of that name: the fork that GitHub would take is not served.
+        for head in ("her:topic", "his:topic", "me/other:topic", "me/app:topic"):
+            for dry_run in (True, False):
+                said = await refused(client, "create_pull_request", **pull, head=head, dry_run=dry_run)
+                assert "not served" in said or "is served here" in said
+        assert len(oracle.sent("POST", "/pulls")) == made
+        pulls = {**sample("pulls/get"), "number": 3, "head": {"sha": SHA, "repo": {"full_name": "his/app"}}}
+        oracle.answer("GET", "/repos/octo/app/pulls/3", pulls)
+        ask = {"repo": "octo/app", "number": 3, "title": "x", "update_branch": True}
+        assert "not served" in await refused(client, "edit_pull_request", **ask)
+        assert not oracle.sent("PATCH") and not oracle.sent("PUT")
+
+
+@pytest.mark.anyio
 async def test_signs_add_and_remove(oracle: Oracle) -> None:
     now = issue(3, labels=[{"name": "bug"}, {"name": "Triage"}], assignees=[{"login": "ada"}])
     oracle.answer("GET", "/repos/octo/app/issues/3", now)

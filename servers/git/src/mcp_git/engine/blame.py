@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_git.engine.known import next_move
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, items
 from mcp_git.models import Answer
 from mcp_git.names import one_line
-from mcp_git.policy import HEAD, Place, Repository, Revision
+from mcp_git.policy import HEAD, Lines, Place, Repository, Revision
 
-__all__ = ["blame"]
+__all__ = ["blame", "find_lines"]
 
 _HEAD = 120
 _LINE = 300
@@ -65,6 +65,43 @@ def blame(
     if following or shown_last == last:
         facts.append(f"for more, start_line={shown_last + 1}")
     return Answer(facts, lines)
+
+
+def find_lines(
+    git: Git, repository: Repository, place: Place, revision: Revision, lines: Lines, stop: Stop
+) -> tuple[str, str]:
+    """The numbers of lines of a file of a commit as git takes them, and how they are told.
+
+    Of several functions with one name the first is meant.
+    """
+    spans = [f"{lines.first},{lines.last}"]
+    if lines.function:
+        # Git takes a part of a name for the name: first those that nothing goes on before and behind.
+        name, no_letter = re.sub(r"[][\\.*^$:]", r"\\\g<0>", lines.function), "[^A-Za-z0-9_]"
+        ends = ((no_letter, no_letter), ("^", no_letter), (no_letter, "$"), ("^", "$"), ("", ""))
+        spans = [f":{before}{name}{behind}" for before, behind in ends]
+    failed: Failed | None = None
+    for span in spans:
+        words = ["blame", "--porcelain", f"-L{span}", f"{revision.text}^!", "--", place.path]
+        try:
+            said = git.run(repository, words, stop).text
+        except Failed as failure:
+            failed = failure
+            if "no match" not in failure.said:
+                break
+            continue
+        numbers = re.findall(r"(?m)^[0-9a-f]{40,64} \d+ (\d+)", said)
+        shown = f" lines {numbers[0]}-{numbers[-1]}"
+        if lines.function:
+            shown += f": {clip(one_line(said.partition(chr(9))[2].partition(chr(10))[0].strip()), _HEAD)}"
+        return f"{numbers[0]},{numbers[-1]}", shown
+    assert failed is not None
+    if "no match" in failed.said:
+        fix = "Name its lines: `search_text` finds them."
+        raise NotFound(f"Git sees no function {quote(lines.function)} in `{place.display}`.", fix)
+    if "has only" in failed.said:
+        raise Invalid(f"{failed}".rstrip(), "Name `lines` that the file has.")
+    raise _problem(failed, git, repository, place, revision, stop)
 
 
 def _head(oid: str, known: dict[str, str]) -> str:

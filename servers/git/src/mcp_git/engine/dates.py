@@ -1,14 +1,16 @@
 """Dates as callers write them, said so that git understands them.
 
 Git refuses no date: what it does not know it leaves out, and takes today's day or hour in its place. `2024-06` would be
-a day in this month's stead, `7d` the seventh of this month, `today` this very second.
+a day in this month's stead, `7d` the seventh of this month, `last 7 days` seven days before the first of it, `this
+week` this very second. So what is taken is what has one meaning, and git is told that one.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from time import time
 
 from mcp_batteries.errors import Invalid, quote
 
@@ -16,38 +18,47 @@ __all__ = ["for_git"]
 
 _FIRST, _LAST = date(1970, 1, 1), date(2099, 12, 31)
 """What git can count: it would take another year."""
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_UNITS = {
-    "s": "second", "sec": "second", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week", "wk": "week",
-    "mo": "month", "y": "year", "yr": "year",
+_MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+           "november", "december"]  # fmt: skip
+_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+            "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]  # fmt: skip
+_COUNTS = {word: str(number) for number, word in enumerate(_NUMBERS)} | {
+    "a": "1", "an": "1", "a couple of": "2", "a couple": "2", "couple of": "2", "couple": "2", "thirty": "30",
+    "half": "0.5", "half a": "0.5", "half an": "0.5", "a half": "0.5",
 }  # fmt: skip
-_SHORT = re.compile(rf"(\d+) ?({'|'.join(_UNITS)})s?\b", re.I)
+_UNITS = {
+    "s": "second", "sec": "second", "second": "second", "min": "minute", "minute": "minute", "h": "hour", "hr": "hour",
+    "hour": "hour", "d": "day", "day": "day", "w": "week", "wk": "week", "week": "week", "fortnight": "fortnight",
+    "mo": "month", "month": "month", "y": "year", "yr": "year", "year": "year",
+}  # fmt: skip
+_LONG = {
+    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_629_746, "year": 31_556_952,
+}  # fmt: skip
+_PARTS = {
+    "minute": (60, "second"), "hour": (60, "minute"), "day": (24, "hour"), "week": (7 * 24, "hour"),
+    "fortnight": (14, "day"), "year": (12, "month"),
+}  # fmt: skip
+"""What a half of each is made of."""
+_COUNTED = rf"(\d+(?:\.\d+)?|(?:{'|'.join(sorted(_COUNTS, key=len, reverse=True))})\b) ?({'|'.join(_UNITS)})s?\b"
+_SPAN = re.compile(rf"(?:(?:the )?(?:last|past|previous) |-)?((?:{_COUNTED}(?:,? and |,? |\Z))+)(?:ago)?")
+_UNIT = re.compile(r"(?:last |past |previous )?(second|minute|hour|day|week|month|year)(?: ago)?")
+_THIS = re.compile(r"(?:(?:start|beginning) of )?(?:this|the) (week|month|year)")
 _ISO = re.compile(
     r"(?P<year>\d{4})(?:(?P<mark>[-/.])(?P<month>\d\d?)(?:(?P=mark)(?P<day>\d\d?))?)?"
     r"|(?P<year_2>\d{4})(?P<month_2>\d\d)(?P<day_2>\d\d)|(?P<month_3>\d\d?)[-/.](?P<year_3>\d{4})"
+    r"|(?P<month_4>\d\d?)/(?P<day_4>\d\d?)/(?P<year_4>\d{4})|(?P<day_5>\d\d?)\.(?P<month_5>\d\d?)\.(?P<year_5>\d{4})"
 )
 _SECONDS = re.compile(r"@?\d{9,10}")
-_TIMED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d(?::?\d\d[\d:., +-]*[Zz]?)?")
-_OF_MONTH = re.compile(r"(?:(\d{4})[ -]*)?([a-z]{3,9})(?:[ .,-]*(\d{4}))?", re.I | re.A)
-_WEEKDAY = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?(?= \d\d?(?::\d\d)+\Z|\Z)", re.I)
-_DAY = re.compile(
-    r"\d{4}([-/.])\d\d?\1\d\d?|\d\d? [a-z]{3,9},? \d{4}|[a-z]{3,9} \d\d?,? \d{4}|\d\d?[/.]\d\d?[/.]\d{4}"
-    rf"|\d\d? (?:{'|'.join(_MONTHS)})[a-z]*|(?:{'|'.join(_MONTHS)})[a-z]* \d\d?"
-    r"|today|yesterday|last (?!week|month|year)[a-z]{3,9}",
-    re.I | re.A,
+_TIMED = re.compile(r"\d{4}-\d\d-\d\d[t ]\d\d(?::?\d\d[\d:., +-]*z?)?")
+_OF_MONTH = re.compile(
+    r"(?:(?P<year>\d{4})[ -]*)?(?:(?P<day>\d\d?)[ -])?(?:(?P<last>last) )?(?P<month>[a-z]{3,9})"
+    r"(?:[ -](?P<day_2>\d\d?)(?!\d))?(?:[ -]*(?P<year_2>\d{4})| (?P<before>last year))?"
 )
-"""A day without an hour: git would take the hour that it is now."""
-_WORD = re.compile(r"[^\W\d_]+")
-_KNOWN = re.compile(
-    r"jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
-    r"|dec(ember)?|mon(day)?|tue(s|sday)?|wed(nesday)?|thu(r|rs|rsday)?|fri(day)?|sat(urday)?|sun(day)?"
-    r"|now|today|yesterday|noon|midnight|tea|never|last|ago|at|on|the|and|am|pm|z|utc|gmt|[ecmp][sd]t|cest|cet|bst"
-    r"|(second|minute|hour|day|week|month|year)s?|one|two|three|four|five|six|seven|eight|nine|ten",
-    re.I,
-)
-"""The words that git knows in dates, and small ones that it may leave out."""
-_STRANGE = re.compile(r"[^\W\dTt]\d|\d[.,]\d+ [a-z]|[^\w\s:+,./-]|\b\d\d-\d\d-\d\d\b|\A\W*\Z", re.I)
-"""A letter before a digit, half of a unit, a year of two figures."""
+_ZONE = re.compile(r" ?([+-]\d\d:?\d\d|z|utc|gmt|[ecmp][sd]t|ces?t|bst)\Z")
+_TIME = re.compile(r"(?:\bat )?(?:\b(\d\d?:\d\d(?::\d\d)?)(?: ?([ap]m))?|\b(\d\d?) ?([ap]m)|\b(noon|midnight|tea))\b")
+_NAMED = {"noon": "12:00", "midnight": "00:00", "tea": "17:00"}
+"""What git takes for the one before the hour that it is now, of whatever day."""
 
 
 def for_git(text: str, name: str, *, to_end: bool = False) -> str:
@@ -58,46 +69,124 @@ def for_git(text: str, name: str, *, to_end: bool = False) -> str:
         to_end: whether what ends with that time is wanted.
 
     Raises:
-        Invalid: git would take another time for it.
+        Invalid: git would take another time for it, or it has more than one meaning.
     """
-    said = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|\bof\b", "", text.strip(), flags=re.I)
-    said = re.sub(r"\b(?:an?) (?=[a-z]+ ago)", "1 ", " ".join(said.split()), flags=re.I)
-    said = _SHORT.sub(lambda found: f"{found[1]} {_UNITS[found[2].lower()]}s", said)
-    said = _WEEKDAY.sub(lambda found: f"last {found[0]}", said) if _WEEKDAY.match(said) else said
-    if _SECONDS.fullmatch(said):
-        return said
+    said = re.sub(r"(?<=\d)(?:(?:st|nd|rd|th)\b)?(?: of\b)?", "", text.strip().lower())
+    said = re.sub(r"(?<=[a-z])\.+(?=\s|$)|(?<=[\da-z])[._](?=[a-z])|(?<=[a-z])[._](?=\d)", " ", said)
+    said = re.sub(r"\A(?:(?:since|from|on|over|during|within|in(?= (?:the )?[a-z]{4,})) )?(?:the (?!week|month|year))?",
+                  "", " ".join(said.split()))  # fmt: skip
     try:
-        if (day := _day(said, to_end)) is not None:
-            said = max(_FIRST, min(_LAST, day)).isoformat()
-        elif _TIMED.fullmatch(said):
+        if _SECONDS.fullmatch(said) or said in ("now", "never", *_NAMED):
+            return said
+        if _TIMED.fullmatch(said):
             at = datetime.fromisoformat(said.upper())
             return at.replace(year=max(_FIRST.year, min(_LAST.year, at.year))).isoformat(" ", "seconds")
-    except ValueError:
-        raise _no_date(text, name) from None
-    words = _WORD.findall(said)
-    if _STRANGE.search(said) or (not words and said.isdigit()) or not all(map(_KNOWN.fullmatch, words)):
-        raise _no_date(text, name)
-    return f"{said} {'23:59:59' if to_end else '00:00:00'}" if _DAY.fullmatch(said) else said
+        if (span := _span(said)) is not None:
+            return span
+        if (days := _days(said)) is not None:
+            return f"{_near(days[to_end])} {'23:59:59' if to_end else '00:00:00'}"
+        return _timed(said)
+    except (ValueError, OverflowError):
+        raise Invalid(f"{quote(text)} is not a date for `{name}`.", "Write `2026-01-31`, or `2 weeks ago`.") from None
 
 
-def _day(text: str, to_end: bool) -> date | None:
-    """The day that a day, month or year begins or ends with, where that is all there is; None if it is not."""
-    if (
-        (found := _OF_MONTH.fullmatch(text))
-        and (name := found[2][:3].lower()) in _MONTHS
-        and not (found[1] and found[3])
-    ):
-        if not _KNOWN.fullmatch(found[2]):
-            return None
-        month, day, today = _MONTHS.index(name) + 1, None, date.today()
-        year = int(found[1] or found[3] or today.year - (month > today.month))
-    elif found := _ISO.fullmatch(text):
+def _near(day: date) -> str:
+    return max(_FIRST, min(_LAST, day)).isoformat()
+
+
+def _span(text: str) -> str | None:
+    """So long before now; None if it is something else."""
+    if found := _UNIT.fullmatch(text):
+        return f"1 {found[1]} ago"
+    if not (found := _SPAN.fullmatch(text)):
+        return None
+    counted = [_whole(*each) for each in re.findall(_COUNTED, found[1])]
+    if sum(number * _LONG[unit] for number, unit in counted) > time():
+        return f"{_FIRST} 00:00:00"  # Git would come out anywhere.
+    if max(number for number, _ in counted) >= 10**8:
+        raise ValueError  # Git takes so many of anything for seconds since 1970.
+    return " ".join(f"{number} {unit}{'s' * (number != 1)}" for number, unit in counted) + " ago"
+
+
+def _whole(count: str, unit: str) -> tuple[int, str]:
+    """A number of units in which nothing is halved."""
+    number, unit = float(_COUNTS.get(count, count)), _UNITS[unit]
+    if (unit == "fortnight" or not number.is_integer()) and unit in _PARTS:
+        number, unit = number * _PARTS[unit][0], _PARTS[unit][1]
+    if not number.is_integer():
+        raise ValueError
+    return int(number), unit
+
+
+def _timed(text: str) -> str:
+    """A time, of a day, in a zone."""
+    zone = _ZONE.search(text)
+    text = text[: zone.start()] if zone else text
+    at_time = _TIME.search(text)
+    if at_time is None:
+        raise ValueError
+    at = _NAMED.get(at_time[5]) or f"{at_time[1] or at_time[3]} {at_time[2] or at_time[4] or ''}".strip()
+    datetime.strptime(at.split(" ")[0], "%H" if ":" not in at else "%H:%M:%S" if at.count(":") > 1 else "%H:%M")
+    day = " ".join(f"{text[: at_time.start()]} {text[at_time.end() :]}".replace(",", " ").split())
+    if day and (named := re.match(rf"({'|'.join(day[:3] for day in _WEEKDAYS)})[a-z]* (?=.*\d)", day)):
+        day = day[named.end() :]
+    if day and (span := _span(day)) is not None and not re.search("second|minute|hour", span):
+        day = span
+    elif day:
+        if (days := _days(day)) is None or days[0] != days[1]:
+            raise ValueError
+        day = _near(days[0])
+    return " ".join(filter(None, (day, at, zone[1].upper() if zone else "")))
+
+
+def _days(text: str) -> tuple[date, date] | None:
+    """The first and the last day of what is a day, a week, a month or a year; None if it is something else."""
+    today = date.today()
+    if text in ("today", "yesterday", "day before yesterday"):
+        day = today - timedelta(("today", "yesterday", "day before yesterday").index(text))
+        return day, day
+    if found := _THIS.fullmatch(text):
+        if found[1] == "week":
+            monday = today - timedelta(today.weekday())
+            return monday, monday + timedelta(6)
+        return _month(today.year, today.month) if found[1] == "month" else _year(today.year)
+    if (weekday := _named(text.removeprefix("last ").removeprefix("past "), _WEEKDAYS)) is not None:
+        day = today - timedelta((today.weekday() - weekday - 1) % 7 + 1)
+        return day, day
+    text = text.replace(",", " ").replace("  ", " ")
+    if found := _ISO.fullmatch(text):
         given = {key.partition("_")[0]: int(value) for key, value in found.groupdict("").items() if value.isdigit()}
-        year, month, day = given["year"], given.get("month") or (12 if to_end else 1), given.get("day")
+        year, month, number = given["year"], given.get("month"), given.get("day")
+        if month is None:
+            return _year(year)
+        if number and month > 12 and found["year_4"]:
+            month, number = number, month
+    elif (found := _OF_MONTH.fullmatch(text)) and (at := _named(found["month"], _MONTHS)) is not None:
+        if (found["day"] and found["day_2"]) or (found["year"] and (found["year_2"] or found["before"])):
+            return None
+        month, number = at + 1, int(found["day"] or found["day_2"] or 0) or None
+        is_ahead = (month, number or 0) > (today.month, today.day if number else 0) or (
+            found["last"] and (month, number or today.day) == (today.month, today.day)
+        )
+        given_year = found["year"] or found["year_2"]
+        year = int(given_year) if given_year else today.year - bool(is_ahead or found["before"])
     else:
         return None
-    return date(year, month, day or (monthrange(year, month)[1] if to_end else 1))
+    if number is None:
+        return _month(year, month)
+    day = date(year, month, number)
+    return day, day
 
 
-def _no_date(text: str, name: str) -> Invalid:
-    return Invalid(f"{quote(text)} is not a date for `{name}`.", "Write `2026-01-31`, or `2 weeks ago`.")
+def _named(text: str, names: list[str]) -> int | None:
+    """Which of `names` is meant by the whole of it or its beginning."""
+    short = {"thurs": "thu", "tues": "tue", "sept": "sep", "thur": "thu"}.get(text, text)
+    return next((at for at, name in enumerate(names) if short in (name, name[:3])), None)
+
+
+def _month(year: int, month: int) -> tuple[date, date]:
+    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
+
+
+def _year(year: int) -> tuple[date, date]:
+    return date(year, 1, 1), date(year, 12, 31)

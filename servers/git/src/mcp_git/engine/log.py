@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Conflict, Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
+from mcp_git.engine.blame import find_lines
 from mcp_git.engine.dates import for_git
 from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position, refuse_foreign
 from mcp_git.models import Answer
 from mcp_git.names import one_line
-from mcp_git.policy import Place, Range, Repository, Revision
+from mcp_git.policy import Lines, Place, Range, Repository, Revision
 
 __all__ = ["Wanted", "head", "log", "reflog"]
 
@@ -41,6 +43,7 @@ class Wanted:
         text: only those that add or remove it; with `regex` those with a changed line that matches.
         regex: whether text, author and message are regular expressions.
         every: of all branches, tags and remotes.
+        lines: only those that changed these lines of the file, or the function.
     """
 
     revision: Revision | Range
@@ -53,6 +56,7 @@ class Wanted:
     until: str | None = None
     every: bool = False
     graph: bool = False
+    lines: Lines | None = None
 
     @property
     def words(self) -> list[str]:
@@ -77,7 +81,8 @@ class Wanted:
 
     @property
     def scope(self) -> list[Any]:
-        return [self.revision.text, self.place.path, *self.words]
+        lines = [] if self.lines is None else [self.lines.first, self.lines.last, self.lines.function]
+        return [self.revision.text, self.place.path, *self.words, *lines]
 
 
 def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: str | None, stop: Stop) -> Answer:
@@ -89,18 +94,30 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     for pattern in (wanted.author, wanted.message, wanted.text) if wanted.regex else ():
         refuse_foreign(pattern or "")
     (skip, _), tips = position("log", cursor, wanted.scope)
+    now = _tips(git, repository, stop) if wanted.every else ""
+    if now:  # There is no room for the tips of all.
+        if tips not in ([], [now]):
+            raise Conflict("The branches are no longer those of the page before.", "Call again without `cursor`.")
+        tips = []
     path = [wanted.place.path] if wanted.place.path else []
     starts = ["HEAD"] * (not wanted.every) if wanted.revision.text == "HEAD" else [wanted.revision.text]
     # Of commits that git finds by their changes it skips those it has not looked at yet.
     ahead = skip if wanted.text else 0
     words = ["log", f"--format={_FORMAT}", f"--max-count={ahead + limit + 1}", f"--skip={skip - ahead}", *wanted.words]
+    of_lines = ""
+    if wanted.lines is not None:
+        last = wanted.revision.end if isinstance(wanted.revision, Range) else wanted.revision
+        last = Revision(tips[0]) if tips else last
+        numbers, of_lines = find_lines(git, repository, wanted.place, last, wanted.lines, stop)
+        words += [f"-L{numbers}:{wanted.place.path}", "--no-patch"]
+        path = []
     drawn: list[tuple[str, list[str]]] = []
     seen: dict[str, list[str]] = {}
     found = -ahead
     try:
         named = [*(tips or starts), "--", *path]
         given = b""
-        if plain := not wanted.words and not re.search("[\r\n]", wanted.place.path):
+        if plain := not (wanted.words or of_lines) and not re.search("[\r\n]", wanted.place.path):
             # So that the words are the same whatever is asked for.
             words, given = [*words, "--stdin"], os.fsencode("\n".join(named) + "\n")
         else:
@@ -131,7 +148,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                 pass
         more = None
         if found > limit:
-            tips = tips or ([] if wanted.every else commits(git, repository, wanted.revision, stop))
+            tips = tips or ([now] if now else commits(git, repository, wanted.revision, stop))
             more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
     except Failed as failure:
         raise explained(failure, git, repository, wanted.revision, stop) from None
@@ -143,17 +160,23 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     where = "all branches" if wanted.every else one_line(wanted.revision.text)
 
     def draws() -> dict[str, Any]:
-        linear = not (path or set(wanted.words) - {"--all"})
+        linear = not (wanted.place.path or set(wanted.words) - {"--all"})
         with_uri = wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip
         uri = {"uri": repository.uri("log")} if with_uri else {}
         return {"commits": _for_view(seen), "drawn": wanted.graph or linear, **uri}
 
-    facts = [f"{what} of {where}" + (f", {wanted.place.display}" if path else "")]
+    facts = [f"{what} of {where}" + (f", {wanted.place.display}{of_lines}" if wanted.place.path else "")]
     facts += [f"all of {date}" for date in dates if len(dates) == 1]
     facts += [f"all by {one_line(clip(author, 40))}" for author in authors if len(authors) == 1]
     if not (found or skip or wanted.regex) and _EXPRESSION.search(f"{wanted.author or ''}{wanted.message or ''}"):
         facts.append("`author` and `message` were looked for as they stand: for a regular expression set `regex`")
     return Answer(facts, rows, more, draws)
+
+
+def _tips(git: Git, repository: Repository, stop: Stop) -> str:
+    """A digest of HEAD and of all refs."""
+    listed = git.run(repository, ["show-ref", "--head"], stop, most=1 << 30, fine=(0, 1)).out
+    return hashlib.sha256(listed).hexdigest()
 
 
 def _for_view(seen: Mapping[str, Sequence[str]]) -> list[list[str]]:
@@ -211,9 +234,9 @@ def head(git: Git, repository: Repository, stop: Stop) -> Answer:
     return Answer([where], [_row("", found.partition("\0")[2].split("\0", 5))] if found else ["no commits yet"])
 
 
-def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: int, stop: Stop) -> list[str]:
+def reflog(git: Git, repository: Repository, name: Revision, most: int, stop: Stop) -> list[str]:
     """Where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
-    words = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", f"--skip={skip}"]
+    words = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={most}"]
     rows: list[str] = []
     try:
         listed = git.run(repository, [*words, name.text, "--"], stop)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Sequence
 from typing import Literal
 
+from mcp_batteries.errors import Conflict
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
 from mcp_git.engine.log import reflog
@@ -39,29 +41,41 @@ def list_refs(
         name: whose reflog.
     """
     scope = [kind, name.text]
-    (skip, _), _ = position("refs", cursor, scope)
+    (skip, _), before = position("refs", cursor, scope)
+    most = skip + limit + 1
     match kind:
         case "branches":
-            rows = _branches(git, repository, skip + limit + 1, stop)[skip:]
+            rows = _branches(git, repository, most, stop)
         case "tags":
-            words = ["for-each-ref", "--sort=-creatordate", f"--count={skip + limit + 1}", "refs/tags"]
+            words = ["for-each-ref", "--sort=-creatordate", f"--count={most}", "refs/tags"]
             form = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
             listed = git.run(repository, [*words, f"--format={form}"], stop)
-            rows = [_row(*line.split("\0")) for line in lines_of(listed)[skip:]]
+            rows = [_row(*line.split("\0")) for line in lines_of(listed)]
         case "remotes":
-            rows = _remotes(git, repository)[skip:]
+            rows = _remotes(git, repository)
         case "worktrees":
-            rows = _worktrees(git, repository, stop)[skip:]
+            rows = _worktrees(git, repository, stop)
         case "stashes":
             there = oid(git, repository, "refs/stash", stop)
-            rows = reflog(git, repository, policy.ref("stash"), limit + 1, skip, stop) if there else []
+            rows = reflog(git, repository, policy.ref("stash"), most, stop) if there else []
         case "reflog":
-            rows = reflog(git, repository, name, limit + 1, skip, stop)
-    more = Cursor.encode("refs", [skip + limit, 0, []], scope) if len(rows) > limit else None
+            rows = reflog(git, repository, name, most, stop)
+    if before not in ([], [_seen(kind, rows[:skip])]):
+        raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
+    seen = _seen(kind, rows[: most - 1])
+    rows = rows[skip:]
+    more = Cursor.encode("refs", [skip + limit, 0, [seen]], scope) if len(rows) > limit else None
     title = f"{kind} of {one_line(name.text)}" if kind == "reflog" else kind
     if more or skip:
         title += f" {skip + 1:,}-{skip + len(rows[:limit]):,}"
     return Answer([title if rows else f"no {kind}"], rows[:limit], more)
+
+
+def _seen(kind: Kind, rows: Sequence[str]) -> str:
+    """A digest of what was shown so far: of names, and of an entry that has but a number also which commit it is."""
+    words = 2 if kind in ("reflog", "stashes") else 1
+    kept = (" ".join(row.removeprefix("* ").split(" ")[:words]) for row in rows)
+    return hashlib.sha256("\n".join(kept).encode("utf-8", "replace")).hexdigest()
 
 
 def _row(name: str, oid: str, date: str, what: str = "") -> str:

@@ -29,10 +29,12 @@ from mcp_git.policy.repositories import (
 from mcp_git.policy.revisions import (
     HEAD,
     TOP,
+    Lines,
     NewName,
     Place,
     Range,
     Revision,
+    lines,
     message,
     new_name,
     place,
@@ -46,6 +48,7 @@ __all__ = [
     "KINDS",
     "Changeable",
     "Fetchable",
+    "Lines",
     "Linked",
     "NewName",
     "NewWorktree",
@@ -129,6 +132,7 @@ class Policy(Repositories):
     ref = staticmethod(ref)
     new_name = staticmethod(new_name)
     place = staticmethod(place)
+    lines = staticmethod(lines)
     message = staticmethod(message)
 
     def __init__(self, settings: PolicySettings) -> None:

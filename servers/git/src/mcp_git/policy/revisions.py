@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_git.names import shown, spelled
 
-__all__ = ["HEAD", "TOP", "NewName", "Place", "Range", "Revision", "new_name", "place", "range_of", "ref", "revision"]
+__all__ = [
+    "HEAD", "TOP", "Lines", "NewName", "Place", "Range", "Revision", "lines", "new_name", "place", "range_of", "ref",
+    "revision",
+]  # fmt: skip
 
 _MOST_REVISION = 250
 _STAGE = re.compile(r":[0-3]")
+_LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A)
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
 
@@ -64,6 +68,19 @@ class Place:
     @property
     def display(self) -> str:
         return shown(os.fsencode(self.path)) or "."
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of a file, or a function in it.
+
+    Attributes:
+        function: empty if the lines are named by their numbers.
+    """
+
+    first: int = 1
+    last: int = 1
+    function: str = ""
 
 
 HEAD = Revision("HEAD")
@@ -141,6 +158,21 @@ def place(path: str) -> Place:
     if any(part.casefold().rstrip(" .") in (".git", "git~1") for part in parts):
         raise Refused(f"{quote(given)} is inside of the git directory.", "The tools show what is in it.")
     return Place("/".join(parts))
+
+
+def lines(text: str) -> Lines:
+    """The lines that `text` names: `10-20`, or the function of that name.
+
+    Raises:
+        Invalid: it can't be either.
+    """
+    if found := _LINES.fullmatch(text):
+        first, last = int(found[1]), int(found[2] or found[1])
+        if 0 < first <= last:
+            return Lines(first, last)
+    elif (name := text.strip().removeprefix(":").removesuffix("()")) and name.isprintable():
+        return Lines(function=name)
+    raise Invalid(f"{quote(text)} names no `lines`.", "Write `10-20`, or the name of a function.")
 
 
 def message(text: str) -> str:

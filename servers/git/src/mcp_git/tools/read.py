@@ -46,20 +46,21 @@ class ReadTools:
         repo: RepositoryName = "",
         rev: Annotated[str, Field(description="Revision or range `a..b`.")] = "HEAD",
         path: FilePath = "",
+        lines: Annotated[str | None, Field(description="Of `path`: `10-20`, or a function.")] = None,
         author: Annotated[str | None, Field(description="Part of a name or address.")] = None,
         message: Annotated[str | None, Field(description="Part of a message.")] = None,
-        text: Annotated[str | None, Field(description="Only commits that add or remove this text.")] = None,
+        text: str | None = None,
         regex: Annotated[
             bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")
         ] = False,
         since: Annotated[str | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
-        until: Annotated[str | None, Field(description="As `since`.")] = None,
+        until: str | None = None,
         all_branches: bool = False,
         graph: bool = False,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Answer:
-        """List commits, newest first, by path, author, message, date or the `text` they add or remove.
+        """List commits, newest first, by path, lines, author, message, date or the `text` they add or remove.
 
         A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
         use `read_diff`, who last wrote a line `get_blame`.
@@ -67,7 +68,10 @@ class ReadTools:
         revision, place = self.policy.range(rev), self.policy.place(path)
         if regex and not (text or author or message):
             raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
-        wanted = Wanted(revision, place, author, message, text, regex, since, until, all_branches, graph)
+        if lines is not None and (not path or text or all_branches):
+            raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
+        of = None if lines is None else self.policy.lines(lines)
+        wanted = Wanted(revision, place, author, message, text, regex, since, until, all_branches, graph, of)
         return await self.engine.log(self.policy.repository(repo), wanted, limit, cursor)
 
     @tool("Read a diff", effect="read", view=CHANGES, seconds=LONGEST, adapt=_adapt)

@@ -81,7 +81,7 @@ class Checks:
         path, inside = f"{repo.path}/commits/{ref.path}/check-runs", "check_runs"
         params: dict[str, Any] = {"per_page": 100}
 
-        async def look() -> list[Any]:
+        async def runs() -> list[Any]:
             nonlocal path, inside
             try:
                 return await self._all(path, what, params, inside, repo)
@@ -92,12 +92,21 @@ class Checks:
                 path, inside = f"{repo.path}/actions/runs", "workflow_runs"
                 return await self._all(path, what, params, inside, repo)
 
-        def going(items: list[Any], passed: float) -> str | None:
-            left = sum(item.get("status") != "completed" for item in items)
-            if left:
-                return f"{left} of {len(items)} checks are still going on."
+        async def look() -> list[bool]:
+            """Of each whether it has ended."""
+            ended = [item.get("status") == "completed" for item in await runs()]
+            try:
+                where = f"{repo.path}/commits/{ref.path}/status"
+                statuses = await self._all(where, what, {"per_page": 100}, "statuses", repo)
+            except (Refused, NotFound):
+                return ended  # That they are missing is told beside the list.
+            return ended + [item.get("state") != "pending" for item in statuses]
+
+        def going(ended: list[bool], passed: float) -> str | None:
+            if left := ended.count(False):
+                return f"{left} of {len(ended)} checks are still going on."
             # They appear some seconds after a push.
-            return "There is no check yet." if not items and passed < _FIRST_SECONDS else None
+            return "There is no check yet." if not ended and passed < _FIRST_SECONDS else None
 
         found = await wait.ended(look, going)
         return going(found, _FIRST_SECONDS)

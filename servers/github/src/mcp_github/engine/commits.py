@@ -1,13 +1,13 @@
 """Commits several files at once, each with its expected sha.
 
 The commit is made by GitHub's `createCommitOnBranch`: it signs it, and takes it only on top of the expected commit. A
-server without GraphQL gets the same commit by way of git objects.
+server without GraphQL gets the same commit by way of git objects, and so does one of executable files.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from mcp_github.models import Done
 from mcp_github.policy import FilePath, Ref, WriteRepo
 
 __all__ = ["Commits", "FileChange"]
+
+_PLAIN = "100644"
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,46 @@ class Commits:
                 deletions.append(change.path.name)
             else:
                 additions.append((change.path.name, content))
+        modes = await self._modes(repo, head, [change.path for change in changes if change.sha and not change.delete])
+        executable = [quote(name) for name, mode in modes.items() if mode != _PLAIN]
         try:
-            sha, url = await self._by_graphql(repo, branch, head, message, additions, deletions)
+            # All that GraphQL writes is a plain file.
+            sha, url = await (self._by_objects if executable else self._by_graphql)(
+                repo, branch, head, message, additions, deletions, modes
+            )
         except NotFound:
-            sha, url = await self._by_objects(repo, branch, head, message, additions, deletions)
-        return _done(branch, sha, url, changes)
+            if executable:
+                raise
+            sha, url = await self._by_objects(repo, branch, head, message, additions, deletions, modes)
+        done = _done(branch, sha, url, changes)
+        if not executable:
+            return done
+        said = f"{done.done} {' and '.join(executable)} stayed executable: GitHub signs such a commit for apps alone."
+        return done.model_copy(update={"done": said})
+
+    async def _modes(self, repo: WriteRepo, head: str, paths: Sequence[FilePath]) -> dict[str, str]:
+        """The modes of files of the commit `head`.
+
+        Raises:
+            Conflict: one of them is a link; GitHub shows the file that it leads to as if it were there.
+        """
+        trees: dict[str, dict[str, Any]] = {}
+        modes: dict[str, str] = {}
+        for path in paths:
+            tree, entry = head, dict[str, Any]()
+            for part in path.name.split("/"):
+                if tree not in trees:
+                    what = f"the folder of {quote(path.shown)} in `{repo.full}`"
+                    found = await self.api.get(f"{repo.path}/git/trees/{tree}", what, quiet=True)
+                    trees[tree] = {item["path"]: item for item in found.data["tree"]}
+                entry = trees[tree].get(part) or {}
+                if entry.get("type") != "tree":
+                    break
+                tree = str(entry["sha"])
+            modes[path.name] = str(entry.get("mode") or _PLAIN)
+            if modes[path.name] == "120000":
+                raise Conflict(f"{quote(path.shown)} is a symlink, which is not overwritten.", "Change its target.")
+        return modes
 
     async def _head(self, repo: WriteRepo, branch: Ref) -> str:
         what = f"branch {quote(branch.name)} in `{repo.full}`"
@@ -149,7 +186,7 @@ class Commits:
 
     async def _by_graphql(
         self, repo: WriteRepo, branch: Ref, head: str, message: str, additions: Sequence[tuple[str, bytes]],
-        deletions: Sequence[str],
+        deletions: Sequence[str], _modes: Mapping[str, str],
     ) -> tuple[str, str]:  # fmt: skip
         headline, _, body = message.partition("\n")
         given = {
@@ -170,7 +207,7 @@ class Commits:
 
     async def _by_objects(
         self, repo: WriteRepo, branch: Ref, head: str, message: str, additions: Sequence[tuple[str, bytes]],
-        deletions: Sequence[str],
+        deletions: Sequence[str], modes: Mapping[str, str],
     ) -> tuple[str, str]:  # fmt: skip
         what = f"branch {quote(branch.name)} of `{repo.full}`"
         parent = await self.api.get(f"{repo.path}/git/commits/{head}", what, quiet=True)
@@ -178,8 +215,8 @@ class Commits:
         for path, content in additions:
             blob = {"content": base64.b64encode(content).decode(), "encoding": "base64"}
             made = await self.api.write("POST", f"{repo.path}/git/blobs", what, blob, repo=repo)
-            tree.append({"path": path, "mode": "100644", "type": "blob", "sha": made.data["sha"]})
-        tree += [{"path": path, "mode": "100644", "type": "blob", "sha": None} for path in deletions]
+            tree.append({"path": path, "mode": modes.get(path, _PLAIN), "type": "blob", "sha": made.data["sha"]})
+        tree += [{"path": path, "mode": _PLAIN, "type": "blob", "sha": None} for path in deletions]
         entries = {"base_tree": parent.data["tree"]["sha"], "tree": tree}
         top = await self.api.write("POST", f"{repo.path}/git/trees", what, entries, repo=repo)
         body = {"message": message, "tree": top.data["sha"], "parents": [head]}
@@ -187,8 +224,10 @@ class Commits:
         moved = {"sha": commit.data["sha"], "force": False}
         try:
             await self.api.write("PATCH", f"{repo.path}/git/refs/heads/{branch.path}", what, moved, repo=repo)
-        except Invalid:
+        except Invalid as problem:
             now = await sha_of(self.api, repo, branch)
+            if now == head and "fast forward" not in problem.what:
+                raise  # A rule forbids it, such as one that wants signatures.
             raise Conflict(f"The {what} moved meanwhile; it is at `{now}`.", "Read the files again.") from None
         return str(commit.data["sha"]), str(commit.data.get("html_url", ""))
 

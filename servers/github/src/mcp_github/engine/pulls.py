@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_batteries.errors import Conflict, Invalid, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api, after
 from mcp_github.engine.fields import PULL, REVIEW
@@ -17,7 +17,7 @@ from mcp_github.engine.pages import author, clipped, cut_note, listing, pick, ro
 from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
 from mcp_github.engine.repositories import names_in
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Ref, Repo, WriteRepo
+from mcp_github.policy import Head, Ref, Repo, WriteRepo
 
 __all__ = ["COPILOT", "Pulls"]
 
@@ -112,6 +112,27 @@ class Pulls:
             columns=list(_THREAD), rows=shown,
         )  # fmt: skip
 
+    async def check_head(self, repo: Repo, head: Head) -> None:
+        """Return unless the fork that GitHub takes for the owner's is not served: it may have any name.
+
+        Raises:
+            Refused: none of those that may be meant is in the network of `repo`.
+        """
+        if head.among is None:
+            return
+        roots: list[str] = []
+        for one in (repo, *head.among):
+            try:
+                found = await self.api.get(one.path, f"repository `{one.full}`", quiet=True)
+            except NotFound:
+                continue
+            roots.append(str(pick(found.data, "source.full_name") or pick(found.data, "full_name")).lower())
+        if not roots or roots[0] not in roots[1:]:
+            raise Refused(
+                f"The fork of `{repo.full}` that {quote(head.label)} names is not served here.",
+                f"Served are: {self.api.policy.listed}.",
+            )
+
     async def create(self, repo: WriteRepo, body: dict[str, Any], reviewers: Sequence[str]) -> Done:
         what = f"pull request from {quote(str(body['head']))} in `{repo.full}`"
         made = await self.api.write("POST", f"{repo.path}/pulls", what, body, repo=repo)
@@ -132,6 +153,8 @@ class Pulls:
         if not changes and draft is None and reviewers is None and not update_branch:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         now = (await self._found(repo, number, quiet=True)).data
+        if update_branch and (source := pick(now, "head.repo.full_name")):
+            self.api.policy.require_served(str(source), f"branch of #{number}")
         made: list[str] = []
 
         def then() -> AbstractContextManager[None]:

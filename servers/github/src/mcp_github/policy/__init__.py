@@ -15,11 +15,22 @@ from mcp_github.policy.addresses import ApiUrl, DownloadUrl
 from mcp_github.policy.flow import Flow
 from mcp_github.policy.gates import Gate, Gates, deletable_branch, flag, require_own_commit
 from mcp_github.policy.names import HEAD, FilePath, Gist, Ref, file, gist, node, ref, team, workflow
-from mcp_github.policy.served import Owner, Repo, Served, WriteRepo, logins
+from mcp_github.policy.served import Head, Owner, Repo, Served, WriteRepo, logins
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
-    "HEAD", "ApiUrl", "DownloadUrl", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo",
+    "HEAD",
+    "ApiUrl",
+    "DownloadUrl",
+    "FilePath",
+    "Gate",
+    "Gist",
+    "Head",
+    "Owner",
+    "Policy",
+    "PolicySettings",
+    "Ref",
+    "Repo",
     "WriteRepo",
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_github.policy.addresses import api_url
 from mcp_github.policy.names import encodes, ref
 
-__all__ = ["Owner", "Repo", "Served", "WriteRepo", "logins", "owner_in"]
+__all__ = ["Head", "Owner", "Repo", "Served", "WriteRepo", "logins", "owner_in"]
 
 T = TypeVar("T")
 
@@ -68,6 +68,20 @@ class Owner:
 
     def __str__(self) -> str:
         return percent(self.login, safe="")
+
+
+@dataclass(frozen=True)
+class Head:
+    """The source of a pull request.
+
+    Attributes:
+        repo: the name of the fork, where the caller gave it.
+        among: the repositories of which one has to be the fork that is meant; None for any.
+    """
+
+    label: str
+    repo: str | None = None
+    among: Sequence[Repo] | None = None
 
 
 class Served:
@@ -158,17 +172,27 @@ class Served:
             raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.listed}.")
         return Owner(login)
 
-    def head(self, repo: Repo, text: str) -> str:
-        """The source of a pull request to `repo`: a branch, or `owner:branch` of a fork.
+    def head(self, repo: Repo, text: str) -> Head:
+        """The source of a pull request to `repo`: a branch, `owner:branch` of a fork, or `owner/name:branch`.
 
         Raises:
-            Refused: the fork is not on the allow-list; it would publish or pull in what is not served.
+            Refused: no fork of theirs is on the allow-list; it would publish or pull in what is not served.
         """
         owner, colon, branch = text.rpartition(":")
-        if colon:
-            logins([owner])
-            self.repo(f"{owner}/{repo.name}")
-        return f"{owner}{colon}{ref(branch).name}"
+        owner, slash, name = owner.partition("/")
+        label = f"{owner}{colon}{ref(branch).name}"
+        if not colon:
+            return Head(label)
+        logins([owner])
+        if slash:
+            named = self.repo(f"{owner}/{name}")
+            return Head(label, named.name, (named,) if self.allowed else None)
+        names = [allowed for of, allowed in self.allowed if of == owner.lower()]
+        if not self.allowed or "*" in names or owner.lower() == repo.owner.lower():
+            return Head(label)
+        if not names:
+            raise Refused(f"No fork of {quote(owner)} is served here.", f"Served are: {self.listed}.")
+        return Head(label, None, tuple(Repo(owner, name) for name in names))
 
     def head_label(self, repo: Repo, text: str) -> str:
         """`text`, a branch or `owner:branch`, as a filter for pull requests: GitHub ignores a branch alone."""

@@ -156,7 +156,11 @@ class PullTools:
     ) -> Done:
         """Open a pull request of `head` into `base`; fails without new commits. To commit: `write_files`."""
         where, policy = self.policy.write_repo(repo), self.policy
-        fields = given(title=title, head=policy.head(where, head), base=policy.ref(base).name, body=body, draft=draft)
+        source = policy.head(where, head)
+        fields = given(
+            title=title, head=source.label, head_repo=source.repo, base=policy.ref(base).name, body=body, draft=draft
+        )
+        await self.pulls.check_head(where, source)
         asked = await self._reviewers(reviewers) or []
         if dry_run:
             return await drafted(self.pulls.api.flow, where, "pull request", fields | given(reviewers=reviewers))
