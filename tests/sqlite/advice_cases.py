@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, ...]] = {
     # Each with the lists of columns that are as good, for every table that needs one; "" is none.
     "SELECT * FROM customers WHERE email = 'user77@example.org'": ("customers(email)",),
     "SELECT * FROM orders WHERE customer_id = 77": ("orders(customer_id)",),
-    "SELECT * FROM orders o WHERE o.customer_id = ?1": ("orders(customer_id)",),
+    "SELECT * FROM orders o WHERE o.customer_id = ?": ("orders(customer_id)",),
     "SELECT count(*) FROM orders WHERE customer_id IN (1, 2, 3)": ("orders(customer_id)",),
     "SELECT * FROM orders WHERE note = 'n5' AND status = 'new'": ("orders(note)", "orders(note,status)"),
     "SELECT * FROM orders WHERE status = 'new' AND customer_id = 8": (
@@ -149,7 +149,7 @@ def steps(connection: sqlite3.Connection, sql: str) -> tuple[int, float]:
         count += 1
         return 0
 
-    values: list[Any] = [7] if "?1" in sql else []
+    values: list[Any] = [7] if "?" in sql else []
     connection.execute("BEGIN")
     try:
         connection.set_progress_handler(step, 100)
@@ -169,7 +169,7 @@ async def _main(rows: int) -> None:
         right = 0
         async with served(path, "--timeout", 60) as wire:
             for sql, best in CASES.items():
-                given = {"parameters": [7]} if "?1" in sql else {}
+                given = {"parameters": [7]} if "?" in sql else {}
                 found = proposed(text_of(await wire.call("explain_query", sql=sql, **given)))
                 with closing(sqlite3.connect(path, isolation_level=None)) as connection:
                     before, slow = steps(connection, sql)

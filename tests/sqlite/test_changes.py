@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -185,7 +185,6 @@ def test_looking_makes_no_commit_of_others_fail(journal: str, tmp_path: Path) ->
             " LIMIT 20000) SELECT x FROM c; CREATE VIEW sums AS SELECT x % 7 AS part, sum(x) FROM big GROUP BY 1;"
         )
     failed: list[str] = []
-    done = threading.Event()
 
     def write() -> None:
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as writer:
@@ -195,7 +194,6 @@ def test_looking_makes_no_commit_of_others_fail(journal: str, tmp_path: Path) ->
                     writer.execute(f"INSERT INTO many_{number % 20} (x) VALUES ({number})")
                 except sqlite3.OperationalError as error:
                     failed.append(error.sqlite_errorname)
-        done.set()
 
     interrupt = Interrupt()
     connections = Connections(interrupt)
@@ -207,12 +205,12 @@ def test_looking_makes_no_commit_of_others_fail(journal: str, tmp_path: Path) ->
         return operations.run(connections, request, lambda _: None)["digests"]
 
     first = look(new=True)
-    thread = threading.Thread(target=write)
-    thread.start()
     looks = 0
-    while not done.is_set():
-        looks += look(new=False) is not None
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not writing.done():
+            looks += look(new=False) is not None
+    writing.result()
     last = look(new=True)
     assert failed == [] and looks > 0
     assert first is not None and last is not None
@@ -230,7 +228,6 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
             " WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c LIMIT 2000)"
             " SELECT x, 0, hex(randomblob(500)) FROM c; CREATE VIEW total AS SELECT sum(x) FROM accounts;"
         )
-    done = threading.Event()
 
     def write() -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as writer:
@@ -238,8 +235,7 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
             writer.execute("PRAGMA synchronous = off")
             writer.execute("PRAGMA cache_size = 10")
             for number in range(30):
-                writer.execute("UPDATE accounts SET x = x + CASE WHEN id <= 1000 THEN ?1 ELSE -?1 END", [number])
-        done.set()
+                writer.execute("UPDATE accounts SET x = x + CASE WHEN id <= 1000 THEN :n ELSE -:n END", {"n": number})
 
     interrupt = Interrupt()
     connections = Connections(interrupt)
@@ -256,12 +252,12 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
         return next(digest for digest in found if digest and not digest.startswith("unknown"))
 
     first = settled()
-    thread = threading.Thread(target=write)
-    thread.start()
     seen: set[str | None] = set()
-    while not done.is_set():
-        seen.add(look(new=False))
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not writing.done():
+            seen.add(look(new=False))
+    writing.result()
     assert {digest for digest in seen if digest and not digest.startswith("unknown")} <= {first}
     assert settled() == first
     connections.reader(str(path)).close()

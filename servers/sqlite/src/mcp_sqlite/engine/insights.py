@@ -25,7 +25,9 @@ CREATE TABLE IF NOT EXISTS notes (
     text TEXT NOT NULL
 )
 """
-_ADD = "INSERT INTO notes (about, text) SELECT ?1, ?2 WHERE (SELECT count(*) FROM notes WHERE about = ?1) < ?3"
+_ADD = """
+INSERT INTO notes (about, text) SELECT :about, :text WHERE (SELECT count(*) FROM notes WHERE about = :about) < :most
+"""
 
 
 class Insights:
@@ -47,7 +49,7 @@ class Insights:
             Unavailable: the file can't be used.
         """
         async with self._open() as memo:
-            added = await memo.execute(_ADD, (self._about, " ".join(note.split()), _MOST))
+            added = await memo.execute(_ADD, {"about": self._about, "text": " ".join(note.split()), "most": _MOST})
             await memo.commit()
             count = len(await self._notes(memo))
         if not added.rowcount:
