@@ -68,11 +68,14 @@ def blame(
 
 
 def find_lines(
-    git: Git, repository: Repository, place: Place, revision: Revision, lines: Lines, stop: Stop
+    git: Git, repository: Repository, place: Place, revision: Revision, lines: Lines, stop: Stop, commit: str = ""
 ) -> tuple[str, str]:
     """The numbers of lines of a file of a commit as git takes them, and how they are told.
 
     Of several functions with one name the first is meant.
+
+    Args:
+        commit: that `revision` was when the first page was made.
     """
     spans = [f"{lines.first},{lines.last}"]
     if lines.function:
@@ -82,7 +85,7 @@ def find_lines(
         spans = [f":{before}{name}{behind}" for before, behind in ends]
     failed: Failed | None = None
     for span in spans:
-        words = ["blame", "--porcelain", f"-L{span}", f"{revision.text}^!", "--", place.path]
+        words = ["blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", place.path]
         try:
             said = git.run(repository, words, stop).text
         except Failed as failure:

@@ -107,8 +107,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     of_lines = ""
     if wanted.lines is not None:
         last = wanted.revision.end if isinstance(wanted.revision, Range) else wanted.revision
-        last = Revision(tips[0]) if tips else last
-        numbers, of_lines = find_lines(git, repository, wanted.place, last, wanted.lines, stop)
+        numbers, of_lines = find_lines(git, repository, wanted.place, last, wanted.lines, stop, *tips[:1])
         words += [f"-L{numbers}:{wanted.place.path}", "--no-patch"]
         path = []
     drawn: list[tuple[str, list[str]]] = []

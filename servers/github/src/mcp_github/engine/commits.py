@@ -126,7 +126,7 @@ class Commits:
         Raises:
             Conflict: one of them is a link; GitHub shows the file that it leads to as if it were there.
         """
-        trees: dict[str, dict[str, Any]] = {}
+        trees: dict[str, dict[str, dict[str, Any]]] = {}
         modes: dict[str, str] = {}
         for path in paths:
             tree, entry = head, dict[str, Any]()
@@ -135,7 +135,7 @@ class Commits:
                     what = f"the folder of {quote(path.shown)} in `{repo.full}`"
                     found = await self.api.get(f"{repo.path}/git/trees/{tree}", what, quiet=True)
                     trees[tree] = {item["path"]: item for item in found.data["tree"]}
-                entry = trees[tree].get(part) or {}
+                entry = trees[tree].get(part, dict[str, Any]())
                 if entry.get("type") != "tree":
                     break
                 tree = str(entry["sha"])
