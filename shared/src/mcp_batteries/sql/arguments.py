@@ -13,7 +13,7 @@ __all__ = ["ComparedWith", "DatabaseName", "FileName", "FilePath", "MaxCell", "N
 FileName = Annotated[str, Field(description="Plain name, no path.")]
 FilePath = Annotated[str, Field(description="Path in the folder.")]
 DatabaseName = Annotated[
-    str | None, Field(description="Which one, if several are served.", json_schema_extra=in_header("Database"))
+    str | None, Field(description="Which, if several are served.", json_schema_extra=in_header("Database"))
 ]
 ComparedWith = Annotated[str | None, Field(description="Another table or view.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]

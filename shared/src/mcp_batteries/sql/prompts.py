@@ -13,7 +13,7 @@ from mcp_batteries.sql.resources import Resources
 
 __all__ = ["DatabaseName", "Prompts", "Slow"]
 
-DatabaseName = Annotated[str, Field(description="Which one, if several are served.")]
+DatabaseName = Annotated[str, Field(description="Which, if several are served.")]
 Slow = Annotated[str, Field(description="The statement that takes too long.")]
 
 R = TypeVar("R", bound=Resources[Any, Any])

@@ -10,9 +10,7 @@ from mcp_batteries.server.fields import in_header
 
 __all__ = ["LONGEST", "FilePath", "Number", "RepositoryName", "Rev"]
 
-RepositoryName = Annotated[
-    str, Field(description="Which one, if several are served.", json_schema_extra=in_header("Repo"))
-]
+RepositoryName = Annotated[str, Field(description="Which, if several are served.", json_schema_extra=in_header("Repo"))]
 Rev = Annotated[str, Field(description="Commit, branch, tag or `HEAD~2`.")]
 FilePath = Annotated[str, Field(description="From the repository's root.")]
 Number = Annotated[int, Field(ge=1)]

@@ -49,18 +49,18 @@ class ReadTools:
         lines: Annotated[str | None, Field(description="Of `path`: `10-20`, or a function.")] = None,
         author: Annotated[str | None, Field(description="Part of a name or address.")] = None,
         message: Annotated[str | None, Field(description="Part of a message.")] = None,
-        text: str | None = None,
+        text: Annotated[str | None, Field(description="Added or removed.")] = None,
         regex: Annotated[
             bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")
         ] = False,
         since: Annotated[str | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
-        until: str | None = None,
+        until: Annotated[str | None, Field(description="As `since`.")] = None,
         all_branches: bool = False,
         graph: bool = False,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Answer:
-        """List commits, newest first, by path, lines, author, message, date or the `text` they add or remove.
+        """List commits, newest first, by path, lines, author, message, date or `text`.
 
         A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
         use `read_diff`, who last wrote a line `get_blame`.
