@@ -1,4 +1,4 @@
-"""Twelve everyday tasks on a folder with known answers, by an expert with ripgrep and with mcp-fs.
+"""Thirteen everyday tasks on a folder with known answers, by an expert with ripgrep and with mcp-fs.
 
 python tests/benchmarks/tasks_files.py [--show] [--only PART]...
 
@@ -48,6 +48,11 @@ def log(name: str) -> str:
     return "".join(f"{when} {LEVELS[at % step]} {name}: request {at}\n" for at, when in times)
 
 
+def order(number: int) -> str:
+    day = f"{2025 + number % 2}-{number % 12 + 1:02}-{number % 28 + 1:02}"
+    return f"{number},{day},{('DE', 'FR', 'BR', 'US')[number * 7 % 5 % 4]},{number * 37 % 900}.{number % 100:02}\n"
+
+
 def files() -> dict[str, str]:
     """What the folder holds, by path."""
     made = {**SMALL, "CHANGES.md": "\n".join(["# Changes\n", *map(changes, YEARS)])}
@@ -63,6 +68,7 @@ def files() -> dict[str, str]:
     made |= {f"release-{side}/{name}.txt": text for side in (1, 2) for name, text in RELEASED.items()}
     made["release-2/limits.txt"] = "carts 50\norders 40\n"
     made["release-2/api.txt"] = RELEASED["api"].replace("/v1/orders", "/v2/orders")
+    made["data/orders.csv"] = "".join(["id,day,country,amount\n", *map(order, range(1, 241))])
     pictures = {at: f"picture {at:02} " * 300 for at in range(12)}
     made |= {f"photos/2026/{at:04}.jpg": text for at, text in pictures.items()}
     return made | {f"photos/phone/copy-{at}.jpg": pictures[at] for at in (3, 7, 11)}

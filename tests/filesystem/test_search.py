@@ -247,7 +247,7 @@ def test_a_group_is_added_up_for_each_text(tmp_path: Path, program: str | None) 
 
     head, *found = said(r"^2026-(?P<month>\d\d)-\d\d,(?P<land>..),(?P<sum>.*)$")
     assert head == (
-        "[6 matching lines in 2 files; 5 texts, each with its number and its sum at the end; "
+        "[6 matching lines in 2 files; 5 texts, each with its number and sum; "
         '2 of `sum` are no numbers and not added, such as `"1,5"`]'
     )
     assert found == ["2\t02\tBR\t1000", "1\t01\tDE\t10.10", "1\t01\tFR\t5", "1\t02\tFR\t0", "1\t02\tDE\t-0.10"]

@@ -137,7 +137,7 @@ class Tallies(TextResult):
         head = f"{counted(lines, 'matching line')} in {counted(files, 'file')}"
         notes = list(self.notes)
         if self.of != "file":
-            sums = " and its sum at the end" if self.of == "sum" else ""
+            sums = " and sum" if self.of == "sum" else ""
             notes.insert(0, f"{counted(self.kinds, 'text')}, each with its number{sums}")
             if (number := sum(number for _, number in self.matches)) > lines or len(self.matches) > 1:
                 of = ", ".join(
