@@ -761,6 +761,61 @@ class TestForms:
         with pytest.raises(Conflict, match=r"its lines are at 1, 3.*Quote more"):
             await WriteTools(here.policy, Engine(here.policy)).edit_files("--- a/f\n+++ b/f\n@@\n-c\n+C\n")
 
+    @pytest.mark.parametrize("seed", range(6))
+    async def test_what_stands_behind_the_marks_decides_between_places(self, here: Ground, seed: int) -> None:
+        chance, tools = random.Random(seed), WriteTools(here.policy, Engine(here.policy))
+        opens, closes = (
+            (("class {}:", "def {}():", ""), ("class {} {{", "void {}() {{", "}"))[seed % 2][:2],
+            "}" * (seed % 2),
+        )
+        for _ in range(15):
+            lines, blocks = list[str](), dict[tuple[str, str], list[int]]()
+            for outer in chance.sample("ABCD", 3):
+                lines.append(opens[0].format(outer))
+                for inner in chance.sample("fgh", 2):
+                    lines.append(f"    {opens[1].format(inner)}")
+                    blocks[outer, inner] = [len(lines) + number for number in range(2)]
+                    lines += [f"        {word}" for word in chance.sample("xyz", 2)]
+                    lines += [f"    {closes}"] * bool(closes)
+                lines += [closes] * bool(closes) + [""]
+            (outer, inner), own = chance.choice(list(blocks.items()))
+            old = chance.choice("xyz")
+            holds = [at for at in own if lines[at].strip() == old]
+            every = [at for at, line in enumerate(lines) if line.strip() == old]
+            (here.root / "f").write_text("\n".join(lines) + "\n")
+            marks = f"@@ {opens[0].format(outer)}\n@@ {opens[1].format(inner)}\n"
+            patch = f"*** Begin Patch\n*** Update File: f\n{marks}-        {old}\n+        new\n*** End Patch\n"
+            wanted = holds or (every if len(every) == 1 else [])
+            if wanted:
+                await tools.edit_files(patch)
+            else:
+                with pytest.raises((Conflict, NotFound)):
+                    await tools.edit_files(patch)
+            after = [line if at not in wanted else "        new" for at, line in enumerate(lines)]
+            assert (here.root / "f").read_text().splitlines() == after
+
+    @pytest.mark.parametrize(
+        ("text", "mark", "line"),
+        [
+            ("## one\nx\n## two\nx\n", "## two", 4), ("## two\nx\n## one\nx\n", "## two", 2),
+            ("def f():\n    x\n\nclass B:\n    x\n", "def f():", 2),
+            ("def f(\n    a,\n):\n    x\ny\n    x\n", "def f(", 4),
+            ("if a:\n    x\nelse:\n    y\nif b:\n    x\n", "if a:", 2), ("f\n    x\nf\n    x\n", "f", 0),
+            ("def g():\n    y\nx = 1\n    x\n    x\n", "def g():", 0),
+        ],
+    )  # fmt: skip
+    async def test_a_block_ends_where_the_next_begins(self, here: Ground, text: str, mark: str, line: int) -> None:
+        (here.root / "f").write_text(text)
+        old = next(one for one in text.splitlines() if one.strip() == "x")
+        work = WriteTools(here.policy, Engine(here.policy)).edit_files
+        patch = f"--- a/f\n+++ b/f\n@@ {mark}\n-{old}\n+new\n"
+        if not line:
+            with pytest.raises(Conflict, match="its lines are at"):
+                await work(patch)
+            return
+        await work(patch)
+        assert [at for at, one in enumerate((here.root / "f").read_text().splitlines(), 1) if one == "new"] == [line]
+
     async def test_files_are_added_and_deleted_by_name(self, here: Ground) -> None:
         (here.root / "gone").write_text("x\n")
         patch = (

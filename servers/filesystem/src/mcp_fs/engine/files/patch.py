@@ -1,8 +1,9 @@
 """Applies unified diffs strictly: the old text of a hunk must match exactly.
 
 Only two things are forgiven, because models can't count: the lengths in a hunk's header, and its line number as
-long as its text is at one place only. No context is ever skipped. A patch in which some lines end in CRLF and others
-in LF means what it says of them; any other says nothing of line ends, and they stay as they are in the file.
+long as its text is at one place only, or at one in the class or function that it names. No context is ever skipped. A
+patch in which some lines end in CRLF and others in LF means what it says of them; any other says nothing of line ends,
+and they stay as they are in the file.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _EMPTY = re.compile(
 )
 _MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
 _NONE = "/dev/null"
+_GOES_ON = (")", "]", "}", "{", "else", "elif", "except", "finally", "catch", "end")
 _HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
 
 
@@ -51,6 +53,8 @@ class Hunk:
     old_ends: tuple[str, ...] = ()
     new_ends: tuple[str, ...] | None = None
     """Of each line; None where the patch says nothing of them."""
+    inside: tuple[str, ...] = ()
+    """Lines of the file that stand behind `@@`, outermost first: what begins with them holds the hunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def parse(patch: str) -> list[FilePatch]:
                     _is_open(new),
                     tuple(map(_end, old)) if says_ends else (),
                     tuple(map(_end, new)) if says_ends else None,
+                    () if hunk.source_start or not hunk.section_header else (hunk.section_header.strip(),),
                 )
             )
         written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
@@ -166,6 +171,9 @@ def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: 
         for start in range(after, len(bare) - size + 1)
         if bare[start] == old[0] and bare[start : start + size] == old
     ]
+    if hunk.inside and len(places) > 1:
+        first, last = _block(bare, hunk.inside)
+        places = [place for place in places if first <= place < last] or places
     if len(places) == 1:
         return places[0]
     if places:
@@ -174,6 +182,37 @@ def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: 
             raise Conflict(f"{which}: its lines are at {found}.", "Quote more lines around it, or its line number.")
         raise Conflict(f"{which}: its lines are at {found}, not at line {hunk.line}.", "Correct the line number.")
     raise NotFound(f"{which}: its lines are not in the file.", nearest("\n".join(bare), "\n".join(old), stop))
+
+
+def _block(bare: list[str], inside: Sequence[str]) -> tuple[int, int]:
+    """Where the innermost of nested blocks begins and ends; nothing where that can't be told."""
+    first, last = 0, len(bare)
+    for number, head in enumerate(inside):
+        found = [index for index in range(first, last) if bare[index].strip() == head]
+        if not found or (len(found) > 1 and not number):
+            return 0, 0
+        first, last = found[0], _end_of_block(bare, found[0], last)
+    return first, last
+
+
+def _end_of_block(bare: list[str], first: int, last: int) -> int:
+    """The line behind a block: the next that is indented no deeper than its first and does not go on with it.
+
+    Where nothing is indented, as under a heading, the next that begins with the same word.
+    """
+    depth, word = _depth(bare[first]), bare[first].split()[0]
+    rest = [index for index in range(first + 1, last) if bare[index].strip()]
+    is_indented = bool(rest) and _depth(bare[rest[0]]) > depth
+    for index in rest:
+        line = bare[index].strip()
+        begins = line.split()[0] == word or (is_indented and not line.startswith(_GOES_ON))
+        if _depth(bare[index]) < depth or (_depth(bare[index]) == depth and begins):
+            return index
+    return last
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
@@ -254,7 +293,8 @@ def _recounted(patch: str) -> str:
     while index < len(lines):
         lines[index] = lines[index].removesuffix("\r")
         if index and _BARE_HEADER.fullmatch(lines[index]):
-            lines[index] = "@@ -0,0 +0,0 @@"  # models can't count: the text tells where it belongs
+            # Models can't count: the text tells where it belongs.
+            lines[index] = f"@@ -0,0 +0,0 @@ {_inside(lines[index])}"
         header = _HEADER.fullmatch(lines[index])
         if header is None:
             result.append(lines[index])
@@ -291,7 +331,7 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
     def close() -> None:
         if not did:
             return
-        hunks = [_unnumbered(part) for part in _hunks(body)]
+        hunks = [_unnumbered(*part) for part in _hunks(body)]
         if did == "Update" and not hunks:
             raise Invalid(f"The patch changes nothing in `{path}`.", _HOW)
         patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
@@ -312,24 +352,32 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
     return patches
 
 
-def _hunks(body: Sequence[str]) -> list[list[str]]:
-    parts: list[list[str]] = [[]]
+def _hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+    """The lines of each hunk, and those that stand behind its `@@`."""
+    parts: list[tuple[list[str], list[str]]] = [([], [])]
     for line in body:
         if line.startswith("@@"):
-            parts.append([])
+            if parts[-1][0]:
+                parts.append(([], []))
+            parts[-1][1].extend(filter(None, (_inside(line),)))
         else:
-            parts[-1].append(line)
-    for part in parts:
+            parts[-1][0].append(line)
+    for part, _ in parts:
         while part and not part[-1]:
             part.pop()  # blank lines between hunks and files are no context
-    return [[line or " " for line in part] for part in parts if part]
+    return [([line or " " for line in part], inside) for part, inside in parts if part]
 
 
-def _unnumbered(body: Sequence[str]) -> Hunk:
+def _inside(header: str) -> str:
+    """What stands behind the `@@` of a hunk without numbers."""
+    return header.removeprefix("@@").rstrip().removesuffix("@@").strip()
+
+
+def _unnumbered(body: Sequence[str], inside: Sequence[str]) -> Hunk:
     if wrong := next((line for line in body if line[0] not in " +-"), None):
         raise Invalid(f"The patch can't be read: {wrong[:60]!r} must begin with ` `, `+` or `-`.", _HOW)
     old = tuple(line[1:] for line in body if line[0] in " -")
-    return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False)
+    return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False, inside=tuple(inside))
 
 
 def _by_file(patch: str) -> list[tuple[str, str | None]]:
