@@ -137,6 +137,19 @@ class Effects:
             oid for oid, (_, file) in self.was.relations.items()
             if oid in self.now.relations and self.now.relations[oid][1] != file
         ]  # fmt: skip
+        locks, moved = self._held()
+        touched, read = await self._rows(counted, sql)
+        findings = [
+            ("Locks, each until the end:", locks),
+            ("Written anew, whole:", await self._rewritten()),
+            ("Rows, by triggers and cascades too:", touched),
+            ("Read whole:", read),
+            ("Moved on, which stays so after a dry run:", moved),
+        ]
+        return objects, [(title, lines) for title, lines in findings if lines]
+
+    def _held(self) -> tuple[list[str], list[str]]:
+        """The locks worth telling, and the sequences that gave numbers."""
         now = time.monotonic()
         held: dict[str, tuple[str, float]] = {}
         for (oid, mode), since in self.locks.items():
@@ -154,9 +167,16 @@ class Effects:
             for what, (mode, since) in held.items()
             if mode != "RowExclusiveLock" or now - since > _WORTH_TELLING  # every change of rows takes it
         ]
+        return locks, moved
+
+    async def _rewritten(self) -> list[str]:
         sizes: dict[str, int] = await self._json(_SIZES, "{" + ",".join(self.anew) + "}") if self.anew else {}
-        rewritten = [f"{self.now.relations[oid][0]}, {size(sizes[oid])}" for oid in self.anew]
+        return [f"{self.now.relations[oid][0]}, {size(sizes[oid])}" for oid in self.anew]
+
+    async def _rows(self, counted: int, sql: str) -> tuple[list[str], list[str]]:
+        """What came of the rows of each table, unless the statements say so themselves; and tables read whole."""
         touched, read, total, unnamed = list[str](), list[str](), 0, False
+        written = sql.lower()
         for oid, (table, *numbers) in (await self._json(_ROWS)).items():
             made, changed, gone, looked = (
                 now - was for now, was in zip(numbers, self.rows.get(oid, ["", 0, 0, 0, 0])[1:], strict=True)
@@ -167,18 +187,11 @@ class Effects:
             touched += [f"{table}: {', '.join(said)}"] if said else []
             total += made + changed + gone
             # Rows behind a view, or in a partition, are those of a table that the caller did not name.
-            unnamed |= bool(said) and table.rpartition(".")[2].strip('"').lower() not in sql.lower()
+            unnamed |= bool(said) and table.rpartition(".")[2].strip('"').lower() not in written
             self.changes_rows |= bool(said) and self._is_old(oid)
             read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and self._is_old(oid) else []
         self.counted = bool(touched)
-        findings = [
-            ("Locks, each until the end:", locks),
-            ("Written anew, whole:", rewritten),
-            ("Rows, by triggers and cascades too:", touched if unnamed or total != counted else []),
-            ("Read whole:", read),
-            ("Moved on, which stays so after a dry run:", moved),
-        ]
-        return objects, [(title, lines) for title, lines in findings if lines]
+        return touched if unnamed or total != counted else [], read
 
     async def _objects(self, *, rehearsed: bool) -> Sequence[str]:
         """The names that came, went and changed."""
