@@ -756,6 +756,30 @@ class TestForms:
         await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
         assert (here.root / "f").read_text() == "a\nb\nC\nd\n"
 
+    @pytest.mark.parametrize("form", ["update", "add", "bare"])
+    @pytest.mark.parametrize("seed", range(8))
+    async def test_mixed_line_ends_are_those_that_the_patch_says(self, here: Ground, seed: int, form: str) -> None:
+        chance, tools = random.Random(seed), WriteTools(here.policy, Engine(here.policy))
+        for number in range(40):
+            inner = ["", "\r", "\rq"] if seed % 2 else [""]
+            old = [
+                f"{at}{chance.choice(inner)}{chance.choice(['', chr(13)])}\n" for at in range(chance.randrange(2, 5))
+            ]
+            new, at = list(old), chance.randrange(len(old))
+            new[at] = f"new{chance.choice(inner)}{chance.choice(['', chr(13)])}\n"
+            around = [[f" {one}" for one in some] for some in (old[:at], old[at + 1 :])]
+            body = "".join([*around[0], f"-{old[at]}+{new[at]}", *around[1]])
+            name = f"f{number}"
+            patch = {
+                "update": f"*** Begin Patch\n*** Update File: {name}\n@@\n{body}*** End Patch\n",
+                "add": f"*** Begin Patch\n*** Add File: {name}\n{''.join(f'+{one}' for one in new)}*** End Patch\n",
+                "bare": f"--- a/{name}\n+++ b/{name}\n@@\n{body}",
+            }[form]
+            if form != "add":
+                (here.root / name).write_bytes("".join(old).encode())
+            await tools.edit_files(patch)
+            assert (here.root / name).read_bytes() == "".join(new).encode(), patch
+
     async def test_a_hunk_without_numbers_at_two_places_is_refused(self, here: Ground) -> None:
         (here.root / "f").write_text("c\nb\nc\n")
         with pytest.raises(Conflict, match=r"its lines are at 1, 3.*Quote more"):

@@ -84,7 +84,7 @@ def parse(patch: str) -> list[FilePatch]:
         Invalid: it is none, or does what text can't: renames, modes, binary contents.
     """
     if envelope := _ENVELOPE.search(patch):
-        return _parse_envelope(patch[envelope.end() :].replace("\r\n", "\n").split("\n"))
+        return _parse_envelope(_one_end(patch[envelope.end() :]).split("\n"))
     # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
@@ -283,11 +283,14 @@ def _unquoted(path: str) -> str:
     return path
 
 
+def _one_end(patch: str) -> str:
+    """`patch` with line feeds alone where all its lines end in CRLF, which then says nothing of the files."""
+    return patch.replace("\r\n", "\n") if patch.count("\n") == patch.count("\r\n") else patch
+
+
 def _recounted(patch: str) -> str:
     """`patch` with the lengths in its hunk headers set to what follows them."""
-    if patch.count("\n") == patch.count("\r\n"):
-        patch = patch.replace("\r\n", "\n")
-    lines = patch.removesuffix("\n").split("\n")
+    lines = _one_end(patch).removesuffix("\n").split("\n")
     result: list[str] = []
     index = 0
     while index < len(lines):
@@ -331,7 +334,9 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
     def close() -> None:
         if not did:
             return
-        hunks = [_unnumbered(*part) for part in _hunks(body)]
+        parts = _hunks(body)
+        says_ends = any("\r" in line for lines, _ in parts for line in lines)
+        hunks = [_unnumbered(*part, says_ends) for part in parts]
         if did == "Update" and not hunks:
             raise Invalid(f"The patch changes nothing in `{path}`.", _HOW)
         patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
@@ -339,7 +344,7 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
     for line in lines:
         if line.startswith(("*** End Patch", "```")):
             break
-        if (found := _FILE.fullmatch(line)) is not None:
+        if (found := _FILE.fullmatch(line.removesuffix("\r"))) is not None:
             close()
             (did, path), body = found.groups(), []
         elif line.startswith("*** Move to:"):
@@ -363,9 +368,9 @@ def _hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
         else:
             parts[-1][0].append(line)
     for part, _ in parts:
-        while part and not part[-1]:
+        while part and part[-1] in ("", "\r"):
             part.pop()  # blank lines between hunks and files are no context
-    return [([line or " " for line in part], inside) for part, inside in parts if part]
+    return [([" " + line if line in ("", "\r") else line for line in part], inside) for part, inside in parts if part]
 
 
 def _inside(header: str) -> str:
@@ -373,11 +378,22 @@ def _inside(header: str) -> str:
     return header.removeprefix("@@").rstrip().removesuffix("@@").strip()
 
 
-def _unnumbered(body: Sequence[str], inside: Sequence[str]) -> Hunk:
+def _unnumbered(body: Sequence[str], inside: Sequence[str], says_ends: bool) -> Hunk:
     if wrong := next((line for line in body if line[0] not in " +-"), None):
         raise Invalid(f"The patch can't be read: {wrong[:60]!r} must begin with ` `, `+` or `-`.", _HOW)
-    old = tuple(line[1:] for line in body if line[0] in " -")
-    return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False, inside=tuple(inside))
+    old, new = (
+        [part for line in body if line[0] in kinds for part in lines_of(f"{line[1:]}\n")] for kinds in (" -", " +")
+    )
+    return Hunk(
+        0,
+        tuple(map(_bare, old)),
+        tuple(map(_bare, new)),
+        False,
+        False,
+        tuple(map(_end, old)) if says_ends else (),
+        tuple(map(_end, new)) if says_ends else None,
+        tuple(inside),
+    )
 
 
 def _by_file(patch: str) -> list[tuple[str, str | None]]:
