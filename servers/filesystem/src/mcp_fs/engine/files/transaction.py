@@ -177,8 +177,8 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
                 f"`expected_hash` {quote(change.expected_hash)} is not a hash.",
                 "Give at least 8 of the hexadecimal digits that reading the file shows.",
             )
-        expected = (change.expected_hash or "").lower()
-        if not hashlib.sha256(data).hexdigest().startswith(expected):
+        expected = change.expected_hash
+        if expected is not None and not hashlib.sha256(data).hexdigest().startswith(expected.lower()):
             raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
         found = decode(data)
         if found is None:
