@@ -112,18 +112,8 @@ def parse(patch: str) -> list[FilePatch]:
         parts = [(hunk, _side(hunk, " -"), _side(hunk, " +")) for hunk in file]
         says_ends = any("\r" in _end(line) for _, old, new in parts for line in (*old, *new))
         for hunk, old, new in parts:
-            hunks.append(
-                Hunk(
-                    hunk.source_start,
-                    tuple(map(_bare, old)),
-                    tuple(map(_bare, new)),
-                    _is_open(old),
-                    _is_open(new),
-                    tuple(map(_end, old)) if says_ends else (),
-                    tuple(map(_end, new)) if says_ends else None,
-                    () if hunk.source_start or not hunk.section_header else (hunk.section_header.strip(),),
-                )
-            )
+            inside = () if hunk.source_start or not hunk.section_header else (hunk.section_header.strip(),)
+            hunks.append(_hunk(hunk.source_start, old, new, (_is_open(old), _is_open(new)), says_ends, inside))
         written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
         creates, deletes = file.source_file == _NONE, file.target_file == _NONE
         patches.append(FilePatch(path, written, creates, deletes, tuple(hunks), mode=mode))
@@ -249,6 +239,26 @@ def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
             damaged.remove(was)
         kept.append(carry_damage(line, was))
     return kept
+
+
+def _hunk(
+    line: int,
+    old: Sequence[str],
+    new: Sequence[str],
+    are_open: tuple[bool, bool],
+    says_ends: bool,
+    inside: Iterable[str],
+) -> Hunk:
+    """A hunk of lines with their ends, which it keeps if the patch says something of them."""
+    return Hunk(
+        line,
+        tuple(map(_bare, old)),
+        tuple(map(_bare, new)),
+        *are_open,
+        tuple(map(_end, old)) if says_ends else (),
+        tuple(map(_end, new)) if says_ends else None,
+        tuple(inside),
+    )
 
 
 def _side(hunk: Iterable[Line], kinds: str) -> list[str]:
@@ -384,16 +394,7 @@ def _unnumbered(body: Sequence[str], inside: Sequence[str], says_ends: bool) -> 
     old, new = (
         [part for line in body if line[0] in kinds for part in lines_of(f"{line[1:]}\n")] for kinds in (" -", " +")
     )
-    return Hunk(
-        0,
-        tuple(map(_bare, old)),
-        tuple(map(_bare, new)),
-        False,
-        False,
-        tuple(map(_end, old)) if says_ends else (),
-        tuple(map(_end, new)) if says_ends else None,
-        tuple(inside),
-    )
+    return _hunk(0, old, new, (False, False), says_ends, inside)
 
 
 def _by_file(patch: str) -> list[tuple[str, str | None]]:
