@@ -19,19 +19,8 @@ from mcp_github.policy.served import Head, Owner, Repo, Served, WriteRepo, login
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
-    "HEAD",
-    "ApiUrl",
-    "DownloadUrl",
-    "FilePath",
-    "Gate",
-    "Gist",
-    "Head",
-    "Owner",
-    "Policy",
-    "PolicySettings",
-    "Ref",
-    "Repo",
-    "WriteRepo",
+    "HEAD", "ApiUrl", "DownloadUrl", "FilePath", "Gate", "Gist", "Head", "Owner", "Policy", "PolicySettings", "Ref",
+    "Repo", "WriteRepo",
 ]  # fmt: skip
 
 _NO_TOKEN = "The operator can set `GITHUB_TOKEN`, or the user can run `gh auth login`."

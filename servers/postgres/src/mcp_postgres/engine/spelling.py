@@ -192,13 +192,13 @@ def word_for(sql: str, *, name: str = "", kind: str = "", said: str = "", is_sch
         return f"PostgreSQL has `{known}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
-    return next((f"In PostgreSQL: {way}." for words, way in _WORDS if _is_about(said, words, _bare(sql))), "")
-
-
-def _is_about(said: str, words: str, sql: str) -> bool:
-    """Whether `words` are in the statement, and PostgreSQL gave up in them or at most two tokens behind."""
-    place = _PLACE.search(said)
+    place, bare = _PLACE.search(said), _bare(sql)
     at = int(place[1]) - 1 if place else None
+    return next((f"In PostgreSQL: {way}." for words, way in _WORDS if _is_about(at, words, bare)), "")
+
+
+def _is_about(at: int | None, words: str, sql: str) -> bool:
+    """Whether `words` are in the statement, and PostgreSQL gave up, at `at`, in them or at most two tokens behind."""
     found = re.finditer(words, sql, re.I)
     return any(at is None or _begin(sql, one.start()) <= at <= _end(sql, one.end()) for one in found)
 
