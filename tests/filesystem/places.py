@@ -22,6 +22,7 @@ class Told:
     folders: tuple[str, ...]
     read_only: bool = False
     allow_secrets: tuple[str, ...] = ()
+    allow_repository_internals: bool = False
 
 
 @dataclass(frozen=True)

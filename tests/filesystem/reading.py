@@ -23,6 +23,7 @@ class Served:
     folders: tuple[str, ...]
     read_only: bool = False
     allow_secrets: tuple[str, ...] = ()
+    allow_repository_internals: bool = False
 
 
 def served(*folders: Path) -> Policy:

@@ -32,6 +32,10 @@ class Settings(Common):
     allow_secrets: tuple[str, ...] = Field(
         (), description="Name pattern of secret files to serve anyway, such as .env or *.pem; repeatable."
     )
+    allow_repository_internals: bool = Field(
+        False,
+        description="Let tools write into .git, .hg and .jj, whose configuration and hooks the user's programs run.",
+    )
     client_roots: Literal["ignore", "narrow"] = Field(
         "ignore",
         description="Whether roots sent by older clients narrow what is served; they never widen it.",

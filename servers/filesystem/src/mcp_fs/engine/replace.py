@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
-from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
+from mcp_batteries.errors import Invalid, Problem, Refused, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import lines_of
 from mcp_fs.engine.files.handles import open_file
@@ -209,7 +209,12 @@ def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: S
             if name in visit.away:
                 skipped.add(AWAY, shown_path(folder.place, name))
                 continue
-            yield start.at(folder.place.root, (*folder.place.parts, name))
+            try:
+                place = start.at(folder.place.root, (*folder.place.parts, name))
+            except Refused:
+                skipped.add("protected", shown_path(folder.place, name))
+            else:
+                yield place
 
 
 def _try(place: Writable, substitute: Substitute, skipped: Skipped, binaries: list[str], stop: Stop) -> _Tried | None:

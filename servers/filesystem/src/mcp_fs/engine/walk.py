@@ -171,7 +171,7 @@ def walk(
     Raises:
         Problem: `start` can't be opened.
     """
-    folder, parts = open_folder(start), tuple[str, ...]()
+    folder, parts = open_folder(start.to_read()), tuple[str, ...]()
     todo: list[tuple[Readable, tuple[str, ...], Rules | None]] = []
     rules: Rules | None = None
     while True:

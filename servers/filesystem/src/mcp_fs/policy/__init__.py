@@ -30,9 +30,10 @@ from mcp_fs.paths import (
     without_dots,
 )
 from mcp_fs.policy.roots import Root, open_inner, open_root
+from mcp_fs.repositories import COMPLETES_GIT_FOLDER, is_repository_folder
 from mcp_fs.secrets import Secrets
 
-__all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable"]
+__all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable", "WritableTree"]
 
 _log = logging.getLogger(__name__)
 _P = TypeVar("_P", bound="Readable")
@@ -47,6 +48,8 @@ class PolicySettings(Protocol):
     def read_only(self) -> bool: ...
     @property
     def allow_secrets(self) -> Sequence[str]: ...
+    @property
+    def allow_repository_internals(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Readable:
         """The entry `name` of this folder.
 
         Raises:
-            Refused: it is a protected secret.
+            Refused: it is a protected secret, or is to be written and belongs to a repository itself.
         """
         return self.at(self.root, (*self.parts, name))
 
@@ -69,7 +72,7 @@ class Readable:
         """The place `parts` beneath `root`, as trusted as this one: where a link on the way has led.
 
         Raises:
-            Refused: it is a protected secret.
+            Refused: as for an entry of a folder.
         """
         place = type(self)(root, parts, self.policy)
         self.policy.check(place)
@@ -84,6 +87,10 @@ class Readable:
     def parent(self: _P) -> _P:
         """The folder this lies in; a served folder is its own parent."""
         return type(self)(self.root, self.parts[:-1], self.policy)
+
+    def to_read(self) -> Readable:
+        """The same place, only to be read."""
+        return Readable(self.root, self.parts, self.policy)
 
     def uri_of(self, name: str) -> str:
         """The URI of the entry `name`, which may be protected: for lists, which only name it."""
@@ -112,6 +119,14 @@ class Readable:
 class Writable(Readable):
     """A place beneath a served folder that may also be changed."""
 
+    def as_tree(self) -> WritableTree:
+        """The same folder, to be copied, moved or deleted with all that is in it."""
+        return WritableTree(self.root, self.parts, self.policy)
+
+
+class WritableTree(Writable):
+    """A folder that is copied, moved or deleted as a whole: repositories in it go along, with what is their own."""
+
 
 _narrower: ContextVar[tuple[Policy, Policy] | None] = ContextVar("narrower", default=None)
 """A policy, and the narrower one that decides in its place; others, such as that of what is kept for undo, stay."""
@@ -121,7 +136,7 @@ class Policy:
     """Decides what is served.
 
     Args:
-        settings: `folders` (absolute paths), `read_only`, `allow_secrets` (patterns).
+        settings: `folders` (absolute paths), `read_only`, `allow_secrets` (patterns), `allow_repository_internals`.
 
     Raises:
         Unavailable: there are no folders, or none of them can be served.
@@ -132,6 +147,7 @@ class Policy:
             raise Unavailable("There is no folder to serve.", "Name one, such as `mcp-fs .` for the current folder.")
         self.read_only = settings.read_only
         self._secrets = Secrets(settings.allow_secrets)
+        self._allows_internals = settings.allow_repository_internals
         roots: list[Root] = []
         failed: list[str] = []
         fix = ""
@@ -190,7 +206,7 @@ class Policy:
         """The same place as `readable`, to be changed.
 
         Raises:
-            Refused: also when the server is read-only.
+            Refused: also when the server is read-only, or the place belongs to a repository itself.
         """
         if self.read_only:
             raise Refused("This server is read-only.", "Only the operator can change that.")
@@ -236,16 +252,44 @@ class Policy:
         return self._secrets.shelters(parts)
 
     def check(self, place: Readable) -> None:
-        """Check that a place may be used.
+        """Check that the names of a place allow what it is for.
 
         Raises:
-            Refused: it is a protected secret.
+            Refused: it is a protected secret, or is to be written and belongs to a repository itself.
         """
         if self._secrets.protects(place.parts):
             raise Refused(
                 f"{quote(place.display)} is protected: its name is that of a key or credential file.",
                 "Only the operator can serve it, with `--allow-secrets`.",
             )
+        if self._guards(place) and any(map(is_repository_folder, (*split(place.root.real), *place.parts))):
+            raise _internal(place)
+
+    def check_folders(self, place: Readable) -> None:
+        """Check on the disk that a place to be written, links resolved, is in no folder of Git, whatever its name.
+
+        A file may not make its folder one either: from nothing, three names are a repository.
+
+        Raises:
+            Refused: it is, or does.
+        """
+        if not place.parts or not self._guards(place):
+            return
+        root, (*above, name) = place.root, place.parts
+        if root.is_in_git_folder() or any(root.has_git_folder(above[:depth]) for depth in range(len(above) + 1)):
+            raise _internal(place)
+        if name.casefold() in COMPLETES_GIT_FOLDER and root.has_git_folder(above, name):
+            raise Refused(
+                f"{quote(place.display)} would make a Git repository of its folder, and programs run what the "
+                "configuration of a repository says.",
+                "Choose another name, or ask the operator for `--allow-repository-internals`.",
+            )
+
+    def _guards(self, place: Readable) -> bool:
+        """Whether what belongs to a repository itself is closed to `place`."""
+        if self._allows_internals:
+            return False
+        return isinstance(place, Writable) and not isinstance(place, WritableTree)
 
     def locate(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
         """The served folder an absolute path lies beneath and the names below it; None when outside.
@@ -298,6 +342,7 @@ class Policy:
             raise Refused("The client's roots lie outside the served folders.", f"Served are: {self._names()}.")
         policy = Policy.__new__(Policy)
         policy.read_only, policy._secrets = self.read_only, self._secrets
+        policy._allows_internals = self._allows_internals
         policy._take(tuple(chosen.values()))
         return policy
 
@@ -329,3 +374,11 @@ class Policy:
 
     def _names(self) -> str:
         return ", ".join(quote(root.path if len(self.roots) == 1 else root.name) for root in self.roots[:20])
+
+
+def _internal(place: Readable) -> Refused:
+    return Refused(
+        f"{quote(place.display)} belongs to a repository itself: programs run what its configuration and hooks say, so "
+        "it can be read, but not changed.",
+        "Use mcp-git for what it can do; only the operator can open the rest, with `--allow-repository-internals`.",
+    )

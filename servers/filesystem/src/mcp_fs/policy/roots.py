@@ -8,10 +8,12 @@ import re
 import stat
 import sys
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_fs.paths import file_uri, for_system
+from mcp_fs.repositories import is_git_folder
 
 __all__ = ["Root", "open_inner", "open_root"]
 
@@ -51,6 +53,31 @@ class Root:
     @property
     def uri(self) -> str:
         return file_uri(self.path)
+
+    def has_git_folder(self, parts: Sequence[str], new: str = "") -> bool:
+        """Whether Git takes the folder `parts` for one of its own.
+
+        Args:
+            new: a name in it that counts as if there were an entry of that name.
+        """
+        return is_git_folder(lambda name: name.casefold() == new.casefold() or self._has((*parts, name)))
+
+    def is_in_git_folder(self) -> bool:
+        """Whether this folder lies in one that Git takes for its own."""
+        return any(
+            is_git_folder(lambda name, above=above: os.path.lexists(above / name)) for above in Path(self.real).parents
+        )
+
+    def _has(self, parts: Sequence[str]) -> bool:
+        """Whether there is anything at a path below this folder."""
+        try:
+            if self.fd < 0:
+                os.lstat(for_system(os.path.join(self.real, *parts)))
+            else:
+                os.stat(os.path.join(*parts), dir_fd=self.fd, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
 
     def serve_again(self) -> bool:
         """Serve what is at the path now, if this folder was deleted and created again, such as by a new clone, or is on

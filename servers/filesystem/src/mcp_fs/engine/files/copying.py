@@ -12,7 +12,7 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.excerpt import Excerpt
-from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
+from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, open_tree, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.syscalls import copy_blocks
 from mcp_fs.engine.files.temp_files import hold, remove_quietly, temporary_name
@@ -142,11 +142,11 @@ def copy_other(
                 belongings.keep(end.folder, temporary, found)
         elif stat.S_ISDIR(found.st_mode):
             with told(source):
-                folder = stack.enter_context(start.folder.folder(start.name))
+                folder = stack.enter_context(open_tree(start.folder, start.name))
             if steps_to(end.folder.place)[: len(steps_to(folder.place))] == steps_to(folder.place):
                 raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
             end.folder.make_folder(temporary, 0o700)
-            with end.folder.folder(temporary) as made:
+            with open_tree(end.folder, temporary) as made:
                 hold(made.fd)
                 skipped = _Copier(stop, belongings, made).copy(folder, made)
                 made.set_mode(stat.S_IMODE(found.st_mode))

@@ -12,7 +12,7 @@ from mcp_batteries.errors import Conflict, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.copying import MOST_DEPTH, Census, steps_to
-from mcp_fs.engine.files.handles import Folder, Spot, problem, resolve, told
+from mcp_fs.engine.files.handles import Folder, Spot, open_tree, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import remove_all
 from mcp_fs.engine.files.tree import refuse_root, relocate
@@ -101,7 +101,7 @@ def weight(spot: Spot[Writable], stop: Stop) -> int:
     found = spot.folder.stat(spot.name)
     if not stat.S_ISDIR(found.st_mode):
         return found.st_size
-    with spot.folder.folder(spot.name) as folder:
+    with open_tree(spot.folder, spot.name) as folder:
         doomed = _Doomed(stop)
         doomed.count(folder)
     return doomed.size
@@ -123,7 +123,7 @@ def _look(place: Writable, spot: Spot[Writable], recursive: bool, stop: Stop) ->
         found = spot.folder.stat(spot.name)
     if not stat.S_ISDIR(found.st_mode):
         return _Going(place, spot, found.st_size, ())
-    with spot.folder.folder(spot.name) as folder:
+    with open_tree(spot.folder, spot.name) as folder:
         if not recursive and any(True for _ in folder.scan()):
             raise Conflict(
                 f"{quote(place.display)} is a folder that is not empty.",

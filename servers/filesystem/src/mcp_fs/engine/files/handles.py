@@ -12,11 +12,11 @@ import stat
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_fs.engine.suggestions import advice, below_file
-from mcp_fs.policy import Readable, Root
+from mcp_fs.policy import Readable, Root, Writable
 
 if sys.platform == "win32":
     from mcp_fs.engine.files import handles_windows as _platform
@@ -33,6 +33,7 @@ __all__ = [
     "open_file",
     "open_folder",
     "open_regular",
+    "open_tree",
     "problem",
     "read_link",
     "resolve",
@@ -67,13 +68,16 @@ def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Generator[
         lists: whether to open the folder for listing, where that is allowed.
 
     Raises:
-        Refused: a link leads outside the served folders, or to a protected secret.
+        Refused: a link leads outside the served folders, to a protected secret, or for a place to be written to what
+            belongs to a repository itself.
         NotFound: a folder on the way does not exist.
     """
     _refuse_replaced(place.root)
     try:
         spot = _platform.resolve(place, follow=follow, lists=lists)
         try:
+            if spot.name != ".":
+                place.policy.check_folders(spot.place)
             yield spot
         finally:
             spot.folder.close()
@@ -135,6 +139,14 @@ def open_folder(place: P) -> Folder[P]:
         return folder
     with resolve(place) as spot:
         return spot.folder.folder(spot.name)
+
+
+def open_tree(folder: Folder[P], name: str) -> Folder[P]:
+    """The folder `name` in `folder`, to be gone through for a copy, a move or a deletion of all that is in it."""
+    opened = folder.folder(name)
+    if isinstance(opened.place, Writable):
+        opened.place = cast("P", opened.place.as_tree())  # what may be written may be gone through
+    return opened
 
 
 def status(place: Readable, *, follow: bool = True) -> os.stat_result:

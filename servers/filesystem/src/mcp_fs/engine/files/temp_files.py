@@ -22,7 +22,7 @@ import anyio
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop, in_thread
-from mcp_fs.engine.files.handles import Folder, resolve
+from mcp_fs.engine.files.handles import Folder, open_tree, resolve
 from mcp_fs.policy import Policy, Readable
 
 if sys.platform != "win32":
@@ -203,7 +203,7 @@ def remove_all(folder: Folder[Any], name: str, stop: Stop | None = None) -> None
     if not stat.S_ISDIR(folder.stat(name).st_mode):
         folder.remove(name)
         return
-    with folder.folder(name) as inner:
+    with open_tree(folder, name) as inner:
         for below in inner.names():
             remove_all(inner, below, stop)
     folder.remove_folder(name)

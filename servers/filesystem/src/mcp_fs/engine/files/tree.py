@@ -16,7 +16,7 @@ from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailabl
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.copying import Census, copy_file, copy_other, status_at, steps_to, taken
-from mcp_fs.engine.files.handles import Spot, is_held_open, problem, resolve, told
+from mcp_fs.engine.files.handles import Spot, is_held_open, open_tree, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import remove_all, temporary_name
 from mcp_fs.engine.files.write import Unconfirmed, confirm, refuse_read_only, writing_to
@@ -219,7 +219,7 @@ def _move_across(
         copy_file(start, source, end, target, overwrite, stop, arrival, belongings)
     else:
         if stat.S_ISDIR(found.st_mode):
-            with start.folder.folder(start.name) as folder:
+            with open_tree(start.folder, start.name) as folder:
                 Census(stop).count(folder)  # refuses what would be left out of the copy, and lost
         if skipped := copy_other(start, source, end, target, found, stop, arrival, belongings):
             remove_all(end.folder, end.name)

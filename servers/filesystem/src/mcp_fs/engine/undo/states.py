@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.files.handles import Folder, open_regular
+from mcp_fs.engine.files.handles import Folder, open_regular, open_tree
 
 __all__ = ["HASHED", "MADE", "State", "file_state", "hash_of", "is_still", "state_of"]
 
@@ -113,7 +113,7 @@ def _hash(folder: Folder[Any], name: str, size: int, fd: int | None = None) -> s
 def _digest(folder: Folder[Any], name: str) -> str:
     """What is in a folder: names, kinds, sizes and times. Not which inodes: a folder that was copied is known again."""
     digest = hashlib.sha256()
-    with folder.folder(name) as top:
+    with open_tree(folder, name) as top:
         _add(digest, top)
     return digest.hexdigest()
 

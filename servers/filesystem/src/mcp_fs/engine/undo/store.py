@@ -45,6 +45,7 @@ class _Where:
     folders: tuple[str, ...]
     read_only: bool = False
     allow_secrets: tuple[str, ...] = ("*",)
+    allow_repository_internals: bool = True
 
 
 @dataclass(frozen=True, slots=True)
