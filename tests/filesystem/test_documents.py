@@ -35,13 +35,11 @@ from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.documents.kinds import DAMAGED, MOST_BYTES, OLE
 from mcp_fs.engine.documents.messages import Mail
-from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.media import view
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.service import Engine
 from mcp_fs.models import TextSlice
 
 
@@ -730,17 +728,3 @@ async def test_a_server_leaves_with_the_process_that_read_for_it(tmp_path: Path)
         with anyio.fail_after(10):
             assert await wire.wait() == 0
         assert (wire.garbage, wire.stderr) == ([], "")
-
-
-@pytest.mark.anyio
-async def test_a_notebook_is_edited_as_it_is_written(tmp_path: Path) -> None:
-    fill(tmp_path, {"a.ipynb": MAKERS["ipynb"](["one", 'print("two")', "three", "four", "five"])})
-    policy = served(tmp_path)
-    engine, place = Engine(policy), policy.writable("a.ipynb")
-    assert 'print("two")' in read(tmp_path, "a.ipynb").body
-    with pytest.raises(NotFound, match=r"Copy the text from `a\.ipynb!/notebook\.json`"):
-        await engine.edit(place, [Replacement('print("two")', "x = 2")], dry_run=False, expected_hash=None)
-    written = r"print(\"two\")"
-    assert written in read(tmp_path, "a.ipynb!/notebook.json").body
-    await engine.edit(place, [Replacement(written, "x = 2")], dry_run=False, expected_hash=None)
-    assert "x = 2" in read(tmp_path, "a.ipynb").body

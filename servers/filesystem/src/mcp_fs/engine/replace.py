@@ -13,8 +13,10 @@ from typing import Literal
 
 from mcp_batteries.errors import Invalid, Problem, Refused, TooLarge, quote
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.files.edit import lines_of
 from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.files.notebook import Notebook, substitute_in_cells
 from mcp_fs.engine.files.text import MOST_BYTES, Growing, decode, shown
 from mcp_fs.engine.files.transaction import MOST_TOGETHER, Change, change_files, too_large, too_much
 from mcp_fs.engine.search.regex import NextMatch, Searched, TextMatches, text_matches
@@ -180,7 +182,10 @@ def replace_in_files(
                 raise TooLarge(f"More than {_MOST_FILES} files would change.", "Narrow `glob` or `path`.")
     notes: list[str] = []
     if tried and not dry_run:
-        changes = [Change(one.place, lambda text: substitute(text)[0]) for one in tried]
+        changes = [
+            Change(one.place, lambda text: substitute(text)[0], lambda book: substitute_in_cells(book, substitute)[0])
+            for one in tried
+        ]
         notes += change_files(changes, dry_run=False, stop=stop, step=step).notes
     notes += [*skipped.notes(), *skipped.left_out(named=not tried)]
     if not tried and binaries:
@@ -232,13 +237,28 @@ def _try(place: Writable, substitute: Substitute, skipped: Skipped, binaries: li
     if decoded is None:
         binaries.append(place.display)
         return None
+    kind = kind_of(place.name, data[:HEAD_BYTES])
+    book = Notebook.parse(data, decoded.text) if kind == "notebook" else None
     try:
+        if book is not None:
+            return _tried_in_cells(place, book, substitute)
         new, counts = substitute(decoded.text)
     except OverflowError:
         raise too_large(place) from None
     if new == decoded.text:
         return None
+    if kind not in (None, "notebook"):
+        skipped.add("read in another form than it is stored, so not changed", place.display)
+        return None
     return _Tried(place, counts, len(new), _changed(shown(decoded.text), shown(new)))
+
+
+def _tried_in_cells(place: Writable, book: Notebook, substitute: Substitute) -> _Tried | None:
+    """What would become of a notebook."""
+    changed, counts = substitute_in_cells(book, substitute)
+    if changed.json == book.json:
+        return None
+    return _Tried(place, counts, len(changed.json), _changed(shown(book.text), shown(changed.text)))
 
 
 def _read(place: Writable) -> bytes | None:

@@ -12,13 +12,14 @@ from typing import TypeVar
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop, descriptors, in_thread
 from mcp_fs.engine.compare import compare
-from mcp_fs.engine.documents.content import source_of, takes_time
+from mcp_fs.engine.documents.content import takes_time
 from mcp_fs.engine.files import copying, deleting, temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, appended
 from mcp_fs.engine.files.edit import replace as replace_text
 from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.handles import resolve, spelled_names, status
+from mcp_fs.engine.files.notebook import apply_patch, replace_in_cells
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
 from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.files.several import Put, put_all
@@ -202,14 +203,9 @@ class Engine:
 
         def work(stop: Stop, step: Step | None) -> Edited:
             revise = partial(replace_text, replacements=edits, shown=quote(place.display), stop=stop)
-            change = Change(place, revise, expected_hash=expected_hash)
-            try:
-                return change_files([change], dry_run=dry_run, stop=stop, step=step)
-            except NotFound as problem:
-                if (source := source_of(place)) is None or not _exists(place):
-                    raise
-                # What reads as cells or as a mail is edited as it is written.
-                raise NotFound(problem.what, f"Copy the text from {quote(source)}, as the file has it.") from None
+            in_cells = partial(replace_in_cells, replacements=edits, shown=quote(place.display), stop=stop)
+            change = Change(place, revise, in_cells, expected_hash=expected_hash)
+            return change_files([change], dry_run=dry_run, stop=stop, step=step)
 
         return await self._change(work, what="Editing")
 
@@ -220,7 +216,8 @@ class Engine:
             changes = [
                 Change(
                     place,
-                    partial(apply_hunks, patch=patch, shown=quote(place.display), stop=stop),
+                    apply := partial(apply_hunks, patch=patch, shown=quote(place.display), stop=stop),
+                    partial(apply_patch, apply=apply, shown=quote(place.display)),
                     creates=patch.creates,
                     deletes=patch.deletes,
                     executable=patch.mode == "100755",

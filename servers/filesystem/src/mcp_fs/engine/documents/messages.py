@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import email.policy
 import io
-import json
 import mimetypes
 import re
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
 from mcp_fs.engine.documents.archives import Entry, held
+from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.documents.office import page_text
 
 __all__ = ["Mail", "Notebook"]
@@ -20,7 +20,6 @@ __all__ = ["Mail", "Notebook"]
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _TEXTS = ("text/plain", "text/html")
 """What a mail says, the better first."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class _Forgiving(email.policy.EmailPolicy):
@@ -129,7 +128,7 @@ def _decoded(part: MIMEPart) -> str:
 
 
 class Notebook:
-    """A notebook of Jupyter (nbformat 3 and 4): its cells, without its pictures."""
+    """A notebook of Jupyter, as an archive that holds its file."""
 
     OWN = "notebook.json"
 
@@ -137,42 +136,9 @@ class Notebook:
         self._data = held(file).read()
 
     def text(self) -> list[str] | None:
-        """Its cells; None of what is not a notebook as nbformat has it, such as one in the middle of a merge."""
-        try:
-            return list(self._cells())
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            return None
-
-    def _cells(self) -> Iterator[str]:
-        book = json.loads(self._data)
-        cells: list[Any] = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
-        for number, cell in enumerate(cells, 1):
-            yield f"[cell {number}, {cell['cell_type']}]\n"
-            yield _ended(_joined(cell["source"] if "source" in cell else cell.get("input", "")))
-            for output in cell.get("outputs", []):
-                yield from _output(output)
+        """Its cells; None of what is not a notebook as nbformat has it."""
+        cells = notebook_cells(self._data)
+        return None if cells is None else [cell.text for cell in cells]
 
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
         yield Entry(self.OWN, self.OWN, len(self._data)), io.BytesIO(self._data)
-
-
-def _output(output: dict[str, Any]) -> Iterator[str]:
-    kind = output.get("output_type")
-    if kind in ("error", "pyerr"):
-        yield f"[error]\n{_ended(_COLOURS.sub('', chr(10).join(map(str, output.get('traceback') or []))))}"
-        return
-    data: dict[str, Any] = output.get("data", output)
-    text = data.get("text/plain", data.get("text"))
-    pictures = [name for name in data if name.startswith(("image/", "application/pdf")) or name in ("png", "jpeg")]
-    if text is not None:
-        yield f"[output]\n{_ended(_COLOURS.sub('', _joined(text)))}"
-    for name in pictures:
-        yield f"[{name} left out]\n"
-
-
-def _joined(text: Any) -> str:
-    return "".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else str(text)
-
-
-def _ended(text: str) -> str:
-    return text if not text or text.endswith("\n") else text + "\n"

@@ -10,14 +10,18 @@ from functools import partial
 from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
+from mcp_fs.engine.binary_formats import check_text_for
 from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.excerpt import Excerpt
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, open_tree, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.syscalls import copy_blocks
 from mcp_fs.engine.files.temp_files import hold, remove_quietly, temporary_name
+from mcp_fs.engine.files.text import SAMPLE_BYTES
 from mcp_fs.engine.files.write import (
+    check_renamed_text,
     confirm,
+    head_of,
     inherit_new,
     regular_status,
     stage,
@@ -62,6 +66,7 @@ def copy(
             if not (is_file and overwrite) or stat.S_ISDIR(there.st_mode):
                 raise taken(target, there, "nothing was copied", overwrite=not is_file)
         if is_file:
+            check_renamed_text(start, end, target)
             notes = copy_file(start, source, end, target, overwrite, stop, Arrival(end, step))
         else:
             skipped = copy_other(start, source, end, target, found, stop, Arrival(end, step))
@@ -78,6 +83,8 @@ def _copy_lines(source: Excerpt, target: Writable, *, overwrite: bool, stop: Sto
         old = regular_status(end, target)
         if old is not None and not overwrite:
             raise taken(target, old, "nothing was copied", overwrite=False)
+        text = found.lines.at(found.begin, min(SAMPLE_BYTES, found.end - found.begin))
+        check_text_for(target, text, b"" if old is None else head_of(end))
         numbers = found.numbers()
         # What was to be read by few stays so.
         with stage(end, found.write, old, target, like=found.lines.file.fileno()) as staged:

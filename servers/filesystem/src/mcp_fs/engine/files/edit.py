@@ -19,7 +19,22 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.text import Growing
 from mcp_fs.engine.files.text import shown as readable
 
-__all__ = ["Replacement", "carry_damage", "lines_of", "nearest", "replace", "unified_diff"]
+__all__ = [
+    "Replacement",
+    "ambiguous",
+    "appended",
+    "carry_damage",
+    "check_replacement",
+    "find_places",
+    "line_numbers",
+    "lines_of",
+    "name_of_edit",
+    "nearest",
+    "not_found",
+    "put_at",
+    "replace",
+    "unified_diff",
+]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # what only str.splitlines ends lines at
@@ -54,30 +69,62 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
     """
     for number, item in enumerate(replacements, 1):
         stop.check()
-        which = f"Edit {number}" if len(replacements) > 1 else "The edit"
-        if not item.old:
-            fix = "Quote the text that stands where the new one goes."
-            raise Invalid(f"{which} has an empty `old_text`.", fix if text else "Fill an empty file with `write_file`.")
-        if item.old == item.new:
-            raise Invalid(f"{which} replaces text by the same text.")
-        if readable(item.new) != item.new:
-            raise Invalid(f"{which} has a lone surrogate, which no text file can hold.")
+        which = name_of_edit(number, replacements)
+        check_replacement(item, which, is_empty=not text)
         seen = readable(text)  # of the same length
-        places = _find(seen, item)
+        places = find_places(seen, item)
         if not places:
-            done = _exact(seen, Replacement(item.new, "")) if item.new else []
-            if len(done) == 1 and _whole_lines(seen, *done[0]):
-                hint = f"The new text stands at line {_lines(seen, done)} already."
-            else:
-                hint = nearest(seen, item.old, stop)
-            raise NotFound(f"{which}: the old text is not in {shown}.", hint)
+            raise not_found(seen, item, which, shown, stop)
         if len(places) > 1 and not item.everywhere:
-            raise Conflict(
-                f"{which}: the old text is in {shown} {_times(len(places))}, at lines {_lines(text, places)}.",
-                "Quote more of the lines around it, or set `replace_all`.",
-            )
-        text = _put(text, places, item)
+            raise ambiguous(which, shown, len(places), line_numbers(text, places))
+        text = put_at(text, places, item)
     return text
+
+
+def name_of_edit(number: int, replacements: Sequence[Replacement]) -> str:
+    """What messages call one of several edits."""
+    return f"Edit {number}" if len(replacements) > 1 else "The edit"
+
+
+def check_replacement(item: Replacement, which: str, *, is_empty: bool) -> None:
+    """Check that a replacement can be made in some text.
+
+    Args:
+        is_empty: whether there is no text yet.
+
+    Raises:
+        Invalid: it is empty, changes nothing or can't be written.
+    """
+    if not item.old:
+        fix = (
+            "Fill an empty file with `write_file`."
+            if is_empty
+            else "Quote the text that stands where the new one goes."
+        )
+        raise Invalid(f"{which} has an empty `old_text`.", fix)
+    if item.old == item.new:
+        raise Invalid(f"{which} replaces text by the same text.")
+    if readable(item.new) != item.new:
+        raise Invalid(f"{which} has a lone surrogate, which no text file can hold.")
+
+
+def not_found(seen: str, item: Replacement, which: str, shown: str, stop: Stop) -> NotFound:
+    """The answer when an old text is not there: the nearest that is, or that the edit was made already."""
+    done = _exact(seen, Replacement(item.new, "")) if item.new else []
+    if len(done) == 1 and _whole_lines(seen, *done[0]):
+        hint = f"The new text stands at line {_listed(line_numbers(seen, done))} already."
+    else:
+        hint = nearest(seen, item.old, stop)
+    return NotFound(f"{which}: the old text is not in {shown}.", hint)
+
+
+def ambiguous(which: str, shown: str, places: int, lines: Sequence[int]) -> Conflict:
+    """The answer when an old text is at several places."""
+    return Conflict(
+        f"{which}: the old text is in {shown} {_times(places)}, at lines {_listed(lines)}"
+        f"{' and more' if places > _MOST_NAMED else ''}.",
+        "Quote more of the lines around it, or set `replace_all`.",
+    )
 
 
 def appended(text: str, added: str) -> str:
@@ -183,7 +230,7 @@ def _marked(mark: str, line: str) -> str:
     return mark + body if body != line else f"{mark}{body}\n\\ No newline at end of file"
 
 
-def _find(text: str, item: Replacement) -> list[tuple[int, int]]:
+def find_places(text: str, item: Replacement) -> list[tuple[int, int]]:
     """(start, end) of each place of the old text; without `everywhere`, overlapping ones count."""
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
     means_any = "\n" in item.old and "\r" not in item.old and "\r" in text
@@ -216,7 +263,7 @@ def _whole_lines(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] in ends and (text[end : end + 1] in ends or text[end - 1] in ends)
 
 
-def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
+def put_at(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
     ends = _ends(text) if _LINE_END.search(item.new) else {"\n"}
     common = (ends.pop() if ends else "\n") if len(ends) < 2 else None
     adapted = item.new if common is None else _LINE_END.sub(common, item.new)
@@ -257,15 +304,19 @@ def _times(count: int) -> str:
     return f"{count} times" if count <= _MOST_NAMED else f"more than {_MOST_NAMED} times"
 
 
-def _lines(text: str, places: Sequence[tuple[int, int]]) -> str:
+def line_numbers(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
+    """The lines, from 1, at which the first places begin."""
     numbers: list[int] = []
     line = done = 0
     for start, _ in places[:_MOST_NAMED]:
         line += len(_LINE_END.findall(text, done, start))
         done = start
         numbers.append(line + 1)
-    more = " and more" if len(places) > _MOST_NAMED else ""
-    return ", ".join(str(number) for number in dict.fromkeys(numbers)) + more
+    return numbers
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(str(number) for number in dict.fromkeys(numbers[:_MOST_NAMED]))
 
 
 def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:

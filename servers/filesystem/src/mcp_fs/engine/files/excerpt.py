@@ -47,7 +47,7 @@ class Excerpt:
             if taken is not None:
                 raise Invalid(
                     f"The text of {quote(self.place.display)} is taken out of it, so no lines of it can be copied.",
-                    "Copy the whole file, or write what `read_text` shows.",
+                    "Copy the whole file, or write what `read_text` shows to a new text file.",
                 )
             lines = Lines(self.place, file, stop)
             if lines.binary:

@@ -17,9 +17,12 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.binary_formats import binary_format, check_text_for, refuse_other_form, way_beside
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
 from mcp_fs.engine.files.locks import Held, locked
+from mcp_fs.engine.files.notebook import Notebook
 from mcp_fs.engine.files.temp_files import OLD, temporary_name
 from mcp_fs.engine.files.text import MOST_BYTES, Decoded, content_hash, decode, encode, sniff
 from mcp_fs.engine.files.text import shown as readable
@@ -42,6 +45,7 @@ class Change:
 
     Attributes:
         revise: its text to its new text.
+        revise_notebook: the same of a notebook; None where that can't be edited in its cells.
         creates: whether the file must not exist yet, or be empty.
         deletes: whether the file goes when the new text is empty.
         executable: whether a new file can be run.
@@ -50,6 +54,7 @@ class Change:
 
     place: Writable
     revise: Callable[[str], str]
+    revise_notebook: Callable[[Notebook], Notebook] | None = None
     creates: bool = False
     deletes: bool = False
     executable: bool = False
@@ -161,14 +166,14 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
     old = None if spot is None else regular_status(spot, place, held)
     if old is None and not change.creates:
         raise problem(FileNotFoundError(2, ""), place)
-    decoded, digest = _NEW, None
+    decoded, digest, old_data = _NEW, None, b""
     if spot is not None and old is not None:
         if old.st_size > MOST_BYTES:
             raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MOST_BYTES:,} can be edited.")
         opened = None if held is None else os.fdopen(held.fd, "rb", buffering=0, closefd=False)
         with opened or open_regular(spot.folder, spot.name, place) as file:
             old = os.fstat(file.fileno())
-            data = file.read()
+            data = old_data = file.read()
         if change.creates and data:
             raise Conflict(f"{shown} exists already.", "Edit it, or choose another name.")
         digest = content_hash(data)
@@ -182,12 +187,10 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
             raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
         found = decode(data)
         if found is None:
-            encoding = sniff(data)
-            what = "is not text" if encoding is None else f"can't be written back in {encoding} byte for byte"
-            raise Refused(f"{shown} {what}.", "Replace it as a whole with `write_file`.")
+            raise _not_text(place, data)
         decoded = found
     try:
-        new = change.revise(decoded.text)
+        old_text, new_text, new = _revised(change, decoded, old_data)
     except OverflowError:
         raise too_large(place) from None
     gone = change.deletes and not new
@@ -196,8 +199,48 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
     data = None if gone else encode(new, decoded)
     if data is not None and len(data) > MOST_BYTES:
         raise too_large(place)
-    diff = unified_diff(readable(decoded.text), readable(new), place.display, created=old is None, deleted=gone)
+    if data and not old_data:
+        check_text_for(place, data, old_data)
+    diff = unified_diff(readable(old_text), readable(new_text), place.display, created=old is None, deleted=gone)
     return _Prepared(change, old, digest, data, diff)
+
+
+def _revised(change: Change, decoded: Decoded, data: bytes) -> tuple[str, str, str]:
+    """The text as it is read, before the change and after it, and what is to be stored.
+
+    Raises:
+        Refused: it is read in another form than it is stored, and can't be edited in that.
+    """
+    place, text = change.place, decoded.text
+    kind = None if change.creates or change.deletes else kind_of(place.name, data[:HEAD_BYTES])
+    book = Notebook.parse(data, text) if kind == "notebook" else None
+    if book is not None:
+        if change.revise_notebook is None:
+            raise Refused(
+                f"{quote(place.display)} is a notebook, whose end is not the end of its file; nothing was changed.",
+                "Add to a cell with `edit_file`: quote its last line.",
+            )
+        changed = change.revise_notebook(book)
+        return book.text, changed.text, changed.json
+    if kind not in (None, "notebook"):
+        raise refuse_other_form(place, kind)
+    new = change.revise(text)
+    return text, new, new
+
+
+def _not_text(place: Writable, data: bytes) -> Refused:
+    """The answer to an edit of what is no text, or could not be written back as it is."""
+    encoding, kind = sniff(data), kind_of(place.name, data[:HEAD_BYTES])
+    if kind in LABELS:
+        return refuse_other_form(place, kind)
+    if encoding is None:
+        label = binary_format(place.name)
+        what = "is not text" if label is None else f"is {label}, not text"
+        return Refused(f"{quote(place.display)} {what}; nothing was changed.", way_beside(place))
+    return Refused(
+        f"{quote(place.display)} can't be written back in {encoding} byte for byte; nothing was changed.",
+        "Save the text under another name with `write_file`, which uses UTF-8.",
+    )
 
 
 def too_large(place: Writable) -> TooLarge:

@@ -19,7 +19,7 @@ from mcp_fs.engine.files.copying import Census, copy_file, copy_other, status_at
 from mcp_fs.engine.files.handles import Spot, is_held_open, open_tree, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import remove_all, temporary_name
-from mcp_fs.engine.files.write import Unconfirmed, confirm, refuse_read_only, writing_to
+from mcp_fs.engine.files.write import Unconfirmed, check_renamed_text, confirm, refuse_read_only, writing_to
 from mcp_fs.engine.names import folded
 from mcp_fs.engine.undo.states import MADE, state_of
 from mcp_fs.engine.undo.step import Arrival, Intent, Step
@@ -103,6 +103,8 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, ste
                     raise taken(target, there, "nothing was moved", overwrite=False)
                 if overwrite:
                     refuse_read_only(end, target)
+                if stat.S_ISREG(found.st_mode):
+                    check_renamed_text(start, end, target)
                 notes = relocate(start, source, end, target, overwrite, stop, Arrival(end, step, start))
         except OSError as error:
             raise _move_problem(error, source, target, found, end, overwrite) from error

@@ -17,11 +17,13 @@ from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.binary_formats import binary_format, check_text_for, is_text_file, way_beside
 from mcp_fs.engine.files.belongings import copy_attributes
-from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
+from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve
 from mcp_fs.engine.files.locks import Held, locked
 from mcp_fs.engine.files.syscalls import begin_flush, write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
+from mcp_fs.engine.files.text import SAMPLE_BYTES
 from mcp_fs.engine.suggestions import is_in_archive
 from mcp_fs.engine.undo.states import HASHED, file_state, hash_of, state_of
 from mcp_fs.engine.undo.step import Intent, Step
@@ -36,7 +38,9 @@ if sys.platform == "darwin":
 __all__ = [
     "Staged",
     "Unconfirmed",
+    "check_renamed_text",
     "confirm",
+    "head_of",
     "inherit_new",
     "refuse_read_only",
     "regular_status",
@@ -74,17 +78,54 @@ def write_file(
     with writing_to(place) as spot, locked([spot], stop) as locks:
         held = locks.get(spot)
         old = regular_status(spot, place, held)
+        head = b"" if old is None else head_of(spot)
+        if isinstance(content, str):
+            check_text_for(place, data, head)
         if old is not None and not overwrite:
-            raise Conflict(
-                f"{quote(place.display)} exists already.",
-                "Change it with `edit_file`, or set `overwrite` to replace all of it.",
-            )
+            raise _exists_already(place, head)
         with stage(spot, data, old, place, held=held) as staged:
             if step is not None:
                 step.record([staged.intent()])
             staged.commit(replace=overwrite)
         there = spot.place  # an existing name may be spelled another way
     return Written(there.display, old is None, len(data), tuple(staged.notes))
+
+
+def head_of(spot: Spot[Writable]) -> bytes:
+    """How the file at a spot begins; nothing of one that may not be read."""
+    try:
+        with open_regular(spot.folder, spot.name) as file:
+            return file.read(SAMPLE_BYTES)
+    except (OSError, Problem):
+        return b""
+
+
+def _exists_already(place: Writable, head: bytes) -> Conflict:
+    what = f"{quote(place.display)} exists already."
+    if head and not is_text_file(place.name, head):
+        return Conflict(what, f"It is not text, which would be lost: {_lower(way_beside(place))}")
+    return Conflict(what, "Change it with `edit_file`, or set `overwrite` to replace all of it.")
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def check_renamed_text(start: Spot[Readable], end: Spot[Writable], target: Writable) -> None:
+    """Check that text does not get a name that promises something else by being copied or moved.
+
+    Raises:
+        Refused: it would.
+    """
+    if binary_format(target.name) is None or binary_format(start.name) == binary_format(target.name):
+        return
+    try:
+        with open_regular(start.folder, start.name) as file:
+            head = file.read(SAMPLE_BYTES)
+    except (OSError, Problem):
+        return
+    if is_text_file("", head):
+        check_text_for(target, head, head_of(end))
 
 
 @contextmanager

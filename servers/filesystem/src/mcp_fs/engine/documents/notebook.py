@@ -1,0 +1,71 @@
+"""Notebooks of Jupyter (nbformat 3 and 4) as text: their cells and what these have put out, without pictures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+__all__ = ["Cell", "ended", "notebook_cells"]
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell as it is read.
+
+    Attributes:
+        header: the line before it, such as `[cell 1, code]`.
+        source: what a person has written.
+        outputs: what is shown below it.
+    """
+
+    header: str
+    source: str
+    outputs: str
+
+    @property
+    def text(self) -> str:
+        return self.header + ended(self.source) + self.outputs
+
+
+def notebook_cells(data: bytes | str) -> Sequence[Cell] | None:
+    """The cells of a notebook; None of what is none as nbformat has it, such as one in the middle of a merge."""
+    try:
+        book = json.loads(data)
+        cells: list[Any] = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
+        return [_cell(number, cell) for number, cell in enumerate(cells, 1)]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def ended(text: str) -> str:
+    """`text` with a line end behind its last line."""
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _cell(number: int, cell: dict[str, Any]) -> Cell:
+    source = _joined(cell["source"] if "source" in cell else cell.get("input", ""))
+    outputs = [line for output in cell.get("outputs", []) for line in _output(output)]
+    return Cell(f"[cell {number}, {cell['cell_type']}]\n", source, "".join(outputs))
+
+
+def _output(output: dict[str, Any]) -> Iterator[str]:
+    kind = output.get("output_type")
+    if kind in ("error", "pyerr"):
+        yield f"[error]\n{ended(_COLOURS.sub('', chr(10).join(map(str, output.get('traceback') or []))))}"
+        return
+    data: dict[str, Any] = output.get("data", output)
+    text = data.get("text/plain", data.get("text"))
+    pictures = [name for name in data if name.startswith(("image/", "application/pdf")) or name in ("png", "jpeg")]
+    if text is not None:
+        yield f"[output]\n{ended(_COLOURS.sub('', _joined(text)))}"
+    for name in pictures:
+        yield f"[{name} left out]\n"
+
+
+def _joined(text: Any) -> str:
+    return "".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else str(text)
