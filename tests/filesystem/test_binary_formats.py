@@ -58,7 +58,7 @@ WRITES: dict[str, Callable[[str], Call]] = {
     "move": lambda at: ("move_file", {"targets": {"a.md": at}}),
     "move over": lambda at: ("move_file", {"targets": {"a.md": at}, "overwrite": True}),
 }
-CHANGES = ("edit", "patch")
+ADVISED = ("edit", "patch", "write", "overwrite", "append")
 
 
 async def call(client: Client, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
@@ -88,10 +88,9 @@ async def test_no_tool_puts_text_there(tmp_path: Path, name: str, there: str) ->
             failed, said = await call(client, tool, arguments)
             assert failed, (what, said)
             assert state(tmp_path) == before, what
-            if there == "its contents":
-                if what in (*CHANGES, "write", "overwrite", "append"):
-                    assert any(way in said for way in (".csv", ".md", ".txt")), (what, said)
-                    assert "write_file" not in said and "`overwrite`" not in said, (what, said)
+            if there == "its contents" and what in ADVISED:
+                assert any(way in said for way in (".csv", ".md", ".txt")), (what, said)
+                assert "write_file" not in said and "`overwrite`" not in said, (what, said)
 
 
 async def test_what_is_not_text_and_has_no_known_name_is_not_advised_away(tmp_path: Path) -> None:

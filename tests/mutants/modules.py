@@ -37,6 +37,7 @@ MODULES = {
         )
         for name in ("__init__", "roots")
     },
+    "servers/filesystem/src/mcp_fs/repositories.py": ("tests/filesystem/test_repositories.py",),
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
     **{
         f"servers/git/src/mcp_git/policy/{name}.py": (

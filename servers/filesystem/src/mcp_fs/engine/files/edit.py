@@ -25,6 +25,7 @@ __all__ = [
     "appended",
     "carry_damage",
     "check_replacement",
+    "equal_at_start",
     "find_places",
     "line_numbers",
     "lines_of",
@@ -183,8 +184,8 @@ def unified_diff(
 ) -> str:
     """The change from `old` to `new` as a unified diff, LF only; what is too long to compare is counted."""
     before, after = lines_of(old), lines_of(new)
-    head = _common(before, after)
-    tail = _common(before[head:][::-1], after[head:][::-1])
+    head = equal_at_start(before, after)
+    tail = equal_at_start(before[head:][::-1], after[head:][::-1])
     removed, added = len(before) - head - tail, len(after) - head - tail
     source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{to or path}"
     if max(removed, added) > _MOST_DIFFED:
@@ -349,7 +350,7 @@ def _by_like_line(lines: Sequence[str], sought: Sequence[str], stop: Stop) -> in
     return start
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
     """How many items at the beginning are equal."""
     for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:

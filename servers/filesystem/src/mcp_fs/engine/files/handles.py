@@ -76,7 +76,7 @@ def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Generator[
     try:
         spot = _platform.resolve(place, follow=follow, lists=lists)
         try:
-            if spot.name != ".":
+            if isinstance(place, Writable) and spot.name != ".":
                 place.policy.check_folders(spot.place)
             yield spot
         finally:

@@ -20,6 +20,7 @@ from mcp_fs.engine.files.edit import (
     Replacement,
     ambiguous,
     check_replacement,
+    equal_at_start,
     find_places,
     line_numbers,
     lines_of,
@@ -267,20 +268,24 @@ def apply_patch(book: Notebook, apply: Callable[[str], str], shown: str) -> Note
 def _sources_of(book: Notebook, new: str, shown: str) -> Iterator[tuple[int, str]]:
     """The sources of the cells in which the lines of the read text differ from `new`."""
     old_lines, new_lines = lines_of(book.text), lines_of(new)
-    if abs(len(new_lines) - len(old_lines)) + len(old_lines) > _MOST_COMPARED * 5:
-        raise TooLarge(f"{shown} has too many lines for a patch.", "Use `edit_file`.")
+    head = equal_at_start(old_lines, new_lines)
+    tail = equal_at_start(old_lines[head:][::-1], new_lines[head:][::-1])
+    old_middle, new_middle = old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail]
+    if len(old_middle) + len(new_middle) > _MOST_COMPARED:
+        raise TooLarge(f"The patch changes {shown} over more than {_MOST_COMPARED:,} lines.", "Use `edit_file`.")
     changes: dict[int, list[tuple[int, int, list[str]]]] = {}
     ranges = [
         (first, first + len(lines_of(ended(cell.source))))
         for first, cell in zip(book.first_lines, book.cells, strict=True)
     ]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
+        i1, i2 = i1 + head, i2 + head
         index = next((index for index, (begin, end) in enumerate(ranges) if begin <= i1 and i2 <= end), None)
         if index is None:
             raise _in_no_cell(shown)
-        changes.setdefault(index, []).append((i1, i2, new_lines[j1:j2]))
+        changes.setdefault(index, []).append((i1, i2, new_middle[j1:j2]))
     for index, edits in changes.items():
         begin, end = ranges[index]
         lines = old_lines[begin:end]

@@ -18,6 +18,7 @@ from typing import Any
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.binary_formats import binary_format, check_text_for, is_text_file, way_beside
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.files.belongings import copy_attributes
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve
 from mcp_fs.engine.files.locks import Held, locked
@@ -102,7 +103,8 @@ def head_of(spot: Spot[Writable]) -> bytes:
 
 def _exists_already(place: Writable, head: bytes) -> Conflict:
     what = f"{quote(place.display)} exists already."
-    if head and not is_text_file(place.name, head):
+    is_written_as_text = kind_of(place.name, head[:HEAD_BYTES]) in ("mail", "notebook")
+    if head and not is_written_as_text and not is_text_file(place.name, head):
         return Conflict(what, f"It is not text, which would be lost: {_lower(way_beside(place))}")
     return Conflict(what, "Change it with `edit_file`, or set `overwrite` to replace all of it.")
 
