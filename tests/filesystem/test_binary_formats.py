@@ -70,7 +70,8 @@ def state(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("there", ["nothing", "an empty file", "its contents"])
+@pytest.mark.diagonal
+@pytest.mark.parametrize("there", ["its contents", "nothing", "an empty file"])
 @pytest.mark.parametrize("name", THERE)
 async def test_no_tool_puts_text_there(tmp_path: Path, name: str, there: str) -> None:
     content = THERE[name]

@@ -100,6 +100,7 @@ async def call(folder: Path, tool: str, **arguments: object) -> tuple[bool, str]
 NEW = "print(\"quoted 'text'\")\npath = 'C:\\\\new'\n# 中文 \U0001f600 \u2028 é"
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("by", ["edit_file", "replace_text", "edit_files", "envelope"])
 async def test_a_text_is_edited_in_its_cell(tmp_path: Path, spelling: str, by: str) -> None:

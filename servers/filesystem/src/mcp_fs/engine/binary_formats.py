@@ -92,10 +92,11 @@ def refuse_other_form(place: Readable, kind: str) -> Refused:
     label = LABELS.get(kind, "what is packed in it")
     shown = quote(place.display)
     if kind == "mail":
-        own = f"{place.display}!/message.txt"
+        own = quote(f"{place.display}!/message.txt")
         return Refused(
             f"{shown} is read as the {label}, and stored in another form; nothing was changed.",
-            f"Write the whole mail anew with `write_file`, as {quote(own)} shows it, or save the text as .md.",
+            f"Read {own}, which is the file itself, and write all of it to {shown} with `write_file` and `overwrite`. "
+            "Or save the text as .md.",
         )
     return Refused(
         f"{shown} is read as the {label}, and stored in another form; nothing was changed.", way_beside(place)

@@ -213,17 +213,7 @@ class Engine:
         """Apply a diff to its files, all or none."""
 
         def work(stop: Stop, step: Step | None) -> Edited:
-            changes = [
-                Change(
-                    place,
-                    apply := partial(apply_hunks, patch=patch, shown=quote(place.display), stop=stop),
-                    partial(apply_patch, apply=apply, shown=quote(place.display)),
-                    creates=patch.creates,
-                    deletes=patch.deletes,
-                    executable=patch.mode == "100755",
-                )
-                for place, patch in files
-            ]
+            changes = [_patch_change(place, patch, stop) for place, patch in files]
             modes = [
                 f"{place.display}: its mode stays, not {it.mode}" for place, it in files if it.mode and not it.creates
             ]
@@ -366,6 +356,20 @@ class Engine:
         except Problem:
             return None
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+
+
+def _patch_change(place: Writable, patch: FilePatch, stop: Stop) -> Change:
+    """What a patch makes of one file."""
+    shown = quote(place.display)
+    apply = partial(apply_hunks, patch=patch, shown=shown, stop=stop)
+    return Change(
+        place,
+        apply,
+        partial(apply_patch, apply=apply, shown=shown),
+        creates=patch.creates,
+        deletes=patch.deletes,
+        executable=patch.mode == "100755",
+    )
 
 
 def _with_folders(
