@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
-from e2e.test_bad_input_stdio import no_json, no_message, odd_but_right
+from e2e.test_bad_input_stdio import no_json, no_message, not_utf8, odd_but_right
 from mcp_batteries.testing.wire import MODERN, HttpWire, Message
 from shared.http_subject import FILES, TOY, Subject, running
 
@@ -287,7 +287,7 @@ _UNACCEPTABLE = ("application/json", "text/event-stream", "text/html", "", "appl
 
 
 def shared_with_the_pipe(wire: HttpWire) -> list[Case]:
-    cases = [*no_json(), *no_message(), *odd_but_right(wire)]
+    cases = [*no_json(), *no_message(), *not_utf8(wire), *odd_but_right(wire)]
     return [
         Case(f"body: {case.name}", 200 if case.served else 400, *case.codes, body=case.line, id=case.id)
         for case in cases

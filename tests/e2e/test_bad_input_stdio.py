@@ -191,6 +191,32 @@ def no_answer() -> list[Case]:
     return [Case(name, line) for name, line in lines.items()]
 
 
+def not_utf8(wire: Wire) -> list[Case]:
+    """Messages in another encoding, or cut within a character: a tool would store what stands for the bytes."""
+    listing = {**wire.message("tools/list", {"_meta": {"mark": "MARK"}}), "id": 901}
+    mark = json.dumps(listing).encode()
+    cases = {
+        "Latin-1 bytes": (mark.replace(b"MARK", b"caf\xe9"), 901),
+        "GBK bytes": (mark.replace(b"MARK", "中文".encode("gbk")), 901),
+        "GBK bytes that end in a backslash": (mark.replace(b"MARK", "誠".encode("gbk")), 901),
+        "Shift JIS bytes": (mark.replace(b"MARK", "日本".encode("shift_jis")), 901),
+        "overlong UTF-8": (mark.replace(b"MARK", b"\xc0\xaf"), 901),
+        "surrogate as UTF-8": (mark.replace(b"MARK", b"\xed\xa0\xbd"), 901),
+        "cut UTF-8": (mark.replace(b"MARK", b"\xf0\x9f\x98"), 901),
+        "beyond Unicode": (mark.replace(b"MARK", b"\xf4\x90\x80\x80"), 901),
+        "Latin-1 bytes in a key": (mark.replace(b"mark", b"caf\xe9"), 901),
+        "Latin-1 bytes in an id": (mark.replace(b"901", b'"caf\xe9"'), None),
+        "Latin-1 bytes in the method": (mark.replace(b"tools/list", b"tools/list\xe9"), 901),
+        "Latin-1 bytes behind the message": (mark + b"\xe9", 901),
+        "Latin-1 bytes in a notification": (b'{"jsonrpc":"2.0","method":"notifications/x\xe9"}', None),
+        "Latin-1 bytes in an answer": (b'{"jsonrpc":"2.0","id":901,"result":{"a":"caf\xe9"}}', None),
+        "Latin-1 bytes in an array": (b"[" + mark.replace(b"MARK", b"caf\xe9") + b"]", None),
+        "Latin-1 bytes and a byte order mark": (b"\xef\xbb\xbf" + mark.replace(b"MARK", b"caf\xe9"), 901),
+        "UTF-16 with a byte order mark": (json.dumps(listing).replace("MARK", "é").encode("utf-16"), None),
+    }
+    return [Case(name, line, request_id, (PARSE,)) for name, (line, request_id) in cases.items()]
+
+
 def odd_but_right(wire: Wire) -> list[Case]:
     """Lines a careful server serves: JSON allows them, or clients send them and mean well."""
 
@@ -208,10 +234,6 @@ def odd_but_right(wire: Wire) -> list[Case]:
         "cut emoji, halves swapped": mark.replace(b"MARK", b"\\ude00\\ud83d"),
         "cut emoji in a key": json.dumps(listing(mark={"KEY": 1})).encode().replace(b"KEY", b"\\ud83d"),
         "whole emoji": mark.replace(b"MARK", b"\\ud83d\\ude00"),
-        "Latin-1 bytes": mark.replace(b"MARK", b"caf\xe9"),
-        "overlong UTF-8": mark.replace(b"MARK", b"\xc0\xaf"),
-        "surrogate as UTF-8": mark.replace(b"MARK", b"\xed\xa0\xbd"),
-        "cut UTF-8": mark.replace(b"MARK", b"\xf0\x9f\x98"),
         "line separator": mark.replace(b"MARK", "\u2028\u2029\x85".encode()),
         "escaped NUL": mark.replace(b"MARK", b"\\u0000"),
         "escaped slash": plain.replace(b"tools/list", b"tools\\/list"),
@@ -316,7 +338,7 @@ def wrong_requests(wire: Wire) -> list[Case]:
 
 def table(revision: str) -> list[Case]:
     shape = StdioWire([], revision=revision)
-    return [*no_json(), *no_message(), *no_answer(), *odd_but_right(shape), *wrong_requests(shape)]
+    return [*no_json(), *no_message(), *no_answer(), *not_utf8(shape), *odd_but_right(shape), *wrong_requests(shape)]
 
 
 @pytest.fixture(scope="module", params=SUBJECTS)

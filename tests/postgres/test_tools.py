@@ -286,6 +286,7 @@ async def test_a_command_gives_the_password_at_each_connect(
     assert "secretly" in caplog.text
     for says in ("", "print()"):
         assert "it printed nothing" in await asked(says)
+    assert "not UTF-8 at byte 7" in await asked("sys.stdout.buffer.write(b'reader\\xe9')")
     command = str(tmp_path / "none there")
     assert "gave no password" in await asked("")
 

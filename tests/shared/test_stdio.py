@@ -66,7 +66,7 @@ async def test_what_is_not_unicode_is_replaced_and_sent(revision: str) -> None:
 async def test_what_comes_in_cut_is_repaired_and_served() -> None:
     async with toy() as wire:
         await wire.open()
-        for sent, heard in {b"\\ud83d": "\ufffd", b"\xff": "\ufffd", b"\\ud83d\\ude00": "\U0001f600"}.items():
+        for sent, heard in {b"\\ud83d": "\ufffd", b"\\ud83d\\ude00": "\U0001f600"}.items():
             call = wire.message("tools/call", {"name": "echo", "arguments": {"text": "MARK"}})
             await wire.send_raw(json.dumps(call).encode().replace(b"MARK", sent) + b"\n")
             answer = await wire.next_message(lambda received, call=call: received.get("id") == call["id"])

@@ -96,3 +96,12 @@ async def test_one_switch_makes_no_table(tmp_path: Path, folder: Path) -> None:
     async with served("--write", "--files", folder, path) as wire:
         result = await wire.call("copy_from_file", file="in.csv", table="sales")
         assert result.get("isError") and "`--ddl`" in text_of(result)
+
+
+async def test_text_that_is_not_utf8_leaves_as_its_bytes(tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with served("--files", folder, path) as wire:
+        sql = "SELECT CAST(x'636166e9' AS TEXT) AS t, x'636166e9' AS b"
+        said = await wire.call("copy_to_file", file="out.csv", sql=sql)
+        assert not said.get("isError"), text_of(said)
+    assert (folder / "out.csv").read_text("utf-8").splitlines() == ["t,b", "x'636166e9',x'636166e9'"]

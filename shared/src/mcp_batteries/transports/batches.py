@@ -12,7 +12,7 @@ from typing import Any, cast
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
 
-from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
+from mcp_batteries.transports.jsonrpc import Malformed, NotUtf8, decode, dump, error, parse, request_id_in
 
 __all__ = ["REVISION", "Batches", "members"]
 
@@ -25,16 +25,43 @@ def members(body: bytes) -> list[bytes] | None:
     """The messages in the array `body`; None for anything else.
 
     A member that is not an object, such as a nested array, is passed on as a message that is refused separately.
+
+    Raises:
+        NotUtf8: The array is in another encoding, or damaged.
     """
-    if body.lstrip(_BLANKS)[:1] != b"[":
+    if not _is_array(body):
         return None
     try:
-        found = cast("object", json.loads(body.decode("utf-8-sig", "replace")))
+        found = cast("object", json.loads(decode(body)))
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, list) or not found:
         return None
     return [json.dumps(item if isinstance(item, dict) else 0).encode() for item in cast("list[Any]", found)]
+
+
+def _is_array(body: bytes) -> bool:
+    return body.lstrip(_BLANKS)[:1] == b"["
+
+
+def _refuse_each(line: bytes, wrong: NotUtf8) -> bytes:
+    """Return the answer to the array `line`: the same error for each request whose id can be read.
+
+    Each of these waits for its own answer. JSON-RPC has one error without an id if there are none.
+    """
+    try:
+        found = cast("object", json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff")))
+    except (ValueError, RecursionError):
+        found = None
+    batch = _Batch()
+    if isinstance(found, list):
+        for item in cast("list[object]", found):
+            request_id = request_id_in(item)
+            if request_id is not None:
+                batch.answers.append(dump(error(request_id, wrong.code, wrong.message)).strip())
+    if batch.answers:
+        return batch.whole()
+    return dump(error(None, wrong.code, wrong.message))
 
 
 class Batches:
@@ -50,7 +77,12 @@ class Batches:
 
     def members(self, line: bytes, in_flight: Callable[[RequestId], bool]) -> tuple[list[bytes], bytes] | None:
         """The messages in the array `line`, and any immediate answer; None for anything else."""
-        found = members(line) if self._wanted else None
+        if not self._wanted:
+            return None
+        try:
+            found = members(line)
+        except NotUtf8 as wrong:
+            return [], _refuse_each(line, wrong)
         if found is None:
             return None
         batch, messages = _Batch(), list[bytes]()

@@ -1,7 +1,7 @@
 """Converts one line of bytes to one JSON-RPC message and back, whatever the line contains.
 
-The SDK's parser and serialiser do the work. Where they fail, on lone surrogates, broken UTF-8 or a message that is not
-JSON-RPC, this module repairs the line or says what to answer (JSON-RPC 2.0, section 5.1).
+The SDK's parser and serialiser do the work. Where they fail, this module mends half a surrogate pair, which clients
+that cut a text write as an escape, and says what to answer to everything else (JSON-RPC 2.0, section 5.1).
 """
 
 from __future__ import annotations
@@ -30,13 +30,26 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["Malformed", "dump", "dump_answer", "error", "is_heard", "parse", "peek_id"]
+__all__ = [
+    "Malformed",
+    "NotUtf8",
+    "decode",
+    "dump",
+    "dump_answer",
+    "error",
+    "is_heard",
+    "parse",
+    "peek_id",
+    "request_id_in",
+]
 
 _DEPTH = 200
 _DEEP_HEAD = 64 * 1024
 _DEEP_TAIL = 4096
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
+
+_REPLACEMENT = "\ufffd"
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +65,50 @@ class Malformed(Exception):
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
         self.code, self.message, self.request_id = code, message, request_id
         super().__init__(message)
+
+
+class NotUtf8(Malformed):
+    """Raised when a message has bytes that are not UTF-8.
+
+    It is refused, because a tool would store the characters put in their place.
+
+    Args:
+        at: the offset of the first such byte, from 0.
+        byte: its value.
+    """
+
+    def __init__(self, at: int, byte: int, request_id: RequestId | None = None) -> None:
+        message = (
+            f"Parse error: not UTF-8 at byte {at + 1} (0x{byte:02X}). Nothing was run. "
+            "Encode the whole message as UTF-8, and send it again."
+        )
+        super().__init__(PARSE_ERROR, message, request_id)
+
+
+def decode(data: bytes) -> str:
+    """Return the text of `data` without a byte order mark.
+
+    Raises:
+        NotUtf8: `data` is in another encoding, or damaged.
+    """
+    try:
+        return data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as exc:
+        raise NotUtf8(exc.start, data[exc.start]) from None
+
+
+def request_id_in(value: object) -> RequestId | None:
+    """Return the id of the request `value`, as far as it can be read; None if it is no request."""
+    if not isinstance(value, dict):
+        return None
+    members = cast("dict[str, Any]", value)
+    if "method" not in members:
+        # The id of a response is one of the server's own.
+        return None
+    request_id = as_request_id(members.get("id"))
+    if isinstance(request_id, str) and _REPLACEMENT in well_formed(request_id):
+        return None
+    return request_id
 
 
 def parse(line: bytes) -> JSONRPCMessage:
@@ -158,9 +215,26 @@ def _scalar(token: bytes) -> object:
         return None
 
 
+def _id_in_damaged(line: bytes) -> RequestId | None:
+    """Return the id of the request in `line`, which is not UTF-8; None if it cannot be read."""
+    try:
+        value: object = json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        # The second byte of a character can be a backslash, as in GBK.
+        if b'"method"' not in line:
+            return None
+        return peek_id(line[:_DEEP_HEAD], line[-_DEEP_TAIL:])
+    return request_id_in(value)
+
+
 def _loads(line: bytes) -> Any:
     try:
-        return _clean(json.loads(line.decode("utf-8-sig", "replace")))
+        text = decode(line)
+    except NotUtf8 as wrong:
+        wrong.request_id = _id_in_damaged(line)
+        raise
+    try:
+        return _clean(json.loads(text))
     except RecursionError:
         found = peek_id(line[:_DEEP_HEAD], line[-_DEEP_TAIL:])
         raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_DEPTH} levels deep.", found) from None

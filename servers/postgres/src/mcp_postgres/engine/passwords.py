@@ -68,19 +68,24 @@ def _arguments(command: str, words: Mapping[str, Any]) -> list[str] | str:
 def _printed(arguments: list[str] | str) -> str:
     try:
         done = subprocess.run(
-            arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False, text=True,
-            encoding="utf-8", errors="replace", creationflags=NO_WINDOW,
+            arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False,
+            creationflags=NO_WINDOW,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise _failed(f"it took more than {_SECONDS:.0f} seconds") from None
     except OSError as error:
         raise _failed(reason(error)) from None
-    said = done.stderr.strip().splitlines()
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     if said:
         logger.warning("The command of --password-command says: %s", said[-1][:500])
     if done.returncode:
         raise _failed(f"it ended with {done.returncode}")
-    if not (password := done.stdout.strip("\r\n")):
+    try:
+        password = done.stdout.decode().strip("\r\n")
+    except UnicodeDecodeError as error:
+        # A password in which other characters stand would only be wrong, and could lock the role out.
+        raise _failed(f"what it printed is not UTF-8 at byte {error.start + 1}") from None
+    if not password:
         raise _failed("it printed nothing")
     return password
 

@@ -17,7 +17,7 @@ from mcp_batteries.sql.files import new_file
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Dialect, Seen
 from mcp_sqlite.worker.authorizer import Mode
-from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, real, record
+from mcp_sqlite.worker.cells import Failure, parameters, real, record
 from mcp_sqlite.worker.change import transaction
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.errors import explained, reason
@@ -89,8 +89,6 @@ def _ends(request: dict[str, Any], ending: str) -> bool:
 
 
 def _field(value: Any) -> Any:
-    if isinstance(value, NotUtf8):
-        return value.decode("utf-8", "replace")
     if isinstance(value, float):
         return real(value)
     return f"x'{value.hex()}'" if isinstance(value, bytes) else value

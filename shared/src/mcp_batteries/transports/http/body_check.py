@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from email.message import Message as EmailMessage
 from functools import partial
 from typing import Any
 
@@ -47,6 +48,9 @@ __all__ = ["Authorize", "BodyCheck"]
 
 _MAX_VALUES = 100_000
 """Of one message: 4 MiB can hold a million lists, which cost everybody seconds to read."""
+
+_CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
+"""Declared charsets that are read: UTF-8, and what is a part of it."""
 
 _Key = tuple[str, str, str]
 """Caller, session and id of a request."""
@@ -176,6 +180,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
             raise _Unfit(415, "A message is application/json, in no other encoding.")
+        _check_charset(headers.get("content-type", ""))
         declared = headers.get("content-length", "0")
         if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
             raise self._too_long()
@@ -320,6 +325,18 @@ def _refusal(scope: Scope, problem: Unavailable | Malformed | _Unfit, request_id
             return _Unfit(400, problem.message, problem.code, problem.request_id).response
         case _Unfit():
             return problem.response
+
+
+def _check_charset(content_type: str) -> None:
+    """Refuse a body whose header declares a charset that UTF-8 does not contain (RFC 8259, section 8.1)."""
+    if ";" not in content_type:
+        return
+    header = EmailMessage()
+    header["content-type"] = content_type
+    charset = header.get_param("charset")
+    if charset is None or str(charset).lower() in _CHARSETS:
+        return
+    raise _Unfit(415, f"A message is UTF-8, not {quote(str(charset))}. Encode it as UTF-8, and declare no charset.")
 
 
 def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
