@@ -120,12 +120,14 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
             from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 
             first = FirstAnswers(handover, settings)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    if settings.log_format == "json":
-        from mcp_batteries.observability.logs import JsonFormatter
+    from mcp_batteries.observability.logs import JsonFormatter, TextFormatter
 
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=settings.log_level.upper())
+    formatter = TextFormatter()
+    if settings.log_format == "json":
+        formatter = JsonFormatter()
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(formatter)
     import anyio
 
     from mcp_batteries.errors import Problem

@@ -27,6 +27,7 @@ from starlette.types import Scope
 
 from mcp_batteries.errors import Unavailable, quote, reason
 from mcp_batteries.observability.logs import RateLimitFilter
+from mcp_batteries.redaction.text import redact_json
 from mcp_batteries.sdk import connection_of
 
 __all__ = ["Audit", "caller", "caller_in", "claim", "identity", "local_user", "whose"]
@@ -126,7 +127,8 @@ class Audit:
     def _append(self, line: Mapping[str, Any]) -> None:
         if self._file is None:
             return
-        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **line}
+        # The name of a client, and of a caller, is what somebody else wrote.
+        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **redact_json(line)}
         data = b"\n" * self._torn + json.dumps(told, default=str).encode() + b"\n"
         try:
             self._follow_name(self._file)

@@ -12,7 +12,20 @@ import time
 import traceback
 from datetime import UTC, datetime
 
-__all__ = ["JsonFormatter", "RateLimitFilter", "announce"]
+from mcp_batteries.redaction.text import redact
+
+__all__ = ["JsonFormatter", "RateLimitFilter", "TextFormatter", "announce"]
+
+
+class TextFormatter(logging.Formatter):
+    """Level, logger and message, and the whole of an exception, for people; without secrets."""
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        # Libraries quote addresses, headers and settings in what they log and raise.
+        return redact(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
@@ -23,7 +36,7 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": redact(record.getMessage()),
         }
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
@@ -35,6 +48,7 @@ class JsonFormatter(logging.Formatter):
 
 def announce(words: str, level: int = logging.INFO) -> None:
     """Tell the person who started the server, at any log level and in the log's form."""
+    words = redact(words)
     formatters = [handler.formatter for handler in logging.getLogger().handlers]
     for formatter in formatters:
         if isinstance(formatter, JsonFormatter):

@@ -17,6 +17,7 @@ from mcp_types.methods import SPEC_CLIENT_METHODS, SPEC_CLIENT_NOTIFICATION_METH
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.observability.logs import RateLimitFilter
+from mcp_batteries.redaction.text import redact
 
 try:
     from opentelemetry import metrics, trace
@@ -170,6 +171,6 @@ class _Handler(logging.Handler):
             timestamp=int(record.created * 1e9),
             severity_number=_LEVELS.get(record.levelno, SeverityNumber.UNSPECIFIED),
             severity_text=record.levelname,
-            body=record.getMessage(),
+            body=redact(record.getMessage()),
             attributes={"exception.type": type(error).__qualname__} if error is not None else None,
         )

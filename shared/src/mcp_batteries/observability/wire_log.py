@@ -10,7 +10,6 @@ import itertools
 import json
 import logging
 import os
-import re
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -20,14 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable, quote, reason
 from mcp_batteries.observability.audit import caller_in
-from mcp_batteries.observability.secret_shapes import hidden
-from mcp_batteries.settings import Settings, passwords
+from mcp_batteries.redaction.text import redact, redact_json
+from mcp_batteries.settings import Settings
 
 __all__ = ["WireLog", "wire_log"]
 
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_SHOWN = 64 * 1024
-_SHORTEST = 6
 
 Direction = Literal["received", "sent"]
 
@@ -50,17 +48,11 @@ class WireLog:
     A file of 16 MiB becomes `path`.1, in place of the one before. A message over 64 KiB is cut, and `bytes` says its
     length; what is not JSON is `text`.
 
-    Args:
-        secrets: masked wherever they appear.
-
     Raises:
         Unavailable: The file can't be written.
     """
 
-    def __init__(self, path: str, secrets: tuple[str, ...] = ()) -> None:
-        # Words that are in every message would hide it.
-        words = sorted((word for word in secrets if len(word) >= _SHORTEST), key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, words)) or r"(?!)")
+    def __init__(self, path: str) -> None:
         self._requests = itertools.count(1)
         try:
             self._file = _File(path, maxBytes=_MOST_BYTES, backupCount=1)
@@ -79,9 +71,9 @@ class WireLog:
             **where,
         }
         try:
-            line["message"] = hidden(json.loads(data), self._known)
+            line["message"] = redact_json(json.loads(data))
         except (ValueError, RecursionError):
-            line["text"] = hidden(data.decode("utf-8", "replace").strip(), self._known)
+            line["text"] = redact(data.decode("utf-8", "replace").strip())
         text = json.dumps(line, ensure_ascii=False)
         if len(text) > _MOST_SHOWN:
             said = json.dumps(line.pop("message", None) or line.pop("text", ""), ensure_ascii=False)
@@ -133,7 +125,4 @@ def wire_log(settings: Settings) -> WireLog | None:
     """The log that `settings` ask for."""
     if settings.wire_log is None:
         return None
-    words: list[str] = []
-    for value in settings.secrets().values():
-        words += passwords(value) or [value, *re.split(f"[;{os.pathsep}]", value)]
-    return WireLog(settings.wire_log, tuple(words))
+    return WireLog(settings.wire_log)

@@ -17,7 +17,8 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote
 
 from mcp_batteries.errors import quote, well_formed
-from mcp_batteries.observability.secret_shapes import SHAPES
+from mcp_batteries.redaction.text import holds_assignment
+from mcp_batteries.redaction.tokens import ADDRESS_PASSWORD, PRIVATE_KEY, kind_patterns
 
 __all__ = ["described", "remarkable", "visible"]
 
@@ -129,7 +130,7 @@ def remarkable(arguments: Mapping[str, Any]) -> list[str]:
     """What is remarkable in any of the texts, at any depth and position."""
     texts = list(_texts(arguments))
     views = [view for text in texts for view in _views(text)]
-    notes = [f"it holds what looks like {what}" for what, how in SHAPES.items() if _found(how, views)]
+    notes = [f"it holds what looks like {kind}" for kind in _kinds(views)]
     # As written, and as a page shows it.
     shown = [form for text in texts for form in (text, _folded(text))]
     links = (host for text in shown for link in _LINKS for host in link.findall(text))
@@ -144,16 +145,24 @@ def remarkable(arguments: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _found(shape: str, views: Sequence[tuple[str, _How]]) -> bool:
-    # In a text whose gaps were closed words of a sentence can look like a password; a token looks like nothing else.
-    exact = shape not in (SHAPES["a password"], SHAPES["a password in an address"])
-    # The text before it there is arbitrary.
-    glued = shape.replace(r"\b", "")
-    token = shape.replace(r"\b(?:gh", "(?:gh")
+def _kinds(views: Sequence[tuple[str, _How]]) -> list[str]:
+    """Return the kinds of secrets in `views`."""
+    kinds: dict[str, None] = {}
     for text, how in views:
-        if (how == "open" or exact) and re.search(glued if how == "decoded" else token, text):
-            return True
-    return False
+        # What stands before a token in a decoded text is arbitrary.
+        for kind, pattern in kind_patterns(inside_words=how == "decoded").items():
+            if kind not in kinds and pattern.search(text):
+                kinds[kind] = None
+        if re.search(PRIVATE_KEY, text):
+            kinds["a private key"] = None
+        # In a text whose gaps were closed words of a sentence can look like a password; a token looks like nothing
+        # else.
+        if how == "open":
+            if holds_assignment(text):
+                kinds["a password"] = None
+            if re.search(ADDRESS_PASSWORD, text):
+                kinds["a password in an address"] = None
+    return list(kinds)
 
 
 def _folded(text: str) -> str:

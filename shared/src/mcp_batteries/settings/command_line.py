@@ -15,7 +15,16 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import reason
-from mcp_batteries.settings.declared import Positional, Secret, Settings, Short, file_variable, placeholder, variable
+from mcp_batteries.settings.declared import (
+    Positional,
+    Secret,
+    Settings,
+    Short,
+    file_variable,
+    placeholder,
+    remember_secrets,
+    variable,
+)
 from mcp_batteries.settings.paths import absolute
 from mcp_batteries.settings.text_files import open_text
 
@@ -62,6 +71,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
             try:
                 made = kind(**context.params)
                 made.origins.update({name: given for name in context.params if (given := _origin(context, kind, name))})
+                remember_secrets(made)
                 return made
             except ValidationError as error:
                 raise _usage_error(error) from None

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
+from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings.paths import ABSOLUTE
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "masked",
     "passwords",
     "placeholder",
+    "remember_secrets",
     "variable",
 ]
 
@@ -393,7 +395,8 @@ def _separator(field: FieldInfo) -> str:
 
 
 _PASSWORDS = (
-    re.compile(r"(://[^/@:\s]*:)([^@\s]*)(?=@)"),
+    # The last @ ends it: what stands before is a password whose signs nobody has percent-encoded.
+    re.compile(r"(://[^/@:\s]*:)((?:(?!://)[^\n])*)(?=@)"),
     # A name alone is a token there, elsewhere a name.
     re.compile(r"(\b(?:nats|tls|wss?|https?)://)([^/@:\s]+)(?=@)"),
     re.compile(r"((?:password|token|secret|api_?key)\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE),
@@ -410,6 +413,19 @@ def masked(text: str) -> str:
 def passwords(text: str) -> list[str]:
     """What `masked` leaves out of `text`."""
     return [found[2].strip("'") for password in _PASSWORDS for found in password.finditer(text)]
+
+
+def remember_secrets(settings: Settings) -> None:
+    """Keep the secrets of `settings`, and those of the proxies, out of all that this process writes and answers."""
+    proxies = [value for name, value in os.environ.items() if name.lower().endswith("_proxy")]
+    values = [*settings.secrets().values(), *proxies]
+    secrets: list[str] = []
+    for value in values:
+        secrets += passwords(value)
+    for value in settings.secrets().values():
+        if not passwords(value):
+            secrets += [value, *re.split(f"[;{os.pathsep}]", value)]
+    add_secrets(secrets)
 
 
 def placeholder(name: str) -> str:
