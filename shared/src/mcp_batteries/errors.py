@@ -22,6 +22,8 @@ from typing import cast
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
+from mcp_batteries.redaction.own import mask_own
+
 __all__ = [
     "Conflict",
     "Invalid",
@@ -81,8 +83,9 @@ class Problem(ToolError, ResourceError):
 
     def __init__(self, what: str, fix: str = "", *, status: int | None = None) -> None:
         self.status = status
-        self.what = well_formed(what)
-        self.fix = well_formed(fix)
+        # Words of a library can quote what this process was told: an address, a header, a path.
+        self.what = mask_own(well_formed(what))
+        self.fix = mask_own(well_formed(fix))
         super().__init__(f"{self.what} {self.fix}" if fix else self.what)
 
     @property

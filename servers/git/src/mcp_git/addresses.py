@@ -24,7 +24,8 @@ _HTTPS = re.compile(rf"https://(?:[^\s@/\\]*@)?{_HOST}(?:/\S*)?", re.ASCII)
 _SSH = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_USER}{_HOST}/\S+", re.ASCII)
 _SHORT_SSH = re.compile(rf"{_USER}(?:\w[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?![-:]).+", re.ASCII)
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\\ud800-\udfff]")
-_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*)://([^\s/@]*)@")
+# Up to the last @, because nobody has percent-encoded those of the password.
+_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*)://([^\s/@]*:(?!\d{1,5}(?:[/\s'\"]|$))[^\s'\"]*|[^\s/]*)@")
 
 
 @dataclass(frozen=True, slots=True)

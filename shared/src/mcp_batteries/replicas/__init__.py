@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.settings.addresses import unencoded_signs
 
 if TYPE_CHECKING:
     from mcp_batteries.replicas.bus import RemoteBus
@@ -39,6 +40,9 @@ def connect(url: str, name: str) -> RemoteBus:
     if scheme not in _KINDS:
         # Not its words: it may hold a password.
         raise Invalid("--bus takes a URL of another kind.", "Give redis://, nats:// or postgresql://.")
+    for address in url.split(","):
+        if signs := unencoded_signs(address):
+            raise Invalid("A sign in the password of --bus ends it early.", f"Write {signs}.")
     module, extra = _KINDS[scheme]
     from mcp_batteries.replicas.bus import RemoteBus
 

@@ -21,6 +21,7 @@ from mcp_batteries.settings.declared import (
     Settings,
     Short,
     file_variable,
+    masked,
     placeholder,
     remember_secrets,
     variable,
@@ -78,7 +79,12 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     except click.exceptions.Exit as done:
         raise SystemExit(done.exit_code) from None
     except click.ClickException as mistake:
-        mistake.show()
+        # It quotes what was given, in which an address can have a password.
+        text = masked(mistake.format_message())
+        if isinstance(mistake, click.UsageError):
+            click.UsageError(text, mistake.ctx).show()
+        else:
+            click.ClickException(text).show()
         raise SystemExit(mistake.exit_code) from None
 
 

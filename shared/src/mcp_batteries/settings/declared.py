@@ -422,6 +422,10 @@ def remember_secrets(settings: Settings) -> None:
     secrets: list[str] = []
     for value in values:
         secrets += passwords(value)
+    # libpq reads this one itself.
+    secrets.append(os.environ.get("PGPASSWORD", ""))
+    # libpq reads this one itself.
+    secrets.append(os.environ.get("PGPASSWORD", ""))
     for value in settings.secrets().values():
         if not passwords(value):
             secrets += [value, *re.split(f"[;{os.pathsep}]", value)]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
 from mcp_github.policy import Policy
 
@@ -154,4 +155,5 @@ def _secret(file: str | None) -> bytes:
         raise Unavailable(
             "`--inbox` needs the webhook's secret.", f"Set `{_VARIABLE}`, or name its file with `--inbox-secret-file`."
         )
+    add_secrets([text.strip()])
     return text.strip().encode()

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.limits import in_thread
+from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
 from mcp_github.engine.login import DeviceLogin
 from mcp_github.engine.response import VERSION
@@ -233,13 +234,17 @@ def _read(path: str, what: str) -> str:
         text = ""
     if not text:
         raise Unavailable(f"The file of the {what} can't be read or is empty.", "The operator can name another.")
+    add_secrets([text])
     return text
 
 
 def _held(variable: str) -> str:
     """The token in an environment variable; empty also for what an entry shows until somebody puts a token there."""
     token = os.environ.get(variable, "").strip()
-    return "" if token == _EXAMPLE else token
+    if token == _EXAMPLE:
+        return ""
+    add_secrets([token])
+    return token
 
 
 def _gh(host: str) -> str | None:
@@ -254,4 +259,6 @@ def _gh(host: str) -> str | None:
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    token = done.stdout.strip()
+    add_secrets([token])
+    return token or None

@@ -21,6 +21,7 @@ from psycopg import pq
 
 from mcp_batteries.errors import Unavailable, reason
 from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
 
 __all__ = ["Passwords"]
@@ -49,11 +50,19 @@ class Passwords:
         Raises:
             Unavailable: the source gives none.
         """
+        password = await self._find(words)
+        if password is not None:
+            add_secrets([password])
+        return password
+
+    async def _find(self, words: Mapping[str, Any]) -> str | None:
         if self._command is not None:
             return await anyio.to_thread.run_sync(
                 functools.partial(_printed, _arguments(self._command, words)), abandon_on_cancel=True
             )
-        return None if self._file is None else _written(self._file)
+        if self._file is not None:
+            return _written(self._file)
+        return None
 
 
 def _arguments(command: str, words: Mapping[str, Any]) -> list[str] | str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.sql.addresses import refuse_other_systems
 
 __all__ = ["named_address"]
@@ -37,6 +38,11 @@ def _name_in(address: str, environment: Mapping[str, str]) -> str:
             port.
     """
     if "://" in address:
+        if signs := unencoded_signs(address):
+            raise Unavailable(
+                "A sign in the password of a database's URL ends it early.",
+                f"Write {signs}, or give the password by PGPASSWORD.",
+            )
         try:
             parts = urlsplit(address)
         except ValueError:
