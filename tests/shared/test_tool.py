@@ -147,11 +147,13 @@ def answering(action: str, **content: Any):
     [
         (answering("accept", confirm=True), ["it"]),
         (answering("accept", confirm=False), []),
+        (answering("accept"), []),
+        (answering("accept", other=True), []),
         (answering("decline"), []),
         (answering("cancel"), []),
         (None, []),
     ],
-    ids=["yes", "unticked", "no", "cancelled", "cannot be asked"],
+    ids=["yes", "unticked", "empty", "another answer", "no", "cancelled", "cannot be asked"],
 )
 async def test_only_a_yes_is_a_yes(mode: str, callback: Any, deleted: list[str]) -> None:
     room = Room()
@@ -239,7 +241,14 @@ def test_files_are_paths_and_sizes_and_what_is_in_them_is_looked_at() -> None:
     assert "| `c.py`: deleted" in said and "a GitHub token" in said and "1 invisible character." in said
     many = [{"path": f"{number}.py", "content": ""} for number in range(100)]
     assert "and 60 more" in described("write_files", {"files": many})
-    assert "| `a.txt`: 1 lines, 5 characters" in described("write_gist", {"texts": {"a.txt": "hello", "b.txt": None}})
+    said = described("write_gist", {"texts": {"a.txt": "hello\nyou", "b.txt": None}})
+    assert "| `a.txt`: 2 lines, 9 characters\n| `b.txt`: deleted" in said
+    assert "`a.txt` (9 characters):\n| hello\n| you" in said
+
+
+def test_the_form_has_no_preset_answer() -> None:
+    schema = confirm.Confirmation.model_json_schema()
+    assert schema["required"] == ["confirm"] and "default" not in schema["properties"]["confirm"]
 
 
 @pytest.mark.anyio

@@ -43,7 +43,9 @@ class Question:
 
 
 class Confirmation(BaseModel):
-    confirm: bool = Field(True, description="Go ahead?")
+    """The form. It has no preset answer, so that a careless Enter is no yes."""
+
+    confirm: bool = Field(description="Go ahead?")
 
 
 async def ask(

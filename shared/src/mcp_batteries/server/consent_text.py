@@ -1,8 +1,8 @@
 """What a person sees of a call before they consent: everything that matters, wherever it is.
 
-A text is shown whole up to some kilobytes, otherwise its start and end with its length; files are shown as paths and
-sizes. The whole text is searched for what a harmless start could hide: secrets, links, invisible characters, and where
-it was read before.
+A text is shown whole up to some kilobytes, otherwise its start and end with its length, whatever holds it: an argument,
+a file of a gist, an edit. The whole text is searched for what a harmless start could hide: secrets, links, invisible
+characters, and where it was read before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import unicodedata
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import unquote
 
 from mcp_batteries.errors import quote, well_formed
@@ -28,6 +28,7 @@ _ALL = 8000
 """Characters of all texts of a call together."""
 _SHORT = 120
 _FILES = 40
+_PATH_CHARACTERS = 200
 
 _How = Literal["open", "closed", "decoded"]
 """What was done to a text: its gaps are as they were or closed, or it was written in another alphabet."""
@@ -65,6 +66,11 @@ def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = 
     for name, value in arguments.items():
         if files := _files(name, value):
             long += [f"{name}: {len(files)} file{'s' if len(files) > 1 else ''}", *_listed(files)]
+            for file in files[:_FILES]:
+                if file.text:
+                    shown = _shortened(file.text, room)
+                    room = max(0, room - len(shown))
+                    long += _with_title(quote(visible(file.path), _PATH_CHARACTERS), file.text, shown)
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) <= _SHORT and "\n" not in text:
@@ -72,7 +78,7 @@ def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = 
             continue
         shown = _shortened(text, room)
         room = max(0, room - len(shown))
-        long += [f"{name} ({len(text):,} characters):", *(f"| {line}" for line in visible(shown).split("\n"))]
+        long += _with_title(name, text, shown)
     notes = [*remarkable(arguments), *map(visible, origins)]
     said = [f"The call is {tool} ({', '.join(short)}).", *long]
     return "\n".join([*said, f"Note: {'; '.join(notes)}."] if notes else said)
@@ -94,17 +100,49 @@ def _shortened(text: str, room: int) -> str:
     return f"{text[:head]}\n[... {len(text) - head - tail:,} characters are not shown ...]\n{text[-tail:]}"
 
 
-def _files(name: str, value: Any) -> list[tuple[str, str]]:
-    """Path and size of each file in an argument: a list of objects with a `path`, or `texts` by file name."""
+def _with_title(title: str, text: str, shown: str) -> list[str]:
+    """Return the lines of a text, or of what is shown of it, below its title and its length."""
+    return [f"{title} ({len(text):,} characters):", *(f"| {line}" for line in visible(shown).split("\n"))]
+
+
+class _File(NamedTuple):
+    """A file in an argument.
+
+    Attributes:
+        size: in words.
+        text: what is written into it, or the edits as JSON; empty if it is deleted.
+    """
+
+    path: str
+    size: str
+    text: str
+
+
+def _files(name: str, value: Any) -> list[_File]:
+    """Return the files in an argument: a list of objects with a `path`, or `texts` by file name."""
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if items and all(isinstance(item, dict) and "path" in item for item in items):
-            return [(str(item["path"]), _size(item)) for item in cast("list[dict[str, Any]]", items)]
+            return [
+                _File(str(item["path"]), _size(item), _written(item)) for item in cast("list[dict[str, Any]]", items)
+            ]
     if name == "texts" and isinstance(value, dict):
         texts = cast("dict[str, Any]", value)
         if texts and all("." in name and isinstance(text, str | None) for name, text in texts.items()):
-            return [(name, _size({"content": text})) for name, text in texts.items()]
+            return [_File(name, _size({"content": text}), text or "") for name, text in texts.items()]
     return []
+
+
+def _written(item: Mapping[str, Any]) -> str:
+    """Return all that a file's object holds besides its path."""
+    rest = {name: value for name, value in item.items() if name not in ("path", "sha") and value is not None}
+    if list(rest) in (["content"], ["body"]):
+        text = rest.popitem()[1]
+        if isinstance(text, str):
+            return text
+    if not rest or rest.get("delete"):
+        return ""
+    return json.dumps(rest, ensure_ascii=False, default=str)
 
 
 def _size(item: Mapping[str, Any]) -> str:
@@ -119,11 +157,12 @@ def _size(item: Mapping[str, Any]) -> str:
     return f"{str(text).count(chr(10)) + 1:,} lines, {len(str(text)):,} characters"
 
 
-def _listed(files: list[tuple[str, str]]) -> Iterator[str]:
-    for path, size in files[:_FILES]:
-        yield f"| {quote(visible(path), 200)}: {size}"
+def _listed(files: list[_File]) -> Iterator[str]:
+    for file in files[:_FILES]:
+        yield f"| {quote(visible(file.path), _PATH_CHARACTERS)}: {file.size}"
     if len(files) > _FILES:
-        yield f"| and {len(files) - _FILES} more"
+        characters = sum(len(file.text) for file in files[_FILES:])
+        yield f"| and {len(files) - _FILES} more, whose {characters:,} characters are not shown"
 
 
 def remarkable(arguments: Mapping[str, Any]) -> list[str]:
