@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-__all__ = ["add_secrets", "forget_secrets", "mask_own"]
+__all__ = ["MASK", "add_secrets", "forget_secrets", "mask_own"]
 
 MASK = "***"
 _RUN_CHARACTERS = 4
