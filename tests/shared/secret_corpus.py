@@ -1,7 +1,8 @@
 """Secrets drawn by the shapes that public rule sets of secret scanners know, and text that must stay readable.
 
-The shapes are facts of gitleaks, detect-secrets and trufflehog (2026-11): prefix, alphabet and length. In a template
-`{l8}` draws eight characters of the alphabet `l`; values are random, so that none of them belongs to anybody.
+The shapes are facts of the rule set of gitleaks (its 121 rules with a prefix of their own, and names from the other
+101) and others known by their prefix: prefix, alphabet and length. In a template `{l8}` draws eight characters of the
+alphabet `l`; values are random, so that none of them belongs to anybody.
 """
 
 from __future__ import annotations
