@@ -14,10 +14,11 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.redaction.own import add_secrets, forget_secrets
 from mcp_batteries.settings import Settings, variable
 from mcp_batteries.settings.addresses import unencoded_signs
-from mcp_batteries.settings.declared import masked, passwords
+from mcp_batteries.settings.declared import masked, passwords, remember_secrets
 from mcp_batteries.testing.wire import StdioWire
 from mcp_git.addresses import without_password
 from mcp_postgres.policy.addresses import named_address
+from mcp_postgres.settings import Settings as PostgresSettings
 from shared.test_secrets import KINDS, harmless, marked, package
 
 AWKWARD = """p@ss:w/o#r?d%41 "'"""
@@ -122,3 +123,16 @@ def test_a_mistake_on_the_command_line_quotes_no_password() -> None:
     words = ["--log-level", "postgresql://u:P@ssw0rd@h/n"]
     done = subprocess.run([sys.executable, "-m", "mcp_fs", *words], capture_output=True, timeout=60, check=False)
     assert done.returncode == 2 and b"w0rd" not in done.stderr
+
+
+def test_a_word_that_is_no_secret_stays_readable() -> None:
+    """A password like the user's name is in every example; hidden, it would take half of the messages with it."""
+    forget_secrets()
+    try:
+        add_secrets(["summer"])
+        assert str(Unavailable("A summery summer.")) == "A summery ***."
+        forget_secrets()
+        remember_secrets(PostgresSettings(databases=("postgresql://postgres:postgres@127.0.0.1/shop",)))
+        assert str(Unavailable("No role `postgres` in PostgreSQL.")) == "No role `postgres` in PostgreSQL."
+    finally:
+        forget_secrets()

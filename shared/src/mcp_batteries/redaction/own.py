@@ -46,10 +46,18 @@ class _Secrets:
     def compile(self) -> None:
         longest_first = sorted(self.spellings, key=len, reverse=True)
         if longest_first:
-            self.whole = re.compile("|".join(map(re.escape, longest_first)))
+            self.whole = re.compile("|".join(map(_pattern_of, longest_first)))
 
 
 _secrets = _Secrets()
+
+
+def _pattern_of(spelling: str) -> str:
+    pattern = re.escape(spelling)
+    if _PLAIN_RUN.fullmatch(spelling):
+        # A plain word may be a part of others, which say nothing of it.
+        return rf"(?<![^\W_]){pattern}(?![^\W_])"
+    return pattern
 
 
 def _spellings(secret: str) -> set[str]:
