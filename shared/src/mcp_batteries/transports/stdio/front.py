@@ -56,6 +56,9 @@ def answer(package: str) -> Handover | None:
 
     None if standard input or the configuration does not allow stored answers. Ends the process when the client leaves.
     """
+    if sys.platform == "win32":
+        # A second start hangs there: the front waits for more input before it starts the server for the first call.
+        return None
     try:
         if os.isatty(0):
             return None
