@@ -8,15 +8,20 @@ import subprocess
 import sys
 import zlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from contract.cases import CASES
 from e2e.installing import SERVERS, arguments, data
+from e2e.starts import ENDS, ERAS, Start, start_twice
 from mcp_batteries.testing.members import Member
 from mcp_batteries.testing.wire import REVISIONS, StdioWire
 from mcp_batteries.transports.stdio import front
@@ -30,7 +35,6 @@ SECRET = "ghp_thisTokenIsNobodysButMustNeverBeSeen"
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform == "darwin", reason="asks Linux or Windows what a process has loaded"),
-    pytest.mark.skipif(sys.platform == "win32", reason="the front is off there"),
 ]
 
 
@@ -150,9 +154,105 @@ async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: P
     assert not wire.garbage
 
 
-def test_the_front_is_off_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert front.answer("mcp_fs") is None
+@pytest.mark.diagonal
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize("package", CASES)
+async def test_a_second_start_serves_all_that_clients_ask(
+    package: str, revision: str, end: str, tmp_path: Path
+) -> None:
+    case = CASES[package](tmp_path)
+    starts = Starts(package, case.arguments, tmp_path / "cache")
+    watched = next(tmp_path.rglob("notes.txt")) if case.uri.startswith("file:") else None
+    start = Start(starts.command, case, starts.folder.parent, watched, starts.environment)
+    answer = await start_twice(start, revision, end)
+    assert not answer.get("isError"), answer
+
+
+WINDOWS_INPUT = """
+import os, sys
+from types import ModuleType
+
+def peek(handle, size):
+    raise OSError(50, "Request not supported")
+
+# What only Windows has; a pipe that cannot be asked whether it holds anything, as for sockets there.
+windows = ModuleType("_winapi")
+windows.PeekNamedPipe = peek
+runtime = ModuleType("msvcrt")
+runtime.get_osfhandle = lambda descriptor: descriptor
+sys.modules["_winapi"], sys.modules["msvcrt"] = windows, runtime
+from mcp_batteries.transports.stdio import posix
+sys.modules["mcp_batteries.transports.stdio.windows"] = posix
+system, sys.platform = sys.platform, "win32"
+import mcp_batteries.transports.stdio.front_input
+sys.platform = system
+del sys.modules["_winapi"], sys.modules["msvcrt"]
+from mcp_batteries.run import run
+run("mcp_fs")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there it is so")
+@pytest.mark.parametrize("revision", ERAS)
+async def test_the_front_reads_as_on_windows_and_hands_over(revision: str, served: Path, tmp_path: Path) -> None:
+    starts = files(served, tmp_path)
+    starts.command = [sys.executable, "-c", WINDOWS_INPUT, str(served)]
+    said = await starts.prime(revision)
+    async with starts.start(revision) as wire:
+        assert await starts.opening(wire) == said
+        assert not has_server(wire)
+        assert "one" in json.dumps(await wire.call("read_text", path="notes.txt"))
+        assert await wire.request("resources/list")
+
+
+class Chunks:
+    """The input of a front, in chunks; it fails if it is read once a line needs the server."""
+
+    def __init__(self, chunks: Sequence[bytes], answered: Sequence[bytes]) -> None:
+        self._chunks, self._answered, self.given = list(chunks), answered, b""
+
+    def read(self) -> bytes:
+        *lines, _ = self.given.split(b"\n")
+        assert all(line in self._answered for line in lines), "it waits though a line needs the server"
+        if not self._chunks:
+            raise EOFError
+        chunk = self._chunks.pop(0)
+        self.given += chunk
+        return chunk
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+LISTING = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+CALLING = b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}'
+
+
+@given(st.lists(st.sampled_from([PING, LISTING, CALLING, b""]), max_size=6), st.lists(st.integers(1, 300), max_size=6))
+@example([PING, CALLING], [])
+def test_the_front_reads_nothing_once_a_line_needs_the_server(lines: list[bytes], cuts: list[int]) -> None:
+    sent = b"".join(line + b"\n" for line in lines)
+    places = [0, *sorted({cut for cut in cuts if cut < len(sent)}), len(sent)]
+    chunks = [sent[start:end] for start, end in pairwise(places) if end > start]
+    result = b',"result":{}}\n'
+    plain = [front.template(line + b"\n", b"1", b'{"jsonrpc":"2.0","id":1' + result) for line in (PING, LISTING)]
+    source, handover, written = Chunks(chunks, [PING, LISTING]), front.Handover(""), list[bytes]()
+
+    def write(_: int, data: memoryview) -> int:
+        written.append(bytes(data))
+        return len(data)
+
+    with patch.object(front, "os", SimpleNamespace(write=write)), suppress(EOFError):
+        front._Front(handover, {"sessions": [], "plain": plain})._run(source)  # pyright: ignore
+        # It returned, so there is something for the server, and all that was read is answered or handed over.
+        assert handover.pending
+        answered = [line for line, _ in handover.asked]
+        assert sorted([*answered, *handover.pending.splitlines(keepends=True)]) == sorted(
+            source.given.splitlines(keepends=True)
+        )
+    assert len(written) == len(handover.asked)
 
 
 async def test_what_was_said_before_the_first_call_is_kept(served: Path, tmp_path: Path) -> None:

@@ -56,9 +56,6 @@ def answer(package: str) -> Handover | None:
 
     None if standard input or the configuration does not allow stored answers. Ends the process when the client leaves.
     """
-    if sys.platform == "win32":
-        # A second start hangs there: the front waits for more input before it starts the server for the first call.
-        return None
     try:
         if os.isatty(0):
             return None
@@ -94,26 +91,28 @@ class _Front:
             signal.signal(number, handled_before)
 
     def _run(self, source: Input) -> None:
-        waiting, rest = False, b""
-        while len(rest) + len(self._handover.pending) < _LONGEST_LINE:
-            # What came together with the line that needs the server is answered before it is there.
-            chunk = source.read(wait=not waiting)
-            if chunk is None:
-                break
+        """Read and answer until a line needs the server. What came together with that line is still answered.
+
+        After it nothing more is read: a look whether more has come can wait, as not every system can tell for every
+        kind of input, and the client may say no more before the server has answered.
+        """
+        partial_line = b""
+        while len(partial_line) < _LONGEST_LINE and not self._handover.pending:
+            chunk = source.read()
             if not chunk:
-                if not (waiting or rest):
+                if not partial_line:
                     os._exit(0)
                 break
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, partial_line = (partial_line + chunk).split(b"\n")
             for line in lines:
-                waiting = not self._answered(line + b"\n") or waiting
-        self._handover.pending += rest
+                self._answer(line + b"\n")
+        self._handover.pending += partial_line
 
-    def _answered(self, line: bytes) -> bool:
+    def _answer(self, line: bytes) -> None:
         found = self._find(line)
         if found is None:
             self._handover.pending += line
-            return False
+            return
         self._handover.asked.append((line, found))
         view = memoryview(found)
         try:
@@ -121,7 +120,6 @@ class _Front:
                 view = view[os.write(1, view) :]
         except OSError:
             os._exit(0)  # Nobody reads any more.
-        return True
 
     def _find(self, line: bytes) -> bytes | None:
         if self._session is None:
