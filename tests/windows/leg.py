@@ -4,13 +4,13 @@ What runs is python.org's own build with the wheels that Windows users get, so i
 codes are those of Windows. The kernel beneath is Wine's: `listed.py` names each test it cannot judge, and why. The job
 on Windows runners has no such list.
 
-Prints what `--check` of each server says, a table of the suites, how long the servers take, and the reasons of what did
+Starts every server twice as a program outside Wine does, whose pipes are not Windows' own. Prints what `--check` of
+each server says, a table of the suites, how long the servers take, and the reasons of what did
 not run; the exit status is 1 if anything failed. What pytest says goes to `FOLDER/PART.log` as it comes.
 """
 
 import argparse
 import datetime
-import functools
 import hashlib
 import io
 import json
@@ -22,19 +22,29 @@ import sys
 import tarfile
 import threading
 import time
+import traceback
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from queue import Queue
 from typing import BinaryIO
 
+import anyio
+
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 ARCHIVE = Path(__file__).with_name("archive.py")
+# A process starts several times slower under Wine; the wire reads this when it is imported.
+os.environ.setdefault("MCP_TEST_SECONDS", "90")
 sys.path.append(str(TESTS))
 from contract.cases import CASES  # noqa: E402
+from e2e.starts import ENDS, ERAS, Start, start_twice  # noqa: E402
+from mcp_batteries.testing.case import Case  # noqa: E402
 from postgres.serving import start as start_postgres  # noqa: E402
 from windows.page import Told, figures, longest, reasons, suites, written  # noqa: E402
 
@@ -44,7 +54,7 @@ PARTS = [
     ["github_server", "git_server"], ["weather", "sql"], ["postgres"],
 ]  # fmt: skip
 CHECKS_AT = 5
-"""Before which of them the servers' `--check` is recorded."""
+"""Before which of them the servers' `--check` is recorded, and they are started twice."""
 ONLY = "listed: what Wine can't judge; rest: all but that and what is the same on every system; whole: all but listed"
 PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32")
 
@@ -68,6 +78,17 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, LPVOID reserved) { return TR
 """
 
 
+# Wine sets this variable itself for what is started from outside.
+STARTED = r"""
+import os, runpy
+os.environ["LOCALAPPDATA"] = r"C:\starts\cache"
+runpy.run_module("{}", run_name="__main__", alter_sys=True)
+"""
+
+Job = Callable[[int], Told]
+"""Something to run in the Wine server of that number."""
+
+
 class Leg:
     """A Windows Python under Wine, with everything the tests import, in a folder of its own."""
 
@@ -78,6 +99,7 @@ class Leg:
         self.data = folder / "data"
         hidden = ("VIRTUAL_ENV", "PYTHON", "MCP_", "COVERAGE", "PYTEST", "UV")
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | {
+            "MCP_TEST_SECONDS": os.environ["MCP_TEST_SECONDS"],
             "WINEPREFIX": str(folder / "prefix"),
             "WINEDEBUG": "-all",
             # No browser engine, no .NET, no desktop, no debugger for what crashes.
@@ -85,9 +107,6 @@ class Leg:
             "PYTHONPATH": windows_path(TESTS),
             "PYTHONPYCACHEPREFIX": windows_path(folder / "bytecode"),
             "PYTHONUNBUFFERED": "1",
-            "MCP_TEST_SECONDS": os.environ.get(
-                "MCP_TEST_SECONDS", "90"
-            ),  # a process starts several times slower under Wine
             "PYTHONUTF8": "1",
             "CI": "true",
         }
@@ -167,7 +186,7 @@ class Leg:
         All three standard streams are pipes: Wine's files and terminals are not Windows'. Wine's own services have the
         pipe, too, and would stay for minutes, so they end with the program.
         """
-        end = functools.partial(subprocess.run, ["wineserver", "-k"], env=environment, check=False)
+        end = partial(subprocess.run, ["wineserver", "-k"], env=environment, check=False)
         with subprocess.Popen(
             ["wine", *command], env=environment, cwd=ROOT,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -194,13 +213,67 @@ class Leg:
             scratch = drive / "demo" / package
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir(parents=True)
-            words = [word.replace(str(drive), "C:") for word in CASES[package](scratch).arguments]
-            words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
+            words = self._inside(CASES[package](scratch), drive).arguments
             printed = io.BytesIO()
             code = self.run([str(self.python), "-m", package, "--check", *words], printed, environment)
             said = printed.getvalue().decode(errors="replace").replace("\r", "")
             found.append((said, NO_GIT in said if package == "mcp_git" else code == 0))
         return found
+
+    def starts(self, number: int) -> Told:
+        """Start each server twice in each era, and end it in each way; what became of each."""
+        environment, told = self.room(number), list[dict[str, object]]()
+        with self._kept_running(environment):
+            for package, revision, end in product(CASES, ERAS, ENDS):
+                began = time.monotonic()
+                ended = self._start_twice(package, revision, end, environment)
+                seconds = round(time.monotonic() - began, 2)
+                told.append({"test": f"windows/starts[{package}-{revision}-{end}]", "seconds": seconds, **ended})
+        return told
+
+    def _start_twice(self, package: str, revision: str, end: str, environment: dict[str, str]) -> dict[str, object]:
+        drive = self.folder / "prefix" / "drive_c"
+        scratch = drive / "starts"
+        shutil.rmtree(scratch, ignore_errors=True)
+        (scratch / "data").mkdir(parents=True)
+        case = self._inside(CASES[package](scratch / "data"), drive)
+        start = Start(
+            command=["wine", str(self.python), "-c", STARTED.format(package), *case.arguments],
+            case=case,
+            cache=scratch / "cache",
+            watched=next((scratch / "data").rglob("notes.txt")) if case.uri.startswith("file:") else None,
+            environment=environment,
+            cwd=drive,
+        )
+        try:
+            answer = anyio.run(start_twice, start, revision, end)
+        except Exception:
+            return {"kind": "failed", "text": traceback.format_exc()}
+        if answer.get("isError") and package != "mcp_git":
+            return {"kind": "failed", "text": json.dumps(answer)}
+        return {"kind": "passed"}
+
+    def _inside(self, case: Case, drive: Path) -> Case:
+        """The case with the paths that it has in Wine; without git there, mcp-git has nothing to read."""
+        words = [word.replace(str(drive), "C:") for word in case.arguments]
+        words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
+        uri = "" if case.package == "mcp_git" else case.uri.replace(str(drive), "/C:")
+        return replace(case, arguments=words, uri=uri)
+
+    @contextmanager
+    def _kept_running(self, environment: dict[str, str]) -> Generator[None]:
+        """Keep Wine's services running: started with a server, they would hold its pipes after its end."""
+        pipe = subprocess.PIPE
+        command = ["wine", str(self.python), "-c", "import sys; sys.stdout.write('ready'); sys.stdout.flush(); input()"]
+        with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            assert process.stdin is not None and process.stdout is not None
+            if process.stdout.read(5) != b"ready":
+                raise SystemExit("Wine does not start.")
+            try:
+                yield
+            finally:
+                process.kill()
+                subprocess.run(["wineserver", "-k"], env=environment, check=False)
 
     def room(self, number: int) -> dict[str, str]:
         """The environment of one of several runs at once: each has a Wine server of its own, all have the same disk."""
@@ -262,6 +335,7 @@ def main() -> int:
     # Of three parts one always waits for something, and two processors have work.
     parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) * 3 // 2, help="parts at once")
     parser.add_argument("--check", action="store_true", help="run `--check` of every server and no tests")
+    parser.add_argument("--starts", action="store_true", help="start every server twice and run no tests")
     parser.add_argument("--record", action="store_true", help="write what was found into docs/windows.md")
     parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
     options = parser.parse_args()
@@ -271,28 +345,37 @@ def main() -> int:
         leg.set_up()
     set_up = time.monotonic() - clock
     said: list[str] = []
-    parts: list[list[str]] = [] if options.check else [options.paths] if options.paths else PARTS
     rooms = Queue[int]()
     for number in range(options.jobs):
         rooms.put(number)
 
-    def in_a_room(words: list[str]) -> Told:
+    def part(words: Sequence[str], number: int) -> Told:
+        return leg.part(words, number, options=["--judge", options.only], seconds=options.seconds)
+
+    def checks(number: int) -> Told:
+        found = leg.checks(number)
+        said.extend(text for text, _ in found)
+        return [{"kind": "failed", "test": "check", "text": text} for text, works in found if not works]
+
+    def in_a_room(job: Job) -> Told:
         number = rooms.get()
         try:
-            if words:
-                return leg.part(words, number, options=["--judge", options.only], seconds=options.seconds)
-            checks = leg.checks(number)
-            said.extend(text for text, _ in checks)
-            return [{"kind": "failed", "test": "check", "text": text} for text, works in checks if not works]
+            return job(number)
         finally:
             rooms.put(number)
 
+    jobs: list[Job] = []
+    if options.paths:
+        jobs.append(partial(part, options.paths))
+    if options.check:
+        jobs.append(checks)
+    if options.starts:
+        jobs.append(leg.starts)
+    if not jobs:
+        jobs = [partial(part, words) for words in PARTS]
+        jobs[CHECKS_AT:CHECKS_AT] = [checks, leg.starts]
     with ThreadPoolExecutor(options.jobs) as pool:
-        told = [
-            line
-            for lines in pool.map(in_a_room, parts if options.paths else [*parts[:CHECKS_AT], [], *parts[CHECKS_AT:]])
-            for line in lines
-        ]
+        told = [line for lines in pool.map(in_a_room, jobs) for line in lines]
     seconds = time.monotonic() - clock
     failed = [line for line in told if line["kind"] == "failed"]
     print("\n\n".join(said), *(f"\n{line['test']}\n{line.get('text', '')}" for line in failed), sep="\n")

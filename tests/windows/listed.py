@@ -103,6 +103,7 @@ WEEKLY = "a change leaves it to the week's run, on Linux too"
 AGAIN = "starts the processes of a test that runs here, with other parameters"
 EACH: dict[str, str] = {
     "e2e/test_matrix.py::test_every_server*": "each server starts, answers and leaves",
+    "e2e/test_front.py::test_a_second_start*": "each server hands over",
     "e2e/test_bad_input_stdio.py*": "one process reads all the lines",
     "filesystem/test_undo.py*": "each kind of change is made by other calls there",
     "filesystem/test_races.py*": "handles are not descriptors",
