@@ -9,7 +9,7 @@ from mcp_batteries.errors import Problem, Refused
 from mcp_fs.engine.files.handles import open_file, open_folder, read_link, status
 from mcp_fs.engine.files.text import SAMPLE_BYTES, content_hash, sniff
 from mcp_fs.engine.listing import moment
-from mcp_fs.engine.media import mime_type
+from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.models import FileInfo
 from mcp_fs.paths import is_absolute
 from mcp_fs.policy import Readable

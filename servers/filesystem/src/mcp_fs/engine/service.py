@@ -28,7 +28,7 @@ from mcp_fs.engine.files.write import write_file
 from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.info import info
 from mcp_fs.engine.listing import Sort, list_folder, list_roots, names_in
-from mcp_fs.engine.media import view
+from mcp_fs.engine.media import is_media, view, with_safe_type
 from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
@@ -106,13 +106,17 @@ class Engine:
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
         """A picture, a sound, a page of a PDF, or bytes."""
-        return await in_thread(lambda stop: view(place, page, stop), what="Reading")
+        return await in_thread(lambda stop: view(place, page, stop), what="Reading", long=True)
 
     async def read_whole(self, place: Readable) -> Whole:
         """A whole file, or a folder's listing."""
         if warm(place):
-            return read_whole(place, Stop())
-        return await in_thread(lambda stop: read_whole(place, stop), what="Reading")
+            whole = read_whole(place, Stop())
+        else:
+            whole = await in_thread(lambda stop: read_whole(place, stop), what="Reading")
+        if not is_media(whole.mime_type):
+            return whole
+        return await in_thread(lambda stop: with_safe_type(place, whole, stop), what="Reading", long=True)
 
     async def info(self, place: Readable) -> FileInfo:
         """What is known of one entry."""

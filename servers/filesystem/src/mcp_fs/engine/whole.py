@@ -14,7 +14,8 @@ from mcp_fs.engine.files.handles import open_file, open_folder, status
 from mcp_fs.engine.files.text import SAMPLE_BYTES, decode, shown, sniff
 from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.marks import is_hidden
-from mcp_fs.engine.media import MOST_WHOLE, mime_type
+from mcp_fs.engine.media import MOST_WHOLE
+from mcp_fs.engine.mime_types import UNKNOWN, mime_type
 from mcp_fs.models import Whole
 from mcp_fs.policy import Readable
 
@@ -25,7 +26,6 @@ FOLDER = "inode/directory"
 
 _MOST_CHILDREN = 1000
 _LISTED = 1000
-_UNKNOWN = "application/octet-stream"
 
 
 def read_whole(place: Readable, stop: Stop) -> Whole:
@@ -83,6 +83,6 @@ def files_in(folder: Readable, stop: Stop) -> Sequence[Listed]:
         except Problem:  # gone meanwhile, or a link that leads nowhere or out
             continue
         if stat.S_ISREG(at.st_mode):
-            mime_type = mimetypes.guess_type(name, strict=False)[0] or _UNKNOWN
+            mime_type = mimetypes.guess_type(name, strict=False)[0] or UNKNOWN
             found.append(Listed(folder / name, mime_type, at.st_size, at.st_mtime))
     return found

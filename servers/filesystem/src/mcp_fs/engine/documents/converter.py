@@ -22,7 +22,7 @@ from mcp_fs.engine.documents.kinds import FRAME, MOST_BYTES, RANGE, SECONDS
 
 __all__ = ["Taken", "Wanted", "taken"]
 
-Wanted = Literal["text", "bytes", "all", "page", "pixels", "picture"]
+Wanted = Literal["text", "bytes", "all", "page", "picture", "safety"]
 
 _WALL_SECONDS = 10.0
 """A process that waits for its turn on a busy machine is not one that works: five times what it may work."""
@@ -68,7 +68,15 @@ class _TooLong:
 
 
 def taken(
-    file: BinaryIO, name: str, path: Sequence[str], want: Wanted, shown: str, stop: Stop, *, page: int = 0
+    file: BinaryIO,
+    name: str,
+    path: Sequence[str],
+    want: Wanted,
+    shown: str,
+    stop: Stop,
+    *,
+    page: int = 0,
+    mime_type: str = "",
 ) -> Taken:
     """What `want` names of an open file, or of a member of it.
 
@@ -76,9 +84,10 @@ def taken(
         name: of the file: what it is, that tells in part.
         path: names down to the member; none for the file itself.
         shown: what the caller calls it.
-        want: of a picture `pixels`, where the label is width and height, or `picture`: that and a small JPEG, or no
-            data where there are too many pixels.
+        want: of a picture `picture`, a PNG or JPEG that models take, with JSON about it as the label, or `safety`,
+            where the label says whether they take the file as it is.
         page: of a PDF, from 1; the label is the number of pages then, and there is no data beyond the last.
+        mime_type: of a picture, by its first bytes.
 
     Raises:
         NotFound: there is no such member.
@@ -96,13 +105,23 @@ def taken(
         name,
         want,
         page,
+        mime_type,
         *path,
     )
     if (known := _kept.get(key)) is not None:
         if isinstance(known, _TooLong):
             raise _too_long(shown, known.crash)
         return known
-    request = json.dumps({"size": status.st_size, "name": name, "want": want, "path": list(path), "page": page})
+    request = json.dumps(
+        {
+            "size": status.st_size,
+            "name": name,
+            "want": want,
+            "path": list(path),
+            "page": page,
+            "mime_type": mime_type,
+        }
+    )
     with _workers.one(stop) as worker:
         found = worker.ask(request, file, shown, stop)
     if isinstance(found, _TooLong):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 
 __all__ = [
-    "DAMAGED", "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "OLE", "PAGE_SECONDS", "RANGE", "SECONDS", "SUFFIXES",
-    "TOO_LARGE", "Kind",
+    "DAMAGED", "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "OLE", "PAGE_SECONDS", "RANGE", "SAFE", "SECONDS",
+    "SUFFIXES", "TOO_LARGE", "Kind",
     "is_archive", "is_document", "kind_of",
 ]  # fmt: skip
 
@@ -19,6 +19,8 @@ FRAME, RANGE = struct.Struct(">cI"), struct.Struct(">QI")
 """The head of what the other process sends: a letter and a length; which bytes of the file it asks for."""
 SECONDS, PAGE_SECONDS = 2.0, 6.0
 """Of processor time, for one request; for the picture of a page."""
+SAFE = "safe"
+"""The label of a picture that models take as it is."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of one answer, and of what is held in memory."""
 TOO_LARGE, DAMAGED = f"cut after {MOST_BYTES:,} bytes", "cut where the file is damaged or ends too early"

@@ -9,16 +9,14 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, BinaryIO
 
+from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES
+from mcp_batteries.media.png import SIGNATURE, pack_chunk
 from mcp_fs.engine.documents.archives import Unreadable, held
 
 __all__ = ["NotInstalled", "page", "pages", "sheets"]
 
 _SCALE = 1.5
 """108 dots per inch: readable, and below the size at which hosts scale pictures of usual pages down."""
-_LONGEST_SIDE = 3136
-"""Pixels; hosts show half of it."""
-_MOST_PICTURE = 3_750_000
-"""Bytes: 5 MB in base64, as much as every model takes."""
 
 
 class NotInstalled(Exception):
@@ -98,8 +96,8 @@ def _text(page: Any) -> str:
 def _picture(page: Any) -> bytes:
     """A page as PNG, smaller than usual where it is larger than models take."""
     sides = page.get_size()
-    scale = min(_SCALE, _LONGEST_SIDE / max(*sides, 1))
-    while len(picture := _png(page.render(scale=scale, rev_byteorder=True))) > _MOST_PICTURE:
+    scale = min(_SCALE, (LONGEST_SIDE - 1) / max(*sides, 1))  # a side is rounded up
+    while len(picture := _png(page.render(scale=scale, rev_byteorder=True))) > MOST_BYTES:
         scale *= 0.7
     return picture
 
@@ -112,8 +110,6 @@ def _png(bitmap: Any) -> bytes:
     raw = b"".join(b"\0" + row for row in rows)
     colour = {1: 0, 3: 2, 4: 6}[channels]
 
-    def chunk(name: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(raw)), (b"IEND", b"")
+    return SIGNATURE + b"".join(pack_chunk(name, body) for name, body in chunks)

@@ -17,7 +17,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
-from mcp_fs.engine.documents import libraries, office, pictures
+from mcp_batteries.media import pictures
+from mcp_fs.engine.documents import libraries, office
 from mcp_fs.engine.documents.archives import (
     Archive,
     Entry,
@@ -39,6 +40,7 @@ from mcp_fs.engine.documents.kinds import (
     MOST_BYTES,
     PAGE_SECONDS,
     RANGE,
+    SAFE,
     SECONDS,
     TOO_LARGE,
     Kind,
@@ -50,6 +52,7 @@ from mcp_fs.engine.names import folded
 __all__ = ["main"]
 
 _MEMORY = 1 << 30
+_SLOW = frozenset({"page", "picture", "safety"})
 _READ = 256 * 1024
 _MOST_LISTED = 100_000
 
@@ -125,7 +128,7 @@ def main() -> None:
     os.dup2(nowhere, 1)
     _limit()
     while (request := pipes.request()) is not None:
-        _timer(PAGE_SECONDS if request["want"] in ("page", "picture") else SECONDS)
+        _timer(PAGE_SECONDS if request["want"] in _SLOW else SECONDS)
         try:
             _answer(pipes, request)
         except TooLarge:
@@ -183,10 +186,12 @@ def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
         pipes.send(b"K", str(pages).encode())
         pipes.content(b"B", shown)
         return
-    if request["want"] in ("pixels", "picture"):
-        size, shown = (pictures.sides(file), b"") if request["want"] == "pixels" else pictures.reduced(file)
-        pipes.send(b"K", "{} {}".format(*size).encode())
-        pipes.content(b"B", shown)
+    if request["want"] == "picture":
+        _send_picture(pipes, file, request["mime_type"])
+        return
+    if request["want"] == "safety":
+        verdict = SAFE if pictures.is_safe(file, request["mime_type"]) else ""
+        pipes.send(b"K", verdict.encode())
         return
     file, name, kind = unpacked(file, name)
     if request["want"] == "all":
@@ -204,6 +209,23 @@ def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
         _send_bytes(pipes, file)
     else:
         _send(pipes, file, kind)
+
+
+def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
+    """Send a picture as it may leave, with what there is to say of it, or why it can't be shown."""
+    try:
+        picture = pictures.prepare(file, mime_type)
+    except pictures.Refused as refused:
+        pipes.send(b"K", json.dumps({"refusal": refused.refusal, "size": refused.size}).encode())
+        return
+    facts = {
+        "mime_type": picture.mime_type,
+        "size": (picture.width, picture.height),
+        "frames": picture.frames,
+        "is_reduced": picture.is_reduced,
+    }
+    pipes.send(b"K", json.dumps(facts).encode())
+    pipes.content(b"B", picture.data)
 
 
 def _send(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
