@@ -106,16 +106,15 @@ def _ipynb(words: Sequence[str]) -> bytes:
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
 
 
-def pdf(*pages: str) -> bytes:
+def pdf(*pages: str, size: tuple[int, int] = (200, 100)) -> bytes:
     """A PDF with one line of text on each page, none for an empty string."""
     kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
     objects = ["<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"]
     for number, text in enumerate(pages):
         font = "<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
         stream = f"BT /F 24 Tf 20 50 Td ({text}) Tj ET" if text else "0 0 50 50 re f"
-        objects.append(
-            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Resources{font}/Contents {4 + 2 * number} 0 R>>"
-        )
+        box = f"/MediaBox[0 0 {size[0]} {size[1]}]"
+        objects.append(f"<</Type/Page/Parent 2 0 R{box}/Resources{font}/Contents {4 + 2 * number} 0 R>>")
         objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
     body, places = "%PDF-1.4\n", list[int]()
     for number, item in enumerate(objects, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 import struct
@@ -26,7 +27,8 @@ from mcp_fs.engine.files.lines import Lines
 from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.info import info
-from mcp_fs.engine.media import mime_type, view
+from mcp_fs.engine.media import view
+from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import TextSlice
 from mcp_fs.policy import Readable
@@ -37,7 +39,7 @@ from mcp_fs.tools.read import ReadTools
 
 MB = 1024 * 1024
 NO_RANGE = "does not exist" if os.name == "posix" else "is not a name"
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1"
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC")
 
 
 def read(folder: Path, name: str, **part: int | bool | None) -> TextSlice:

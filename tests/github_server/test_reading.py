@@ -1,12 +1,20 @@
 """Pages that really go on, sizes that hold, files of every kind, resources, completions, prompts."""
 
 import base64
+import io
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import PromptReference, ResourceTemplateReference
+from mcp_types import (
+    BlobResourceContents,
+    ImageContent,
+    PromptReference,
+    ResourceTemplateReference,
+    TextContent,
+)
+from PIL import Image
 
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
@@ -118,16 +126,44 @@ async def test_a_file_beyond_a_megabyte_comes_as_a_blob(oracle: Oracle) -> None:
 async def test_bytes_stay_bytes(oracle: Oracle) -> None:
     data = bytes(range(256)) * 4
     oracle.answer("GET", "/repos/octo/app/contents/x.bin", file("x.bin", data))
-    oracle.answer("GET", "/repos/octo/app/contents/x.png", file("x.png", data))
     oracle.answer("GET", "/repos/octo/app/contents/big.bin", file("big.bin", b"\0" * 1_200_000))
     async with served(oracle) as client:
         block = (await client.call_tool("read_file", {**O, "path": "x.bin"})).content[0]
         assert base64.b64decode(block.resource.blob) == data  # type: ignore[union-attr]
-        block = (await client.call_tool("read_file", {**O, "path": "x.png"})).content[0]
-        assert block.type == "image" and base64.b64decode(block.data) == data
         assert "github://octo/app/contents/big.bin" in await refused(client, "read_file", **O, path="big.bin")
         read = await client.read_resource("github://octo/app/contents/x.bin")
         assert base64.b64decode(read.contents[0].blob) == data  # type: ignore[union-attr]
+
+
+@pytest.mark.anyio
+async def test_a_picture_leaves_only_in_a_type_that_models_take(oracle: Oracle) -> None:
+    files: dict[str, bytes] = {"junk.png": bytes(range(256)) * 4}
+    for name, kind in (("a.png", "PNG"), ("photo.png", "JPEG"), ("logo.bmp", "BMP"), ("film", "GIF")):
+        output = io.BytesIO()
+        Image.effect_noise((64, 48), 90).save(output, kind)
+        files[name] = output.getvalue()
+    files["cut.jpg"] = files["photo.png"][:-300]
+    for name, data in files.items():
+        oracle.answer("GET", f"/repos/octo/app/contents/{name}", file(name, data))
+    kinds: dict[str, str] = {}
+    async with served(oracle) as client:
+        for name, data in files.items():
+            block = (await client.call_tool("read_file", {**O, "path": name})).content[0]
+            kinds[name] = block.type
+            if isinstance(block, ImageContent):
+                kinds[name] = block.mime_type
+                with Image.open(io.BytesIO(base64.b64decode(block.data))) as picture:
+                    picture.load()
+                    assert picture.format is not None and Image.MIME[picture.format] == block.mime_type
+            if isinstance(block, TextContent):
+                assert "image/jpeg" in block.text and f"sha {SHA}" in block.text and "it is damaged" in block.text
+            read = (await client.read_resource(f"github://octo/app/contents/{name}")).contents[0]
+            assert isinstance(read, BlobResourceContents) and base64.b64decode(read.blob) == data
+            assert read.mime_type == "application/octet-stream"
+    assert kinds == {
+        "junk.png": "resource", "a.png": "image/png", "photo.png": "image/jpeg", "logo.bmp": "image/png",
+        "film": "image/png", "cut.jpg": "text",
+    }  # fmt: skip
 
 
 @pytest.mark.anyio

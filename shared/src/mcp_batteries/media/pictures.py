@@ -9,6 +9,7 @@ GIF that moves), and local ones (often no WebP).
 from __future__ import annotations
 
 import enum
+import importlib.util
 import io
 import math
 import warnings
@@ -89,6 +90,21 @@ class Refusal(enum.StrEnum):
     UNKNOWN = "unknown"
     """There is no reader for its type."""
 
+    def reason(self, package: str) -> str:
+        """Return why a picture is not shown, for an answer of the server in that package."""
+        match self:
+            case Refusal.DAMAGED:
+                return "it is damaged, ends too early, or is stored in a way that can't be decoded here"
+            case Refusal.NOT_INSTALLED:
+                return (
+                    f"without the libraries of {package}[images] only a sound PNG of at most {LONGEST_SIDE:,} pixels a "
+                    "side is shown"
+                )
+            case Refusal.TOO_MANY_PIXELS:
+                return "it has too many pixels to decode"
+            case Refusal.UNKNOWN:
+                return "no library here can convert it to a type that models take"
+
 
 class Refused(Exception):
     """The picture can't be shown.
@@ -131,11 +147,10 @@ def prepare(file: BinaryIO, mime_type: str) -> Picture:
     Raises:
         Refused: it can't be shown.
     """
-    if mime_type == "image/png":
-        png = _prepare_png(file)
-        if png is not None:
-            return png
-        file.seek(0)
+    png = _prepare_png(file, mime_type)
+    if png is not None:
+        return png
+    file.seek(0)
     image = _open(file, mime_type)
     with image, warnings.catch_warnings(action="ignore"):
         try:
@@ -153,6 +168,7 @@ def is_safe(file: BinaryIO, mime_type: str) -> bool:
     data = file.read(MOST_BYTES + 1)
     if mime_type not in TYPES or len(data) > MOST_BYTES:
         return False
+    is_plain_png = False
     if mime_type == "image/png":
         try:
             png = check_png(data, _MOST_PIXELS)
@@ -160,20 +176,23 @@ def is_safe(file: BinaryIO, mime_type: str) -> bool:
             return False
         if png.is_animated or png.depth > 8 or max(png.width, png.height) > _LONGEST_ATTACHED_SIDE:
             return False
+        is_plain_png = png.is_plain
     try:
         with _open(io.BytesIO(data), mime_type) as image, warnings.catch_warnings(action="ignore"):
             if image.format == "MPO" or not _is_plain(image, _LONGEST_ATTACHED_SIDE):
                 return False
             image.load()
     except Refused as refused:
-        return mime_type == "image/png" and refused.refusal is Refusal.NOT_INSTALLED
+        return is_plain_png and refused.refusal is Refusal.NOT_INSTALLED
     except Exception:  # noqa: BLE001 - damaged files make Pillow raise whatever there is
         return False
     return True
 
 
-def _prepare_png(file: BinaryIO) -> Picture | None:
-    """Return a PNG that needs no conversion, checked and without what is not pixels; None for any other."""
+def _prepare_png(file: BinaryIO, mime_type: str) -> Picture | None:
+    """Return a PNG that needs no conversion, checked and without what is not pixels; None for any other file."""
+    if mime_type != "image/png":
+        return None
     data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         return None
@@ -183,6 +202,8 @@ def _prepare_png(file: BinaryIO) -> Picture | None:
         return None
     if png.is_animated or png.depth > 8 or max(png.width, png.height) > LONGEST_SIDE:
         return None
+    if png.has_exif and importlib.util.find_spec("PIL") is not None:
+        return None  # Pillow turns it upright
     return Picture("image/png", png.data, png.width, png.height)
 
 
@@ -233,9 +254,7 @@ def _convert(image: Any) -> Picture:
     from PIL import ImageOps
 
     width, height = image.size
-    frames = int(getattr(image, "n_frames", 1))
-    if image.format == "MPO":
-        frames = 1  # the others are previews and depths, not a film
+    frames = _count_frames(image)
     is_lossy = image.format in _LOSSY
     is_too_wide = max(image.size) > LONGEST_SIDE
     if is_too_wide:
@@ -256,6 +275,14 @@ def _convert(image: Any) -> Picture:
     image.thumbnail((_REDUCED_SIDE, _REDUCED_SIDE))
     data = _as_jpeg(_in_plain_colours(image), _QUALITY)
     return Picture("image/jpeg", data, width, height, frames, is_reduced=True)
+
+
+def _count_frames(image: Any) -> int:
+    if image.format == "MPO":
+        return 1  # the others are previews and depths, not a film
+    with suppress(Exception):  # the first one is of use even if the others are damaged
+        return int(getattr(image, "n_frames", 1))
+    return 1
 
 
 def _full_size_forms(image: Any, *, is_lossy: bool) -> Iterator[tuple[str, bytes]]:
@@ -285,8 +312,11 @@ def _in_grey(image: Any, darkest: float, lightest: float) -> Any:
     if not (math.isfinite(darkest) and math.isfinite(lightest)):
         raise Refused(Refusal.DAMAGED)
     scale = 255 / ((lightest - darkest) or 1)
-    fractions = image.convert("F")
-    return fractions.point(lambda value: value * scale - darkest * scale).convert("L")
+
+    def shade(value: Any) -> Any:
+        return value * scale - darkest * scale
+
+    return image.convert("F").point(shade).convert("L")
 
 
 def _as_png(image: Any) -> bytes:

@@ -16,6 +16,8 @@ _CHUNK_NAME = re.compile(rb"[A-Za-z]{4}")
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _PALETTE = 3
+_SIMPLE_CHUNK_BYTES = {b"sRGB": 1, b"gAMA": 4, b"pHYs": 9, b"cHRM": 32, b"tIME": 7}
+_KNOWN_CHUNKS = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND", b"tEXt"})
 _TRANSPARENCY_BYTES = {0: 2, 2: 6}
 _LAST_FILTER = 4
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
@@ -33,6 +35,8 @@ class Png:
     Attributes:
         depth: bits of one channel.
         is_animated: whether other frames follow the first one.
+        has_exif: whether there is something that may say how to turn it.
+        is_plain: whether all chunks of the file are simple ones, in which no decoder finds fault.
         data: the picture written anew: header, palette, transparency and pixels.
     """
 
@@ -40,6 +44,8 @@ class Png:
     height: int
     depth: int
     is_animated: bool
+    has_exif: bool
+    is_plain: bool
     data: bytes
 
 
@@ -60,7 +66,7 @@ def check_png(data: bytes, most_pixels: int) -> Png:
     if width * height > most_pixels:
         raise PngDamaged("has too many pixels")
     written = [SIGNATURE, pack_chunk(*chunks[0])]
-    palette, transparency, is_animated = b"", b"", False
+    palette = transparency = b""
     pixels: list[bytes] = []
     for number, (name, body) in enumerate(chunks[1:], 1):
         match name:
@@ -72,13 +78,12 @@ def check_png(data: bytes, most_pixels: int) -> Png:
                 palette = body
             case b"tRNS":
                 transparency = body
-            case b"acTL":
-                is_animated = True
             case b"IEND":
                 break
+            case _ if name[:1].isupper():
+                raise PngDamaged("has a chunk that is not known")
             case _:
-                if name[:1].isupper():
-                    raise PngDamaged("has a chunk that is not known")
+                continue
     if colour == _PALETTE:
         if not palette or len(palette) % 3 or len(palette) > 3 << depth:
             raise PngDamaged("has no sound palette")
@@ -91,12 +96,25 @@ def check_png(data: bytes, most_pixels: int) -> Png:
     packed = b"".join(pixels)
     _check_pixels(packed, list(_row_bytes(width, height, depth * _CHANNELS[colour], is_interlaced=bool(interlace))))
     written += [pack_chunk(b"IDAT", packed), pack_chunk(b"IEND", b"")]
-    return Png(width, height, depth, is_animated, b"".join(written))
+    names = {name for name, _ in chunks}
+    return Png(
+        width,
+        height,
+        depth,
+        is_animated=b"acTL" in names,
+        has_exif=b"eXIf" in names,
+        is_plain=(is_fitting or not transparency) and all(_is_simple(name, body) for name, body in chunks),
+        data=b"".join(written),
+    )
 
 
 def pack_chunk(name: bytes, body: bytes) -> bytes:
     """Return a chunk with its length and its checksum."""
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def _is_simple(name: bytes, body: bytes) -> bool:
+    return name in _KNOWN_CHUNKS or _SIMPLE_CHUNK_BYTES.get(name) == len(body)
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

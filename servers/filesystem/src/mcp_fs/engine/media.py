@@ -116,7 +116,7 @@ def _picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, 
     if label.get("size"):
         facts += "; {:,} × {:,} pixels".format(*label["size"])
     if "refusal" in label:
-        return _words(place, kind, size, f"{facts}; {_why_not_shown(Refusal(label['refusal']))}{way}")
+        return _words(place, kind, size, f"{facts}; not shown: {Refusal(label['refusal']).reason('mcp-fs')}{way}")
     if label["is_reduced"]:
         facts += ", shown in small"
     if label["frames"] > 1:
@@ -124,21 +124,6 @@ def _picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, 
     if label["mime_type"] != kind:
         facts += f"; shown as {label['mime_type']}"
     return Media("image", place.display, place.uri, label["mime_type"], size, facts, found.data)
-
-
-def _why_not_shown(refusal: Refusal) -> str:
-    match refusal:
-        case Refusal.DAMAGED:
-            return "not shown: it is damaged or ends too early, and models refuse such pictures"
-        case Refusal.NOT_INSTALLED:
-            return (
-                "not shown: only a whole PNG of at most 2,000 pixels a side can be checked without the libraries that "
-                "mcp-fs[images] installs, and models refuse damaged pictures"
-            )
-        case Refusal.TOO_MANY_PIXELS:
-            return "not shown: it has too many pixels to decode"
-        case Refusal.UNKNOWN:
-            return "not shown: models take no such pictures, and there is no library here that converts them"
 
 
 def _sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, in_thread
+from mcp_batteries.media.picture_types import HEAD_BYTES, picture_type
+from mcp_batteries.media.pictures import Picture
+from mcp_batteries.media.pictures import Refused as NotShown
+from mcp_batteries.media.process import prepare_apart
 from mcp_github.engine.api import Api, paging
 from mcp_github.engine.callers import caller
 from mcp_github.engine.fields import TREE
@@ -121,12 +125,16 @@ class Files:
 
     async def read(
         self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, lines: int | None
-    ) -> Text | Binary:
-        """Lines of a text file as many as fit an answer; a file that is not text whole, up to a megabyte."""
+    ) -> Text | Binary | Picture:
+        """Lines of a text file as many as fit an answer; a picture; any other file whole, up to a megabyte."""
         blob = await self.blob(repo, path, ref)
         uri = content_uri(repo, path, ref)
         text = _decoded(blob.data)
         if text is None:
+            kind = picture_type(blob.data[:HEAD_BYTES])
+            if kind is not None:
+                facts = f"{repo.full}:{path.shown}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
+                return await _picture(blob.data, kind, facts, uri)
             if len(blob.data) > _BINARY_BYTES:
                 raise TooLarge(
                     f"{quote(path.shown)} is not text and has `{len(blob.data):,}` bytes, too many for an answer.",
@@ -297,6 +305,15 @@ class Files:
             about, more = (await self.api.get(of.total, of.what, quiet=True)).data, False
         least = "at least " if more else ""
         return [f"{least}{about['changed_files']} files, +{about['additions']} -{about['deletions']} in all"]
+
+
+async def _picture(data: bytes, kind: str, facts: str, uri: str) -> Text | Picture:
+    """Return a picture in a form that models take, or why it is not shown."""
+    try:
+        return await in_thread(lambda stop: prepare_apart(data, kind, stop), what="Decoding", long=True)
+    except NotShown as refused:
+        reason = refused.refusal.reason("mcp-github")
+        return Text(f"{facts}; not shown: {reason}; its bytes are the resource {uri}", "")
 
 
 def _decoded(data: bytes) -> str | None:

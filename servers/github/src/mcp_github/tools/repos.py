@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from mcp_batteries.media.pictures import Picture
 from mcp_batteries.server.declare import tool
 from mcp_github.engine.commits import Commits, FileChange
 from mcp_github.engine.files import Binary, Files
@@ -35,9 +36,7 @@ from mcp_github.tools.arguments import (
     said,
 )
 
-__all__ = ["RepoTools", "shown"]
-
-_IMAGES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+__all__ = ["RepoTools"]
 
 
 class Edit(BaseModel):
@@ -121,7 +120,14 @@ class RepoTools:
         found = await self.files.read(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), start_line=start_line, lines=lines
         )
-        return shown(found) if isinstance(found, Binary) else found
+        match found:
+            case Picture():
+                data = base64.b64encode(found.data).decode()
+                return ImageContent(type="image", data=data, mime_type=found.mime_type)
+            case Binary():
+                return _as_resource(found)
+            case _:
+                return found
 
     @tool("Read a diff", toolset="repos", open_world=True)
     async def read_diff(
@@ -263,11 +269,8 @@ def _ref(policy: Policy, text: str | None) -> TrustedRef | None:
     return None if text is None else policy.ref(text)
 
 
-def shown(file: Binary) -> EmbeddedResource | ImageContent:
-    """A file that is not text, as content."""
+def _as_resource(file: Binary) -> EmbeddedResource:
+    """Return a file that is neither text nor a picture as content."""
     data = base64.b64encode(file.data).decode()
-    kind = _IMAGES.get(file.path.rpartition(".")[2].lower())
-    if kind is not None:
-        return ImageContent(type="image", data=data, mime_type=kind)
     blob = BlobResourceContents(uri=file.uri, blob=data, mime_type="application/octet-stream")
     return EmbeddedResource(type="resource", resource=blob)

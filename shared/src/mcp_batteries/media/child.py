@@ -1,0 +1,60 @@
+"""The process that prepares one picture: it imports little, since it starts anew for each."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from typing import Any
+
+from mcp_batteries.media.pictures import Refused, prepare
+
+__all__ = ["main"]
+
+_WORK_SECONDS = 6
+_MEMORY_BYTES = 1 << 30
+
+
+def main() -> None:
+    """Answer the request on standard input."""
+    requests = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    # What a library prints goes nowhere.
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    _limit_resources()
+    request: dict[str, Any] = json.loads(requests.readline())
+    facts: dict[str, Any]
+    data = b""
+    try:
+        picture = prepare(io.BytesIO(requests.read()), request["mime_type"])
+    except Refused as refused:
+        facts = {"refusal": refused.refusal, "size": refused.size}
+    else:
+        data = picture.data
+        facts = {
+            "mime_type": picture.mime_type,
+            "width": picture.width,
+            "height": picture.height,
+            "frames": picture.frames,
+            "is_reduced": picture.is_reduced,
+        }
+    answers.write(json.dumps(facts).encode() + b"\n" + data)
+    answers.close()
+
+
+def _limit_resources() -> None:
+    if sys.platform != "win32":
+        import resource
+
+        limits = {
+            resource.RLIMIT_AS: _MEMORY_BYTES,
+            resource.RLIMIT_CPU: _WORK_SECONDS,
+            resource.RLIMIT_FSIZE: 0,
+            resource.RLIMIT_CORE: 0,
+        }
+        for limit, value in limits.items():
+            try:
+                resource.setrlimit(limit, (value, value))
+            except (ValueError, OSError):  # macOS knows some of them by name only
+                continue
