@@ -6,6 +6,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from mcp_batteries.media.pictures import LONGEST_SIDE
+from mcp_batteries.media.png import check_png
 from mcp_weather.engine import plot
 from mcp_weather.models import Origin, Table, Value
 
@@ -70,7 +72,8 @@ def test_labels_do_not_run_into_each_other(hours: int) -> None:
 
 @pytest.mark.parametrize("values", [[], [None], [None] * 24, [5], [5] * 24, [-60.0, 55.0], [1e-9, 2e-9]])
 def test_whatever_came_there_is_a_picture(values: list[Value]) -> None:
-    assert plot.png(table(values), "Zürich").startswith(b"\x89PNG")
+    drawn_png = check_png(plot.png(table(values), "Zürich"), LONGEST_SIDE * LONGEST_SIDE)
+    assert max(drawn_png.width, drawn_png.height) <= LONGEST_SIDE and drawn_png.depth == 8 and drawn_png.is_plain
 
 
 def test_a_name_is_text_whatever_it_holds() -> None:
