@@ -1,12 +1,16 @@
 """Which powers of a role and which functions could do more than read; `test_gate` meets some in a PostgreSQL."""
 
 import json
+import tomllib
+from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from mcp_postgres.engine.admission import Limits, opening
-from mcp_postgres.engine.closed_world import READING, _Proc
+from mcp_postgres.engine.closed_world import READING, Procedure
+from mcp_postgres.engine.extensions import ExtensionFunction, extension_rules
 from mcp_postgres.engine.role import Role
 from postgres.serving import make
 
@@ -118,23 +122,81 @@ def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "volatility", "extension", "reads"),
+    ("name", "volatility", "extension", "changes", "runs"),
     [
-        ("f", "i", "", True), ("f", "s", "", True), ("f", "v", "", False), ("f", "i", "citext", True),
-        ("f", "v", "citext", False), ("pg_stat_statements", "v", "pg_stat_statements", True),
-        ("pg_stat_statements_reset", "v", "pg_stat_statements", False),
-        ("pg_buffercache_pages", "v", "pg_buffercache", True),
-        ("pg_buffercache_evict", "v", "pg_buffercache", False), ("pgstattuple", "v", "pgstattuple", True),
-        ("pg_freespace", "v", "pg_freespacemap", True), ("pg_visibility", "v", "pg_visibility", True),
-        ("pg_truncate_visibility_map", "v", "pg_visibility", False), ("gen_salt", "v", "pgcrypto", True),
-        ("uuid_generate_v4", "v", "uuid-ossp", True), ("crosstab", "s", "tablefunc", False),
-        ("xpath_table", "s", "xml2", False), ("dblink_get_connections", "s", "dblink", False),
-        ("postgres_fdw_get_connections", "s", "postgres_fdw", False), ("f", "i", "file_fdw", False),
-        ("pg_logdir_ls", "s", "adminpack", False),
+        ("f", "i", "", False, False), ("f", "s", "", False, False), ("f", "v", "", True, False),
+        ("f", "i", "citext", False, False), ("f", "v", "citext", True, True),
+        ("pg_stat_statements", "v", "pg_stat_statements", False, False),
+        ("pg_stat_statements_reset", "v", "pg_stat_statements", True, True),
+        ("pg_buffercache_pages", "v", "pg_buffercache", False, False),
+        ("pg_buffercache_evict", "v", "pg_buffercache", True, True),
+        ("pgstattuple", "v", "pgstattuple", False, False), ("pg_freespace", "v", "pg_freespacemap", False, False),
+        ("pg_visibility", "v", "pg_visibility", False, False),
+        ("pg_truncate_visibility_map", "v", "pg_visibility", True, True), ("gen_salt", "v", "pgcrypto", False, False),
+        ("uuid_generate_v4", "v", "uuid-ossp", False, False), ("crosstab", "s", "tablefunc", False, True),
+        ("xpath_table", "s", "xml2", False, True), ("dblink_get_connections", "s", "dblink", False, True),
+        ("postgres_fdw_get_connections", "s", "postgres_fdw", False, True), ("f", "i", "file_fdw", False, True),
+        ("pg_logdir_ls", "s", "adminpack", False, True), ("st_findextent", "s", "postgis", False, True),
+        ("st_area", "i", "postgis", False, False), ("st_new", "i", "postgis", False, True),
+        ("st_mapalgebra", "i", "postgis_raster", False, True), ("st_clip", "i", "postgis_raster", False, False),
+        ("standardize_address", "i", "address_standardizer", False, True),
     ],
 )  # fmt: skip
-def test_functions_of_extensions_by_name(name: str, volatility: str, extension: str, reads: bool) -> None:
-    assert _Proc(name, volatility, extension).reads() is reads
+def test_functions_of_extensions_by_name(name: str, volatility: str, extension: str, changes: bool, runs: bool) -> None:
+    found = procedure(name, volatility, extension)
+    assert (found.changes(), found.runs_input() is not None) == (changes, runs)
+    trusted = replace(found, vouched=True)
+    assert not trusted.changes() and trusted.runs_input() is None
+
+
+def procedure(name: str, volatility: str, extension: str = "", *arguments: str, version: str = "3.3.2") -> Procedure:
+    return Procedure(ExtensionFunction(extension, version, name, arguments, volatility), "public")
+
+
+@pytest.mark.parametrize(
+    "argument", ["regprocedure", "regproc", "regclass", "_regclass", "regtype", "name", "refcursor"]
+)
+def test_a_function_that_takes_the_name_of_an_object_is_allowed_by_its_own_name_only(argument: str) -> None:
+    assert procedure("similar", "i", "pg_trgm", "text", argument).runs_input() == "it takes the name of an object"
+    assert procedure("similar", "i", "pg_trgm", "text", "oid").runs_input() is None
+    assert procedure("pgstattuple", "v", "pgstattuple", argument).runs_input() is None
+    # No statement can call what takes `internal`.
+    assert procedure("similar", "i", "pg_trgm", "internal", argument).runs_input() is None
+
+
+def test_rules_hold_for_versions_and_for_forms_of_a_function() -> None:
+    assert "version 2.5.1" in (procedure("st_area", "i", "postgis", "geometry", version="2.5.1").runs_input() or "")
+    filed = procedure("st_addband", "i", "postgis_raster", "raster", "int4", "text", "_int4", "float8")
+    assert "a file on the server" in (filed.runs_input() or "")
+    assert procedure("st_addband", "i", "postgis_raster", "raster", "text", "float8").runs_input() is None
+    assert procedure("st_estimatedextent", "s", "postgis", "text", "text").reads_named_table
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("sql\nSELECT 1", None), ("plpgsql\nBEGIN RETURN 1; END", None),
+        ("plpgsql\nBEGIN RETURN QUERY EXECUTE $1; END", "`EXECUTE`"), ("sql\nSELECT query_to_xml($1)", "`_to_xml`"),
+        ("sql\nSELECT * FROM dblink('', $1)", "`dblink`"), ("sql\nSELECT * FROM ts_stat($1)", "`ts_stat`"),
+        ("plpgsql\nBEGIN PERFORM executed($1); END", None), ("plpython3u\nreturn 1", "written in plpython3u"),
+    ],
+)  # fmt: skip
+def test_a_body_that_runs_text_is_found(body: str, why: str | None) -> None:
+    found = replace(procedure("f", "s"), body=body).runs_input()
+    assert found is None if why is None else found is not None and why in found
+
+
+def test_every_entry_for_extensions_has_its_reason() -> None:
+    entries = tomllib.loads(files("mcp_postgres.engine").joinpath("extensions.toml").read_text("utf-8"))["entry"]
+    known = {"extensions", "versions", "why", "functions", "volatile", "tables", "relations", "excluded"}
+    every = [extension for entry in entries for extension in entry["extensions"]]
+    assert len(every) == len(set(every)) == len(extension_rules())
+    for entry in entries:
+        assert entry.keys() <= known and entry["why"].strip().endswith("."), entry["extensions"]
+        assert entry["functions"] == "all" or isinstance(entry["functions"], list)
+        names = [*(entry["functions"] if entry["functions"] != "all" else ()), *entry.get("tables", ())]
+        assert len(names) == len(set(names)) and not set(names) & entry.get("excluded", {}).keys(), entry["extensions"]
+        assert all(name == name.lower() for name in names)
 
 
 def test_every_function_that_is_called_as_those_that_read_is_known() -> None:

@@ -40,6 +40,7 @@ def build(settings: Settings) -> Assembled:
         trusted=settings.trust_database,
         callers=policy.has_callers,
         parts=policy.parts,
+        trusted_functions=policy.trusted_functions,
     )
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
     seconds, channel = settings.poll / 1000, settings.listen

@@ -56,6 +56,11 @@ class Settings(Common):
     trust_database: bool = Field(
         False, description="Trust everybody who may create objects, even if the role could do harm through their code."
     )
+    trust_functions: tuple[str, ...] = Field(
+        (),
+        description="Trust this function `schema.function`, or all of this `extension`, with any input, even if the role "
+        "could do harm; repeatable.",
+    )
     only: tuple[str, ...] = Field(
         (),
         description="Serve only this `schema` or `schema.table`, a view or function by its name too; repeatable.",

@@ -18,7 +18,7 @@ import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_postgres.engine.cells import Column
-from mcp_postgres.engine.closed_world import GATE
+from mcp_postgres.engine.closed_world import GATE, Cause, Harm
 from mcp_postgres.engine.connections import Opening, Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
@@ -29,6 +29,7 @@ from mcp_postgres.policy import ReadStatement
 
 __all__ = ["Limits", "admit", "columns_of", "gate_of", "judge", "opening"]
 
+CREATE_READER = "`mcp-postgres --create-reader URL` makes one"
 _DECLARE = "DECLARE mcp_gate NO SCROLL CURSOR FOR "
 _PREPARE = "PREPARE mcp_gate AS "
 _DEBUG = "SELECT set_config('search_path', $1, true), " + ", ".join(
@@ -139,8 +140,8 @@ async def judge(
     world, path = session.world, path or session.role.path
     gate, _ = await session.together((GATE, ()), ("SAVEPOINT mcp_judge", ()))
     await world.look(session, gate)
-    if why := world.literal(statement.sql):
-        raise _stranger(session.role, why)
+    if (harm := world.literal(statement.sql)) is not None:
+        raise _refused(session.role, harm)
     session.notices.clear()
     # Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
     # Names, policies and what they call are those of the role as which it will run.
@@ -162,24 +163,33 @@ async def judge(
         way = word_for(statement.sql) or "The operator can give the server another role."
         raise Refused("PostgreSQL did not show what `sql` would run.", way)
     masked = world.part.outputs(parsed) if world.part.part else frozenset[int]()
-    found = world.harm(trees, sequences=sequences, planned=planned)
-    if found is None:
-        return masked
-    why, stranger = found
-    if stranger:
-        raise _stranger(session.role, why)
-    raise Refused(
-        f"The role {session.role.because()}, and {quote(why)} may do more than read.",
-        "Leave it out, or mark a function of your own STABLE; a role that can only read may run it.",
-    )
+    harm = world.harm(trees, sequences=sequences, planned=planned)
+    if harm is not None:
+        raise _refused(session.role, harm)
+    return masked
 
 
-def _stranger(role: Role, why: str) -> Refused:
-    return Refused(
-        f"The role {role.because()}, and this could run code of another role as it: {quote(why, 300)}.",
-        "The operator can give the server a role that can only read (`--print-role-sql`), or vouch for everybody who "
-        "may create objects there by `--trust-database`.",
-    )
+def _refused(role: Role, harm: Harm) -> Refused:
+    match harm.cause:
+        case Cause.STRANGER:
+            return Refused(
+                f"The role {role.because()}, and this could run code of another role as it: {quote(harm.what, 300)}.",
+                f"The operator can give the server a role that can only read ({CREATE_READER}), or vouch for everybody "
+                "who may create objects there by `--trust-database`.",
+            )
+        case Cause.EFFECT:
+            own = f", vouch for it by `--trust-functions {harm.vouch}`" if harm.vouch else ""
+            return Refused(
+                f"The role {role.because()}, and {quote(harm.what)} may do more than read.",
+                f"Leave it out. The operator can give the server a role that can only read ({CREATE_READER}){own}, or "
+                "mark a function of their own STABLE.",
+            )
+        case Cause.INPUT:
+            return Refused(
+                f"The role {role.because()}, and {quote(harm.what)} may run what it is given: {harm.why}.",
+                f"Leave it out. The operator can give the server a role that can only read ({CREATE_READER}), or vouch "
+                f"for it by `--trust-functions {harm.vouch}`.",
+            )
 
 
 def _refusal(error: psycopg.Error, database: str, before: int, sql: str) -> Problem:

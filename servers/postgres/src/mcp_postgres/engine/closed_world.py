@@ -6,6 +6,10 @@ the role that reads. For a role that could do harm the world is therefore closed
 and everything that this leads to, is PostgreSQL's own or belongs to a superuser. What belongs to another role is let
 through where no code hangs on it: tables, plain indexes, enums, CHECKs and views made of PostgreSQL's own functions.
 
+A label (IMMUTABLE, STABLE) does not say that a function won't run what it is given. So a function of an extension must
+be known to only compute or read (`extensions`), and the body of any other must run no text as SQL, nor call what does;
+the operator can vouch for one.
+
 Objects are followed by the numbers that stand in their catalogue rows and stored expressions. Any number that could be
 an object's counts, whatever field it stands in: a mistake refuses too much, never too little.
 """
@@ -14,16 +18,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcp_postgres.engine.extensions import ExtensionFunction, extension_rules
 
 if TYPE_CHECKING:
     from mcp_postgres.engine.connections import Session
     from mcp_postgres.engine.part import ServedPart
     from mcp_postgres.engine.trips import Answer
 
-__all__ = ["FIRST_OWN", "GATE", "READING", "World", "functions_in", "objects_in"]
+__all__ = ["FIRST_OWN", "GATE", "READING", "Cause", "Harm", "Procedure", "World", "functions_in", "objects_in"]
 
 FIRST_OWN = 16384
 """The first number of an object that is not PostgreSQL's own."""
@@ -61,19 +68,6 @@ _BY_NAME = {
 }  # fmt: skip
 """Functions of PostgreSQL's own, stable or immutable, that run what they are given the name or number of."""
 
-_EXTENSIONS = {
-    "pg_stat_statements",
-    "pg_buffercache",
-    "pgstattuple",
-    "pg_freespacemap",
-    "pg_visibility",
-    "pgcrypto",
-    "uuid-ossp",
-}
-_HARMFUL = {"pg_stat_statements_reset", "pg_truncate_visibility_map", "pg_buffercache_evict"}
-_RUNNING = {"tablefunc", "xml2", "dblink", "postgres_fdw", "file_fdw", "adminpack"}
-"""Extensions whose functions run SQL they are given as text, or reach files and servers; some are declared stable."""
-
 _FUNCTION = re.compile(r":\w*(?:func|funcid|fnoid|handler) (\d+)", re.IGNORECASE)
 _NO_OBJECT = re.compile(
     r":(?:\w*typmods?|\w*location\w*|stmt_len|list_(?:start|end)|queryId|constvalue \d+)"
@@ -82,7 +76,9 @@ _NO_OBJECT = re.compile(
 """Numbers of a tree that are known not to be an object's."""
 _NUMBER = re.compile(r"\b\d{5,10}\b")
 _WORD = re.compile(r"[\w$]+")
-_RUNS_TEXT = re.compile(r"\bexecute\b|_to_xml|\bpg_input_|\bdblink|u&\"", re.IGNORECASE)
+_RUNS_TEXT = re.compile(r"\bexecute\b|_to_xml|\bpg_input_|\bdblink|\bts_stat\b|\bts_rewrite\b|u&\"", re.IGNORECASE)
+_CALLED = re.compile(r"([\w$]+)\"?\s*\(")
+"""A name in a body that is followed by arguments."""
 
 GATE = (
     "SELECT concat_ws(' ', CASE WHEN pg_is_in_recovery() THEN clock_timestamp()::text"
@@ -123,10 +119,13 @@ _WHO = "CASE WHEN s.oid IS NULL THEN 'nobody' ELSE s.who END"
 
 _PROCS = f"""
 WITH {_STRANGERS}
-SELECT p.oid::text, p.proname, format('%I.%I', n.nspname, p.proname), {_WHO}, p.provolatile::text,
-    coalesce((SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
-        WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-        AND d.refclassid = 'pg_extension'::regclass), ''),
+SELECT p.oid::text, p.proname, n.nspname, format('%I.%I', n.nspname, p.proname), {_WHO}, p.provolatile::text,
+    coalesce(e.extname, ''), coalesce(e.extversion, ''),
+    (SELECT string_agg(t.typname, ' ' ORDER BY a.at) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY a (type, at)
+        JOIN pg_type t ON t.oid = a.type),
+    EXISTS (SELECT 1 FROM pg_proc b WHERE b.proname = p.proname AND b.oid < 16384),
+    concat_ws(' ', a.aggtransfn::oid, a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggmtransfn::oid, a.aggminvtransfn::oid,
+        a.aggmfinalfn::oid),
     concat_ws(' ', p.prosupport::oid, p.prorettype, p.proargtypes, array_to_string(p.proallargtypes, ' '),
         a.aggtransfn::oid, a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggserialfn::oid, a.aggdeserialfn::oid,
         a.aggmtransfn::oid, a.aggminvtransfn::oid, a.aggmfinalfn::oid, a.aggsortop, a.aggtranstype, a.aggmtranstype),
@@ -135,6 +134,9 @@ SELECT p.oid::text, p.proname, format('%I.%I', n.nspname, p.proname), {_WHO}, p.
         ELSE concat(l.lanname, E'\\n', p.prosrc) END
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
 LEFT JOIN pg_aggregate a ON a.aggfnoid = p.oid LEFT JOIN strangers s ON s.oid = p.proowner
+LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+    AND d.refclassid = 'pg_extension'::regclass
+LEFT JOIN pg_extension e ON e.oid = d.refobjid
 WHERE p.oid >= 16384
 """
 _BUILT_IN = """
@@ -155,14 +157,16 @@ UNION ALL SELECT amopfamily::text, '', '', false, '', NULL, amopopr::text, '' FR
 UNION ALL SELECT opcintype::text, '', '', false, '', NULL, concat_ws(' ', oid, opcfamily), ''
     FROM pg_opclass WHERE oid >= 16384
 UNION ALL SELECT t.oid::text, '', '', false, '', NULL, k.castfunc::text, '' FROM pg_cast k
-    JOIN types t ON t.oid IN (k.castsource, k.casttarget) WHERE k.oid >= 16384 AND k.castfunc <> 0
-    AND (t.who IS NOT NULL OR NOT EXISTS (SELECT 1 FROM types o WHERE o.oid IN (k.castsource, k.casttarget)
-        AND o.who IS NOT NULL))
+    LEFT JOIN types f ON f.oid = k.castsource JOIN types t ON t.oid =
+        CASE WHEN f.oid IS NULL OR f.who IS NULL AND EXISTS (SELECT 1 FROM types o WHERE o.oid = k.casttarget
+            AND o.who IS NOT NULL) THEN k.casttarget ELSE k.castsource END
+    WHERE k.oid >= 16384 AND k.castfunc <> 0
 UNION ALL SELECT t.oid::text, t.typname::text, 'type', false, '', NULL, concat_ws(' ', t.typbasetype, t.typelem,
     t.typrelid, r.rngsubtype, r.rngsubopc), ''
     FROM types t LEFT JOIN pg_range r ON t.oid IN (r.rngtypid, r.rngmultitypid)
-UNION ALL SELECT t.oid::text, '', '', false, '', NULL, concat_ws(' ', t.typinput::oid, t.typoutput::oid,
-    t.typreceive::oid, t.typsend::oid, t.typmodin::oid, t.typmodout::oid, t.typanalyze::oid, t.typsubscript::oid), ''
+UNION ALL SELECT t.oid::text, t.typname::text, 'input', false, '', NULL, concat_ws(' ', t.typinput::oid,
+    t.typoutput::oid, t.typreceive::oid, t.typsend::oid, t.typmodin::oid, t.typmodout::oid, t.typanalyze::oid,
+    t.typsubscript::oid), ''
     FROM types t WHERE t.typtype = 'b'
 UNION ALL SELECT t.oid::text, t.typname::text, 'input', false, format('range type %s', t.spelled), NULL,
     concat_ws(' ', r.rngcanonical::oid, r.rngsubdiff::oid), ''
@@ -217,16 +221,90 @@ def objects_in(text: str) -> set[int]:
     return {found for number in _NUMBER.findall(_NO_OBJECT.sub("", text)) if (found := int(number)) >= FIRST_OWN}
 
 
-@dataclass(frozen=True)
-class _Proc:
-    name: str
-    volatility: str
-    extension: str
+class Cause(Enum):
+    """Why a statement is not run."""
 
-    def reads(self) -> bool:
-        if self.extension in _EXTENSIONS:
-            return self.name not in _HARMFUL
-        return self.volatility in ("i", "s") and self.extension not in _RUNNING
+    STRANGER = "it could run another role's code"
+    EFFECT = "it may do more than read"
+    INPUT = "it may run what it is given"
+
+
+class Harm(NamedTuple):
+    """What a statement could do beside reading.
+
+    Attributes:
+        what: the function, type or other object.
+        why: for `Cause.INPUT`, what is known of it.
+        vouch: how the operator can vouch for it.
+    """
+
+    cause: Cause
+    what: str
+    why: str = ""
+    vouch: str = ""
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A function that is not PostgreSQL's own.
+
+    Attributes:
+        body: its language and source, where that is text.
+        calls: numbers of the functions that its parsed body calls, or that an aggregate is made of.
+        vouched: whether the operator vouches for it.
+        is_overload: whether PostgreSQL has functions of that name too.
+    """
+
+    function: ExtensionFunction
+    schema: str
+    body: str | None = None
+    calls: frozenset[int] = frozenset()
+    vouched: bool = False
+    is_overload: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether people have read what it does."""
+        rules = extension_rules().get(self.function.extension)
+        return rules is not None and rules.names(self.function)
+
+    @property
+    def reads_named_table(self) -> bool:
+        """Whether it tells of a table that it is given by name."""
+        rules = extension_rules().get(self.function.extension)
+        return rules is not None and self.name in rules.tables
+
+    def changes(self) -> bool:
+        """Return whether it may do more than read, by its label."""
+        if self.vouched or self.function.volatility in ("i", "s"):
+            return False
+        return not (self.function.extension and self.runs_input() is None)
+
+    def runs_input(self) -> str | None:
+        """Return what is known against it, if it may run the text or the object that it is given."""
+        if self.vouched or not self.function.is_callable:
+            return None
+        if extension := self.function.extension:
+            rules = extension_rules().get(extension)
+            if rules is None:
+                return f"what functions of the extension {extension} do is not known"
+            refusal = rules.refusal(self.function)
+            if refusal is not None or rules.names(self.function):
+                return refusal
+        return self._runs_text()
+
+    def _runs_text(self) -> str | None:
+        if self.body is None:
+            return None
+        language, _, source = self.body.partition("\n")
+        if language not in ("sql", "plpgsql"):
+            return f"it is written in {language}, which can't be looked into"
+        found = _RUNS_TEXT.search(source)
+        return f"its body has `{found[0]}`" if found else None
 
 
 @dataclass(frozen=True)
@@ -250,21 +328,26 @@ class World:
     Args:
         closed: whether what belongs to other roles than superusers is held to be hostile.
         part: what of the database is served; looked at together.
+        trusted: functions, each by schema and name, and extensions for which the operator vouches.
 
     Attributes:
-        armed: names, in lower case, of what is made of types whose literals run a stranger's code; and why.
+        armed: names, in lower case, of what is made of types whose literals run code that nobody knows; and why.
     """
 
-    def __init__(self, *, closed: bool, part: ServedPart) -> None:
-        self.closed, self.part = closed, part
+    def __init__(self, *, closed: bool, part: ServedPart, trusted: frozenset[tuple[str, ...]] = frozenset()) -> None:
+        self.closed, self.part, self._trusted = closed, part, trusted
         self._gate: str | None = None
         self._state: str | None = None
         self._built_in: dict[int, str] = {}
-        self._procs: dict[int, _Proc] = {}
+        self._procs: dict[int, Procedure] = {}
+        self._inputs: dict[int, str] = {}
+        """Functions that may run what they are given, and why."""
+        self._types: dict[int, Harm] = {}
+        """Types whose values are read or written by such functions."""
         self._operators: dict[int, frozenset[int]] = {}
         self._read: dict[int, str] = {}
         self._changed: dict[int, str] = {}
-        self.armed: dict[str, str] = {}
+        self.armed: dict[str, Harm] = {}
 
     async def look(self, session: Session, answer: Answer) -> None:
         """Be as of `answer`, which is `GATE`'s: nothing to do if nobody committed since, little if no object changed.
@@ -292,22 +375,23 @@ class World:
             await self.look(session, answer)
             self.part.check()
 
-    def literal(self, sql: str) -> str | None:
+    def literal(self, sql: str) -> Harm | None:
         """What merely parsing `sql` could run, before PostgreSQL can be asked for its tree.
 
         A literal is read while a statement is parsed: `'{1}'::d[]` checks the domain `d`. Where such a type would run
-        a stranger's code, its name and those of all that is made of it may not occur in the text, wherever it stands.
+        code that nobody knows, its name and those of all that is made of it may not occur in the text, wherever it
+        stands.
         """
         if not self.armed:
             return None
         text = sql.casefold().replace("\u0307", "")
         if 'u&"' in text:
-            return 'U&"...", a name that is spelled by numbers'
+            return Harm(Cause.STRANGER, 'U&"...", a name that is spelled by numbers')
         text = f"{text} {text.replace(chr(34) * 2, chr(34))}"
         return next((why for name, why in self.armed.items() if re.search(_spelled(name), text)), None)
 
-    def harm(self, trees: Sequence[str], *, sequences: bool, planned: bool) -> tuple[str, bool] | None:
-        """What a statement with these rewritten trees could do beside reading: in words, and whether a stranger could.
+    def harm(self, trees: Sequence[str], *, sequences: bool, planned: bool) -> Harm | None:
+        """What a statement with these rewritten trees could do beside reading.
 
         Args:
             sequences: functions that advance a sequence are fine.
@@ -315,30 +399,43 @@ class World:
         """
         for tree in trees:
             objects = objects_in(tree)
-            if self.closed:
-                targets = {int(oid) for oid, lock in _TARGET.findall(tree) if int(lock) >= _ROW_EXCLUSIVE}
-                for oid in objects:
-                    if oid in self._read:
-                        return self._read[oid], True
-                    if oid in targets and not planned and oid in self._changed:
-                        return self._changed[oid], True
+            if self.closed and (stranger := self._strangers_code(tree, objects, planned=planned)) is not None:
+                return Harm(Cause.STRANGER, stranger)
             called = functions_in(tree).union(*(self._operators.get(oid, frozenset()) for oid in objects))
             for oid in called:
-                if (name := self._more(oid, sequences=sequences, planned=planned)) is not None:
-                    return f"{name}()", False
+                if (harm := self._more(oid, sequences=sequences, planned=planned)) is not None:
+                    return harm
+            for oid in objects & self._types.keys():
+                return self._types[oid]
         return None
 
-    def _more(self, oid: int, *, sequences: bool, planned: bool = False) -> str | None:
-        """The name of a function that may do more than read."""
+    def _strangers_code(self, tree: str, objects: set[int], *, planned: bool) -> str | None:
+        targets = {int(oid) for oid, lock in _TARGET.findall(tree) if int(lock) >= _ROW_EXCLUSIVE}
+        for oid in objects:
+            if oid in self._read:
+                return self._read[oid]
+            if oid in targets and not planned and oid in self._changed:
+                return self._changed[oid]
+        return None
+
+    def _more(self, oid: int, *, sequences: bool, planned: bool = False) -> Harm | None:
+        """What a function may do beside reading."""
         if oid < FIRST_OWN:
             name = self._built_in.get(oid)
             if name is None or (sequences and name in ("nextval", "setval")):
                 return None
-            return None if planned and name not in _BY_NAME else name
+            return None if planned and name not in _BY_NAME else Harm(Cause.EFFECT, f"{name}()")
         proc = self._procs.get(oid)
         if proc is None:
-            return f"function {oid}"
-        return None if proc.reads() or (planned and proc.volatility == "v") else proc.name
+            return Harm(Cause.EFFECT, f"function {oid}")
+        if planned and proc.function.volatility == "v":
+            return None
+        vouch = f"{proc.schema}.{proc.name}"
+        if proc.changes():
+            return Harm(Cause.EFFECT, f"{proc.name}()", vouch=vouch)
+        if oid in self._inputs:
+            return Harm(Cause.INPUT, f"{proc.name}()", self._inputs[oid], vouch)
+        return None
 
     async def _load(self, session: Session) -> None:
         built_in, procs, things = await session.together(
@@ -346,38 +443,62 @@ class World:
         )
         self._built_in = {int(oid): name for oid, name in built_in.rows() if name not in READING}
         self._procs, found = {}, list[_Thing]()
-        for oid, name, spelled, who, volatility, extension, refs, tree, body in procs.rows():
-            self._procs[int(oid)] = _Proc(name, volatility, extension)
+        for row in procs.rows():
+            oid, name, schema, spelled, who, volatility, extension, version, *more = row
+            arguments, is_overload, made_of, refs, tree, body = more
+            calls = functions_in(tree) | {int(number) for number in made_of.split()}
+            vouched = bool({(schema, name), (extension,)} & self._trusted) or (schema, name) in self.part.part.only
+            function = ExtensionFunction(extension, version, name, tuple((arguments or "").split()), volatility)
+            self._procs[int(oid)] = Procedure(
+                function, schema, body, frozenset(calls - {0}), vouched, is_overload == "t"
+            )
             leads = objects_in(f"{refs} {tree}")
             found.append(
-                _Thing(int(oid), name, "function", False, f"{spelled}()", who, frozenset(leads), frozenset(), body)
-            )
+                _Thing(
+                    int(oid), name, "function", False, f"{spelled}()", who, frozenset(leads), frozenset(),
+                    _with_relations(body, extension),
+                )
+            )  # fmt: skip
         for oid, name, kind, changes, what, who, refs, tree in things.rows():
             leads = objects_in(f"{refs} {tree or ''}")
             calls = functions_in(tree or "") if who is not None else set[int]()
             found.append(_Thing(int(oid), name, kind, changes == "t", what, who, frozenset(leads), frozenset(calls)))
         self._operators = {thing.oid: thing.leads & self._procs.keys() for thing in found if thing.kind == "operator"}
+        self._inputs = _input_runners(self._procs)
         if self.closed:
-            self._judge(found)
+            self._read = self._spread([thing for thing in found if not thing.changes])
+            self._changed = self._spread(found)
+        self._arm(found)
         if self.part.part:
-            await self.part.load(session)
+            await self.part.load(session, self._procs)
 
-    def _judge(self, things: Sequence[_Thing]) -> None:
-        self._read = self._spread([thing for thing in things if not thing.changes])
-        self._changed = self._spread(things)
+    def _arm(self, things: Sequence[_Thing]) -> None:
+        """Know the names with which a literal would run code that nobody knows."""
         shaped = [thing for thing in things if thing.kind in ("type", "column", "input")]
-        armed = _reached(shaped, {thing.oid: why for thing in shaped if (why := self._input(thing))})
+        armed: dict[int, Harm] = {}
+        for thing in shaped:
+            if (harm := self._harm_of_input(thing)) is not None:
+                armed.update({oid: harm for oid in _reached(shaped, {thing.oid: ""}) if oid not in armed})
         users = [thing for thing in things if thing.kind in ("function", "operator") and thing.leads & armed.keys()]
         self.armed = {
             thing.name.casefold(): armed.get(thing.oid) or next(armed[oid] for oid in thing.leads if oid in armed)
             for thing in [*(thing for thing in shaped if thing.oid in armed), *users]
         }
+        types = {thing.oid for thing in shaped if thing.kind != "column"}
+        self._types = {oid: harm for oid, harm in armed.items() if oid in types and harm.cause is Cause.INPUT}
 
-    def _input(self, thing: _Thing) -> str | None:
+    def _harm_of_input(self, thing: _Thing) -> Harm | None:
         if thing.kind != "input":
             return None
-        why = self._own(thing)
-        return why or next((self._read[oid] for oid in thing.leads if oid in self._read), None)
+        if self.closed:
+            why = self._own(thing) or next((self._read[oid] for oid in thing.leads if oid in self._read), None)
+            if why is not None:
+                return Harm(Cause.STRANGER, why)
+        for oid in thing.leads & self._inputs.keys():
+            proc = self._procs[oid]
+            what = f"{thing.name}, whose values {proc.name}() handles"
+            return Harm(Cause.INPUT, what, self._inputs[oid], proc.function.extension or f"{proc.schema}.{proc.name}")
+        return None
 
     def _own(self, thing: _Thing) -> str | None:
         """Why a thing is no good by itself."""
@@ -387,8 +508,8 @@ class World:
             return f"{thing.what} of {thing.who}"
         for oid in thing.calls:
             # A stranger's expression may well call what the superuser laid, with what the stranger chose.
-            if (name := self._more(oid, sequences=thing.changes)) is not None:
-                return f"{thing.what} of {thing.who}, which calls {name}()"
+            if (harm := self._more(oid, sequences=thing.changes)) is not None:
+                return f"{thing.what} of {thing.who}, which calls {harm.what}"
         return None
 
     def _spread(self, things: Sequence[_Thing]) -> dict[int, str]:
@@ -419,6 +540,44 @@ def _spelled(name: str) -> str:
 
 _TARGET = re.compile(r":relid (\d+)(?: :\w+ \w+)*? :rellockmode (\d+)")
 _ROW_EXCLUSIVE = 3
+
+
+def _with_relations(body: str | None, extension: str) -> str | None:
+    """The body of a function, with the tables that functions of the extension look up by name."""
+    rules = extension_rules().get(extension)
+    if rules is None or not rules.relations:
+        return body
+    return f"{body or 'sql'}\n{' '.join(rules.relations)}"
+
+
+def _input_runners(procs: Mapping[int, Procedure]) -> dict[int, str]:
+    """The functions that may run what they are given, by themselves or through others that they call; and why."""
+    runners = {oid: why for oid, proc in procs.items() if (why := proc.runs_input())}
+    callers = {
+        oid: frozenset(_CALLED.findall((proc.body or "").casefold()))
+        for oid, proc in procs.items()
+        if (proc.body is not None or proc.calls) and not proc.vouched and not proc.is_listed
+    }
+    while True:
+        names = {procs[oid].name.casefold() for oid in runners if not _is_ambiguous(procs[oid])}
+        more: dict[int, str] = {}
+        for oid, called in callers.items():
+            if oid in runners:
+                continue
+            by_name = called & names
+            by_number = procs[oid].calls & runners.keys()
+            if by_name:
+                more[oid] = f"it calls {min(by_name)}(), which may run what it is given"
+            elif by_number:
+                more[oid] = f"it calls {procs[min(by_number)].name}(), which may run what it is given"
+        if not more:
+            return runners
+        runners |= more
+
+
+def _is_ambiguous(proc: Procedure) -> bool:
+    # Extensions overload `length` and the like for types of their own, and a body that calls that means PostgreSQL's.
+    return proc.is_overload and bool(proc.function.extension)
 
 
 def _mentions(body: str, words: Iterable[str], signs: Iterable[str]) -> str | None:

@@ -100,6 +100,7 @@ class Connections:
         trusted: the operator vouches for all code in the database.
         callers: everybody who asks has a role of their own there.
         part: what of it is served; nothing of it is judged where that is all.
+        trusted_functions: functions by schema and name, and extensions, that the operator vouches for.
     """
 
     def __init__(
@@ -112,12 +113,14 @@ class Connections:
         password: Passwords,
         trusted: bool = False,
         callers: bool = False,
+        trusted_functions: frozenset[tuple[str, ...]] = frozenset(),
     ) -> None:
+        self._trusted_functions = trusted_functions
         self.database, self.trusted, self.callers = database, trusted, callers
         self.role: Role | None = None
         """As of the last connect."""
         self._part = part
-        self._world = World(closed=True, part=ServedPart(part))
+        self._world = self._new_world(closed=True)
         self._locate, self._password = locate, password
         self._free = asyncio.Semaphore(most)
         self._idle: list[Session] = []
@@ -292,7 +295,7 @@ class Connections:
             await raw.close()
             raise
         if role != self.role:
-            self._world = World(closed=self._is_closed(role), part=ServedPart(self._part))
+            self._world = self._new_world(closed=self._is_closed(role))
         self.role = role
         session = Session(raw, role, service, self._world)
         raw.add_notice_handler(
@@ -329,10 +332,13 @@ class Connections:
             raise Refused(
                 f"The database `{self.database.name}` is not served to this role, which {role.because()}: a query "
                 "could use that, and PostgreSQL does not let the role look at what a query would run.",
-                "The operator can give the server a role that can only read (`--print-role-sql`), GRANT SET ON "
+                "The operator can give the server a role that can only read (`--create-reader`), GRANT SET ON "
                 "PARAMETER log_min_messages to this one (PostgreSQL 15 and later), or start with `--trust-database`.",
             )
         return role
+
+    def _new_world(self, *, closed: bool) -> World:
+        return World(closed=closed, part=ServedPart(self._part), trusted=self._trusted_functions)
 
     def _is_closed(self, role: Role) -> bool:
         """Whether nobody's code but the trusted may run."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcp_batteries.errors import Refused, quote
-from mcp_postgres.engine.closed_world import FIRST_OWN, functions_in
+from mcp_postgres.engine.closed_world import FIRST_OWN, Procedure, functions_in
 from mcp_postgres.engine.trees import Barred, Flow, Touched
 from mcp_postgres.policy import Part
 
@@ -110,8 +110,12 @@ class ServedPart:
     _telling: dict[int, str] = field(default_factory=dict[int, str])
     _missing: str | None = None
 
-    async def load(self, session: Session) -> None:
-        """Be as the catalogue is now."""
+    async def load(self, session: Session, own: Mapping[int, Procedure]) -> None:
+        """Be as the catalogue is now.
+
+        Args:
+            own: the functions that are not PostgreSQL's own.
+        """
         relations, columns, procs = await session.together((_RELATIONS, ()), (_COLUMNS, ()), (_PROCS, (_TELLING,)))
         self._relations = {
             int(oid): _Relation(
@@ -128,7 +132,7 @@ class ServedPart:
         self._telling = {
             int(oid): name
             for oid, schema, name, volatility, extension in procs.rows()
-            if not self._computes(int(oid), schema, name, volatility, extension)
+            if not self._computes(int(oid), schema, name, volatility, extension, own.get(int(oid)))
         }
 
     def check(self) -> None:
@@ -258,13 +262,17 @@ class ServedPart:
             if column in numbers[each]:
                 masked[each].add(numbers[each][column])
 
-    def _computes(self, oid: int, schema: str, name: str, volatility: str, extension: str) -> bool:
+    def _computes(
+        self, oid: int, schema: str, name: str, volatility: str, extension: str, procedure: Procedure | None
+    ) -> bool:
         """Whether a function tells of its arguments only, or the operator vouches for it."""
         if oid < FIRST_OWN:
             return _TELLING_NOTHING.fullmatch(name) is not None
         if (schema, name) in self.part.only:
             return True
-        return bool(extension) and (volatility == "i" or (volatility == "s" and extension in _COMPUTING))
+        if not extension or procedure is None or procedure.runs_input() is not None or procedure.reads_named_table:
+            return False
+        return volatility == "i" or (volatility == "s" and extension in _COMPUTING)
 
 
 def _row(names: Iterable[str]) -> str:

@@ -92,6 +92,7 @@ class Engine:
         trusted: the operator vouches for all code in the databases.
         callers: everybody who asks has a role of their own in the databases.
         parts: what of each database is served.
+        trusted_functions: for each database, functions and extensions that the operator vouches for.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Engine:
         trusted: bool = False,
         callers: bool = False,
         parts: Mapping[str, Part],
+        trusted_functions: Mapping[str, frozenset[tuple[str, ...]]],
     ) -> None:
         self.limits = limits
         self._demo, self._cluster = demo, None
@@ -115,9 +117,11 @@ class Engine:
         """A connection of its own for who follows changes: it waits for no query."""
         for name, database in databases.items():
             locate = self._demo_address if demo and name == "demo" else None
-            part = parts[name]
-            self._to[name] = make(database, part=part, most=connections, locate=locate)
-            self.following[name] = make(database, part=part, most=1, locate=locate)
+            make_one = functools.partial(
+                make, database, part=parts[name], trusted_functions=trusted_functions[name], locate=locate
+            )
+            self._to[name] = make_one(most=connections)
+            self.following[name] = make_one(most=1)
         self._entered = 0
 
     async def __aenter__(self) -> None:

@@ -18,6 +18,7 @@ from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
 from mcp_batteries.observability.audit import claim
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.identifiers import unquoted
+from mcp_batteries.sql.names import dotted
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
@@ -91,6 +92,8 @@ class PolicySettings(Switches, Protocol):
     @property
     def mask(self) -> Sequence[str]: ...
     @property
+    def trust_functions(self) -> Sequence[str]: ...
+    @property
     def files(self) -> str | None: ...
     @property
     def role_claim(self) -> str | None: ...
@@ -127,7 +130,25 @@ class Policy(sql.Policy[Table, Request]):
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
             )
         self.limit(settings.only, settings.mask)
+        self.trusted_functions = self._trusted_functions(settings.trust_functions)
         self.open_folder(settings.files)
+
+    def _trusted_functions(self, values: Sequence[str]) -> dict[str, frozenset[tuple[str, ...]]]:
+        """Functions by schema and name, and extensions, that the operator vouches for in each database.
+
+        Raises:
+            Unavailable: a name is not understood, or names a database that is not served.
+        """
+        trusted = {name: set[tuple[str, ...]]() for name in self.databases}
+        for database, name in dotted("--trust-functions", values):
+            if len(name) > 2 or (database is not None and database not in trusted):
+                raise Unavailable(
+                    f"{quote('.'.join(name))} can't be the value of `--trust-functions`.",
+                    "Name a function as `schema.function`, or an extension.",
+                )
+            for each in trusted if database is None else (database,):
+                trusted[each].add(name)
+        return {name: frozenset(found) for name, found in trusted.items()}
 
     def database(self, name: str | None) -> Database:
         found = super().database(name)
