@@ -31,13 +31,17 @@ class Value:
         use: an expression, with `{s}` for the schema.
         twin: whether a twin of a superuser's passes; None: there is none.
         since: the first version that has it.
+        extension: what has to be installed for it.
     """
 
     lay: str
     use: str
     twin: bool = True
     since: int = 0
+    extension: str = ""
 
+
+_PIXELS = "public.st_addband(public.st_makeemptyraster(1, 1, 0, 0, 1), '32BF'::text, 1, 0)"
 
 VALUES: dict[str, Value] = {
     "immutable function": Value("", "{s}.harm()"),
@@ -273,6 +277,36 @@ VALUES: dict[str, Value] = {
         "CREATE VIEW {s}.guarded_seen AS SELECT x FROM {s}.guarded",
         "(SELECT max(x) FROM {s}.guarded_seen)",
     ),
+    "columns run as SQL": Value(
+        "CREATE TABLE {s}.places (geom public.geometry); CREATE VIEW {s}.extent AS SELECT public.st_findextent("
+        "'places', 'geom\") AS extent, {f} FROM {s}.places --') AS x",
+        "length(public.st_findextent('places', 'geom\") AS extent, {s}.harm(1) FROM {s}.places --')::text)",
+        False, extension="postgis",
+    ),
+    "expression over pixels": Value(
+        "CREATE VIEW {s}.pixels AS SELECT public.st_mapalgebra(" + _PIXELS + ", 1,"
+        " '32BF', '(SELECT {f})') AS x",
+        "length(public.st_mapalgebra(" + _PIXELS + ", 1,"
+        " '32BF', '(SELECT {s}.harm(1))')::text)",
+        False, extension="postgis_raster",
+    ),
+    "function over pixels": Value(
+        "CREATE FUNCTION {s}.each(double precision[], integer[], VARIADIC text[]) RETURNS double precision"
+        " LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN {f}; END';"
+        "CREATE VIEW {s}.neighbours AS SELECT public.st_mapalgebra(" + _PIXELS + ", 1,"
+        " '{s}.each(double precision[],integer[],text[])'::regprocedure) AS x",
+        "length(public.st_mapalgebra(" + _PIXELS + ", 1,"
+        " ('{s}.' || 'each(double precision[],integer[],text[])')::regprocedure)::text)",
+        False, extension="postgis_raster",
+    ),
+    "tables of an address": Value(
+        "CREATE VIEW {s}.lexicon AS SELECT {f} AS id, 1 AS seq, 'x'::text AS word, 'x'::text AS stdword, 1 AS token;"
+        "CREATE VIEW {s}.rules AS SELECT {f} AS id, '1 -1 5 -1 2 0'::text AS rule;"
+        "CREATE VIEW {s}.address AS SELECT public.standardize_address('{s}.lexicon', '{s}.lexicon', '{s}.rules', '1 a',"
+        " 'b') AS x",
+        "length(public.standardize_address('{s}.lexicon', '{s}.lexicon', '{s}.rules', '1 a', 'b')::text)",
+        False, extension="address_standardizer",
+    ),
 }  # fmt: skip
 
 PLACES = {
@@ -315,7 +349,7 @@ PLACES = {
 
 RELATIONS = [
     "seen", "over_it", "slots", "indexed", "partial", "counted", "parent", "parted", "whole", "celled", "ranged",
-    "guarded", "guarded_seen",
+    "guarded", "guarded_seen", "extent", "pixels", "neighbours", "address",
 ]  # fmt: skip
 """Tables and views to be read by their names, where the kind above has one."""
 

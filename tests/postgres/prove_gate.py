@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Collection, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_postgres.engine import advice
+from postgres import extension_calls
 from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
-from postgres.serving import Inside, inside, make, served, text_of
+from postgres.serving import Base, Inside, inside, make, served, text_of
 from postgres.ways import WAYS, asked
 from sql.tally import Tally, options
 
@@ -49,9 +50,10 @@ class Scene:
 
     Args:
         away: a folder that the database's own user can write to.
+        extension: what to install instead of what the carriers need; without the carriers.
     """
 
-    def __init__(self, away: Path) -> None:
+    def __init__(self, away: Path, extension: str | None = None) -> None:
         self.away, self.base = away, make()
         self.files = away.parent / f"{away.name}-files"
         """The folder for exports and imports."""
@@ -59,6 +61,8 @@ class Scene:
         self.observer = self.base.connect()
         self.version: int = self.observer.info.server_version // 10000
         self._roles()
+        needed = sorted({kind.extension for kind in VALUES.values()} - {""}) if extension is None else [extension]
+        self.extensions = [name for name in needed if self._install(name)]
         self.base.run(
             "CREATE SCHEMA evil AUTHORIZATION mallory; CREATE SCHEMA evil_x AUTHORIZATION mallory;"
             "CREATE SCHEMA tame AUTHORIZATION mallory; CREATE SCHEMA tame_x AUTHORIZATION mallory; CREATE SCHEMA fine;"
@@ -66,8 +70,13 @@ class Scene:
             "ALTER DEFAULT PRIVILEGES FOR ROLE mallory GRANT SELECT ON TABLES TO PUBLIC"
         )
         with self.base.connect("mallory") as mallory:
-            mallory.execute("GRANT SELECT ON ALL TABLES IN SCHEMA evil TO PUBLIC")
             mallory.execute(HARM.replace("{away}", str(away)).encode())
+        if extension is None:
+            self._lay_carriers()
+        self._begin()
+
+    def _lay_carriers(self) -> None:
+        with self.base.connect("mallory") as mallory:
             for lay in self._lays("evil"):
                 mallory.execute(lay.encode())
             for lay in self._lays("tame"):
@@ -79,7 +88,14 @@ class Scene:
         for lay in self._lays("fine"):
             self.base.run(lay)
         self.base.run("GRANT SELECT ON ALL TABLES IN SCHEMA fine TO PUBLIC; ANALYZE")
-        self._begin()
+
+    def _install(self, extension: str) -> bool:
+        """Return whether the extension could be created."""
+        try:
+            self.base.run(f'CREATE EXTENSION IF NOT EXISTS "{extension}" CASCADE')
+        except psycopg.Error:
+            return False
+        return True
 
     def _roles(self) -> None:
         have = {name for (name,) in self.observer.execute("SELECT rolname FROM pg_roles").fetchall()}
@@ -114,7 +130,15 @@ class Scene:
                 yield filled(lay, schema)
 
     def kinds(self) -> list[Value]:
-        return [kind for kind in VALUES.values() if kind.since <= self.version]
+        return [kind for kind in VALUES.values() if self.has(kind)]
+
+    def has(self, kind: Value) -> bool:
+        return kind.since <= self.version and (not kind.extension or kind.extension in self.extensions)
+
+    def relations(self) -> list[str]:
+        """The tables and views to be read by their names."""
+        laid = "".join(kind.lay for kind in self.kinds())
+        return [name for name in RELATIONS if re.search(rf"{{s}}\.{name}\b", laid)]
 
     def _begin(self) -> None:
         self.victim = psycopg.connect(
@@ -127,6 +151,11 @@ class Scene:
             "SELECT (SELECT md5(string_agg(t::text, ',' ORDER BY id)) FROM public.t), (SELECT count(*) FROM public.u),"
             " (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_replication_slots), pg_conf_load_time()"
         ).fetchone()
+
+    def rest(self) -> None:
+        """Take the present state for the one before."""
+        self.victim.close()
+        self._begin()
 
     def harmed(self) -> list[str]:
         """What happened since the last look; it is undone."""
@@ -193,10 +222,10 @@ def every_table() -> Generator[None]:
 
 
 @contextmanager
-def scene() -> Generator[Scene]:
+def scene(extension: str | None = None) -> Generator[Scene]:
     with tempfile.TemporaryDirectory() as away:
         os.chmod(away, 0o777)
-        made = Scene(Path(away))
+        made = Scene(Path(away), extension)
         yield made
         made.close()
         shutil.rmtree(away, ignore_errors=True)
@@ -213,7 +242,7 @@ async def call(wire: Inside, tool: str, **arguments: Any) -> tuple[bool, str]:
 def show(place: Scene, tally: Tally, share: float, chance: random.Random) -> None:
     """That each carrier's harm would be seen."""
     for name, kind in VALUES.items():
-        if kind.since <= place.version and chance.random() < share:
+        if place.has(kind) and chance.random() < share:
             seen: list[str] = []
             for template in (
                 "SELECT {e}",
@@ -237,7 +266,7 @@ async def values(
 ) -> None:
     """Carriers in expressions, in each place, by each way that takes SQL; each carrier once whatever the share."""
     for name, kind in VALUES.items():
-        if kind.since > place.version:
+        if not place.has(kind):
             continue
         for spot, template in PLACES.items():
             for way in WAYS:
@@ -285,7 +314,7 @@ async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> Non
         ("copy_from_file", {"file": "in.csv", "dry_run": True}),
         ("copy_from_file", {"file": "in.jsonl", "dry_run": True}),
     )
-    for relation in RELATIONS:
+    for relation in place.relations():
         for tool, more in ways:
             await call(wire, tool, table=f"evil.{relation}", **more)
             tally.note("other ways", f"{role}, {tool}, {relation}", place.harmed())
@@ -367,11 +396,56 @@ async def own_statements(place: Scene, tally: Tally, role: str) -> None:
             tally.note("own statements", f"{role}, {uri}", place.harmed() or said)
 
 
+async def extensions(tally: Tally, share: float, chance: random.Random, only: Collection[str] = ()) -> None:
+    """Call functions of extensions, each in a database of its own, with what would leave a trace."""
+    with psycopg.connect(Base("postgres").url("postgres"), autocommit=True) as connection:
+        rows = connection.execute("SELECT name FROM pg_available_extensions ORDER BY name").fetchall()
+    for (extension,) in rows:
+        if extension.endswith("-3") or (only and extension not in only):
+            continue
+        with scene(extension) as place:
+            if extension in place.extensions:
+                await _calls_of(extension, place, tally, share, chance)
+            else:
+                tally.counts["extensions that can't be created"] += 1
+
+
+async def _calls_of(extension: str, place: Scene, tally: Tally, share: float, chance: random.Random) -> None:
+    with place.base.connect() as connection:
+        connection.execute("CREATE SCHEMA postgres AUTHORIZATION mallory; GRANT USAGE ON SCHEMA postgres TO PUBLIC")
+        functions = extension_calls.functions_of(connection, extension)
+    with place.base.connect("mallory") as mallory:
+        mallory.execute(extension_calls.LAY.encode())
+    place.rest()
+    async with inside(f"app={place.base.url('postgres')}") as wire:
+        allowed: list[extension_calls.Function] = []
+        for function in functions:
+            first, *more = extension_calls.calls(function)
+            _, said = await call(wire, "query_rows", sql=first)
+            if extension_calls.is_refused(said):
+                more = []
+            else:
+                allowed.append(function)
+            for sql in more:
+                if chance.random() < share:
+                    tally.counts["calls of extensions' functions"] += 1
+                    await call(wire, "query_rows", sql=sql)
+            tally.note("functions of extensions", f"{extension}, {function.spelled}", place.harmed())
+        tally.counts["functions of extensions, allowed"] += len(allowed)
+        with place.base.connect("mallory") as mallory:
+            for lay in extension_calls.lay_decoys(extension):
+                mallory.execute(lay.encode())
+        place.rest()
+        for function in allowed:
+            await call(wire, "query_rows", sql=next(extension_calls.calls(function)))
+            tally.note("functions of extensions, with decoys", f"{extension}, {function.spelled}", place.harmed())
+
+
 @asynccontextmanager
 async def followed(place: Scene, role: str) -> AsyncGenerator[None]:
     """Every relation subscribed to, and looked at once after a commit."""
     async with served("--poll", "50", f"app={place.base.url(role)}") as wire:
-        for relation in RELATIONS:
+        for relation in place.relations():
             await wire.subscribe(f"postgres://app/evil/{relation}")
         await wire.subscribe("postgres://app/public/t")
         place.base.run("UPDATE public.t SET name = name || 'x' WHERE id = 1")
@@ -413,14 +487,22 @@ async def prove(
                     tally.note("roles not served", f"{role}, {sql}", bad and (said or "no answer"))
         for role in roles or ["postgres", "signaller_judged", "programmer_judged"]:
             await own_statements(place, tally, role)
+    if roles is None:
+        await extensions(tally, share, chance)
     return tally
 
 
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--role", action="append", help="only these roles")
+    parser.add_argument("--extensions", action="store_true", help="call functions of extensions, nothing else")
+    parser.add_argument("--extension", action="append", help="only this one")
     parser.add_argument("--odd", action="store_true", help="print carriers answered and twins not taken")
     asked = parser.parse_args()
+    if asked.extensions or asked.extension:
+        tally = Tally()
+        anyio.run(extensions, tally, asked.share, random.Random(asked.seed), asked.extension or ())
+        return tally.report(odd=asked.odd)
     return anyio.run(lambda: prove(asked.share, asked.seed, roles=asked.role)).report(odd=asked.odd)
 
 

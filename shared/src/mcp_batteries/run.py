@@ -67,6 +67,10 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
         print(line, flush=True)  # noqa: T201
         print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
         return 0
+    prepared = _prepare(settings)
+    if isinstance(prepared, int):
+        return prepared
+    settings = prepared
     if settings.print_config:
         from mcp_batteries.cli.hosts import entry, not_there, place
         from mcp_batteries.errors import Problem
@@ -101,6 +105,23 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
         print(printout)  # noqa: T201
         return 0
     return _serve(program, settings, handover)
+
+
+def _prepare(settings: Settings) -> Settings | int:
+    """Do what a server's own option asks for; the settings to go on with, or the exit status if that was all."""
+    from mcp_batteries.errors import Problem
+
+    try:
+        prepared = settings.prepared()
+    except Problem as problem:
+        return _fail(settings, str(problem))
+    if prepared is None:
+        return settings
+    settings, message = prepared
+    goes_on = settings.print_config or settings.install or settings.check
+    # Apart from an entry, so that `>> FILE` keeps that only.
+    print(message, file=sys.stderr if settings.print_config else sys.stdout, flush=True)
+    return settings if goes_on else 0
 
 
 def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:

@@ -5,15 +5,23 @@ The server never runs any of it.
 
 from __future__ import annotations
 
-__all__ = ["notify_sql", "role_sql"]
+__all__ = ["CONNECTION_LIMIT", "READER", "READER_SETTINGS", "notify_sql", "role_sql"]
 
+READER = "mcp_reader"
+CONNECTION_LIMIT = 20
+"""Connections of all servers with that role; one has up to seven with the default settings."""
+READER_SETTINGS = {
+    "default_transaction_read_only": "on",
+    "statement_timeout": "60s",
+    "idle_in_transaction_session_timeout": "60s",
+}
 _ROLE = """\
--- A role for mcp-postgres that can only read. Run it as an administrator, in the database to be served;
+-- A role for mcp-postgres that can only read; `mcp-postgres --create-reader URL` makes one by itself.
+-- Run this as an administrator, in the database to be served;
 -- change the name, the password and the schemas as you need.
-CREATE ROLE mcp_reader LOGIN PASSWORD 'change me' NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT 10;
-ALTER ROLE mcp_reader SET default_transaction_read_only = on;
-ALTER ROLE mcp_reader SET statement_timeout = '60s';
-ALTER ROLE mcp_reader SET idle_in_transaction_session_timeout = '60s';
+CREATE ROLE mcp_reader LOGIN PASSWORD 'change me' NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION
+    CONNECTION LIMIT {limit};
+{settings}
 
 -- Everything, tables to come included (PostgreSQL 14 and later) ...
 GRANT pg_read_all_data TO mcp_reader;
@@ -75,7 +83,8 @@ END $$;
 
 def role_sql() -> str:
     """SQL for a role that can only read."""
-    return _ROLE
+    settings = "\n".join(f"ALTER ROLE {READER} SET {name} = '{value}';" for name, value in READER_SETTINGS.items())
+    return _ROLE.replace("{limit}", str(CONNECTION_LIMIT)).replace("{settings}", settings)
 
 
 def notify_sql(channel: str) -> str:

@@ -58,8 +58,8 @@ class Settings(Common):
     )
     trust_functions: tuple[str, ...] = Field(
         (),
-        description="Trust this function `schema.function`, or all of this `extension`, with any input, even if the role "
-        "could do harm; repeatable.",
+        description="Trust this function `schema.function`, or all of this `extension`, with any input, even if the "
+        "role could do harm; repeatable.",
     )
     only: tuple[str, ...] = Field(
         (),
@@ -84,6 +84,12 @@ class Settings(Common):
         250, ge=50, le=60000, description="Milliseconds between two checks for changes while somebody is subscribed."
     )
     listen: str | None = Field(None, description="Channel to LISTEN on, so that changes are noticed at once.")
+    create_reader: Annotated[str | None, Secret(url=True)] = Field(
+        None,
+        description="Make a role that can only read, connected as an administrator by this URL, print its address and "
+        "exit; with --install or --print-config for its entry.",
+    )
+    renew_reader: bool = Field(False, description="With --create-reader: give the role a new password.")
     print_role_sql: bool = Field(False, description="Print SQL for a role that can only read and exit.")
     print_notify_sql: bool = Field(
         False, description="Print SQL for triggers that notify the channel of --listen and exit."
@@ -118,6 +124,22 @@ class Settings(Common):
         if (self.only or self.mask) and (self.ddl or self.admin):
             raise ValueError("--only and --mask do not work with --ddl or --admin: a definition could reach the rest")
         return self
+
+    @model_validator(mode="after")
+    def _reader(self) -> Settings:
+        if self.renew_reader and self.create_reader is None:
+            raise ValueError("--renew-reader needs --create-reader")
+        if self.create_reader is not None and (self.write or self.ddl or self.admin):
+            raise ValueError("--create-reader makes a role that can only read: leave out --write, --ddl and --admin")
+        return self
+
+    def prepared(self) -> tuple[Common, str] | None:
+        if self.create_reader is None:
+            return None
+        # Only here: a server that starts should not wait for it.
+        from mcp_postgres.reader_role import create_reader
+
+        return create_reader(self)
 
     def printout(self) -> str | None:
         if self.print_role_sql:

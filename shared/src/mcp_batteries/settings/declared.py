@@ -345,6 +345,17 @@ class Settings(BaseModel):
         """`DOCUMENTED` for an empty `folder`."""
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
+    def prepared(self) -> tuple[Settings, str] | None:
+        """Do what one of the server's own options asks for before an entry is written; None if none does.
+
+        Returns:
+            The settings for the entry, and what to tell the person.
+
+        Raises:
+            Problem: It can't be done.
+        """
+        return None
+
     def printout(self) -> str | None:
         """What to print instead of serving, if one of the server's own options asks for that."""
         return None

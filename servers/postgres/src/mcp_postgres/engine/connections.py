@@ -100,6 +100,7 @@ class Connections:
         trusted: the operator vouches for all code in the database.
         callers: everybody who asks has a role of their own there.
         part: what of it is served; nothing of it is judged where that is all.
+        announces: whether the log says it if the role could do harm.
         trusted_functions: functions by schema and name, and extensions, that the operator vouches for.
     """
 
@@ -114,7 +115,9 @@ class Connections:
         trusted: bool = False,
         callers: bool = False,
         trusted_functions: frozenset[tuple[str, ...]] = frozenset(),
+        announces: bool = True,
     ) -> None:
+        self._announces = announces
         self._trusted_functions = trusted_functions
         self.database, self.trusted, self.callers = database, trusted, callers
         self.role: Role | None = None
@@ -294,6 +297,12 @@ class Connections:
         except BaseException:
             await raw.close()
             raise
+        if role.harmful and self.role is None and self._announces:
+            logger.warning(
+                "The role of `%s` %s. `mcp-postgres --create-reader URL` makes a role that can only read.",
+                self.database.name,
+                role.because(),
+            )
         if role != self.role:
             self._world = self._new_world(closed=self._is_closed(role))
         self.role = role

@@ -162,7 +162,9 @@ class Role:
                 "A role of its own can't."
             )
         if self.powers or found["writable"]:
-            lines.append("`mcp-postgres --print-role-sql` prints SQL for a role that can only read.")
+            lines.append(
+                "`mcp-postgres --create-reader URL` makes a role that can only read; `--print-role-sql` prints SQL for one."
+            )
         else:
             lines.append("It can only read: as it should be.")
         return "\n".join(lines) + "\n"

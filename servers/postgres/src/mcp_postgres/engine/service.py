@@ -121,7 +121,7 @@ class Engine:
                 make, database, part=parts[name], trusted_functions=trusted_functions[name], locate=locate
             )
             self._to[name] = make_one(most=connections)
-            self.following[name] = make_one(most=1)
+            self.following[name] = make_one(most=1, announces=False)
         self._entered = 0
 
     async def __aenter__(self) -> None:

@@ -1,0 +1,311 @@
+"""`--create-reader URL`: makes a role that can only read, keeps its password in a private file, and says how to use it.
+
+The password is made here and reaches the server as a SCRAM verifier, so neither a log of statements nor a terminal
+shows it. It stands in no host's file either: entries name the file that holds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import anyio
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from mcp_batteries.cli.places import Places
+from mcp_batteries.errors import Conflict, Refused, Unavailable, reason
+from mcp_batteries.sql.names import dotted
+from mcp_postgres.engine.errors import unreachable
+from mcp_postgres.engine.passwords import Passwords
+from mcp_postgres.policy.addresses import named_address
+from mcp_postgres.role_sql import CONNECTION_LIMIT, READER, READER_SETTINGS
+from mcp_postgres.settings import Settings
+
+__all__ = ["create_reader"]
+
+_CONNECT_SECONDS = 10
+_PASSWORD_BYTES = 24
+_ROLE = """
+SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls OR EXISTS (
+    SELECT 1 FROM pg_roles m WHERE pg_has_role(r.oid, m.oid, 'MEMBER') AND (m.rolsuper OR m.rolname = ANY (ARRAY[
+        'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_signal_backend',
+        'pg_write_all_data', 'pg_checkpoint', 'pg_maintain', 'pg_signal_autovacuum_worker'])))
+FROM pg_roles r WHERE rolname = %s
+"""
+_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
+_TABLES = """
+SELECT count(*) FILTER (WHERE has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')),
+    count(*), count(*) FILTER (WHERE has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE')
+        AND has_schema_privilege(n.oid, 'USAGE'))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+_MAY_CREATE = "SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE has_schema_privilege(oid, 'CREATE')"
+_Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The database to be read, and what is granted there.
+
+    Attributes:
+        name: what the operator called the database, before its address; empty for its own name.
+        address: for libpq, of the administrator.
+        only: names of what is served, of schemas and of single relations; empty for everything.
+    """
+
+    name: str
+    address: str
+    only: tuple[tuple[str, ...], ...]
+
+    @property
+    def words(self) -> dict[str, Any]:
+        return dict(conninfo_to_dict(self.address))
+
+    @property
+    def reader_address(self) -> str:
+        """The address with the reader's name and without any password."""
+        if "://" not in self.address:
+            words = {key: value for key, value in self.words.items() if key not in ("user", "password", "passfile")}
+            return make_conninfo("", **words, user=READER)
+        parts = urlsplit(self.address)
+        hosts = parts.netloc.rpartition("@")[2]
+        options = [pair for pair in parse_qsl(parts.query) if pair[0] not in ("user", "password", "passfile")]
+        query = urlencode(options, quote_via=quote, safe="/")
+        return urlunsplit((parts.scheme, f"{READER}@{hosts}", parts.path, query, ""))
+
+    @property
+    def entry(self) -> str:
+        """The value for the settings."""
+        return f"{self.name}={self.reader_address}" if self.name else self.reader_address
+
+    def password_file(self, folder: Path) -> Path:
+        """Return the file for the reader's password on this server."""
+        words = self.words
+        place = "-".join(str(words.get(key) or os.environ.get(f"PG{key.upper()}") or key) for key in ("host", "port"))
+        return folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', place)}-{READER}.password"
+
+
+def create_reader(settings: Settings) -> tuple[Settings, str]:
+    """Make the role that `settings` ask for; the settings of a server that uses it, and what to tell the person.
+
+    Raises:
+        Conflict: the role is there already, with a password that is not known here.
+        Refused: the role that is there could do more than read.
+        Unavailable: the server can't be reached, or does not let this user make roles.
+    """
+    target = _target(settings)
+    file = target.password_file(Places.of_this_user().notes.parent / "readers")
+    with _administrator(target, settings) as connection:
+        state = _make_role(connection, target, settings, file)
+    settings = settings.model_copy(
+        update={
+            "create_reader": None, "renew_reader": False, "databases": (target.entry,), "password_file": str(file),
+            "password_command": None,
+        }
+    )  # fmt: skip
+    lines = [
+        f"The role `{READER}` {state}. {_what_it_can(target, file)}",
+        f"Its password is in {file}, which only this user can read.",
+        f"Its database: {target.entry}",
+    ]
+    if settings.install is None and settings.print_config is None:
+        lines.append(
+            "The same command with `--install HOST` writes a host's entry, with `--print-config HOST` shows it."
+        )
+    return settings, "\n".join(lines)
+
+
+def _target(settings: Settings) -> _Target:
+    given = settings.create_reader or ""
+    name, address = named_address(given, os.environ)
+    try:
+        conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        raise Unavailable(
+            "The address of `--create-reader` is not understood.", "Write postgresql://user@host:port/name."
+        ) from None
+    only = tuple(parts for database, parts in dotted("--only", settings.only) if database in (None, name.lower()))
+    return _Target(name if given != address else "", address, only)
+
+
+@contextmanager
+def _administrator(target: _Target, settings: Settings) -> Generator[_Connection]:
+    words: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "mcp-postgres", **target.words}
+    passwords = Passwords(settings.password_file, settings.password_command)
+    if "password" not in words and (password := anyio.run(passwords, words)):
+        words["password"] = password
+    database = str(words.get("dbname") or "postgres")
+    try:
+        connection = psycopg.connect(make_conninfo("", **words))
+    except (psycopg.Error, OSError) as error:
+        raise unreachable(database, error) from None
+    with contextlib.closing(connection):
+        try:
+            # Names must mean PostgreSQL's own functions, whoever may create others here.
+            connection.execute("SET search_path = pg_catalog")
+            yield connection
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise Unavailable(
+                f"The role of `--create-reader` may not do that: {error.diag.message_primary}.",
+                "Connect as a superuser or as a role with CREATEROLE.",
+            ) from None
+        except psycopg.errors.ReadOnlySqlTransaction:
+            raise Unavailable("The server only reads: it is a standby.", "Name the primary server.") from None
+        except psycopg.Error as error:
+            raise Unavailable(f"PostgreSQL says: {error.diag.message_primary or error}.") from None
+
+
+def _make_role(connection: _Connection, target: _Target, settings: Settings, file: Path) -> str:
+    """Make the role or see to its rights; what was done, as the rest of a sentence."""
+    row = connection.execute(_ROLE, (READER,)).fetchone()
+    if row is not None and row[0]:
+        raise Refused(
+            f"The role `{READER}` is there already, and has powers with which a query could do harm.",
+            "Take them away or drop the role, then try again: `--print-role-sql` shows how.",
+        )
+    if row is not None and not settings.renew_reader:
+        if not _logs_in(target, file):
+            raise Conflict(
+                f"The role `{READER}` is there already, and its password is not known here.",
+                "Add `--renew-reader` to give it another; whoever uses the old password then needs the new one.",
+            )
+        _grant(connection, target, settings)
+        connection.commit()
+        return "was there already and keeps its password (`--renew-reader` gives it another)"
+    password = secrets.token_urlsafe(_PASSWORD_BYTES)
+    verifier = connection.pgconn.encrypt_password(password.encode(), READER.encode(), b"scram-sha-256").decode()
+    role, secret = sql.Identifier(READER), sql.Literal(verifier)
+    if row is None:
+        connection.execute(
+            sql.SQL(
+                "CREATE ROLE {} LOGIN PASSWORD {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS "
+                "CONNECTION LIMIT {}"
+            ).format(role, secret, sql.Literal(CONNECTION_LIMIT))
+        )
+    else:
+        connection.execute(sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(role, secret))
+    _grant(connection, target, settings)
+    with _replaced(file, password):
+        connection.commit()
+    return "was made" if row is None else "has a new password"
+
+
+def _grant(connection: _Connection, target: _Target, settings: Settings) -> None:
+    role = sql.Identifier(READER)
+    for name, value in READER_SETTINGS.items():
+        connection.execute(sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value)))
+    database = sql.Identifier(connection.info.dbname)
+    allowed = connection.execute(
+        "SELECT has_database_privilege(%s, current_database(), 'CONNECT')", (READER,)
+    ).fetchone()
+    if allowed is not None and not allowed[0]:
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, role))
+    if target.only:
+        for parts in target.only:
+            _grant_part(connection, parts)
+    elif not _grant_everything(connection):
+        for (schema,) in connection.execute(_SCHEMAS).fetchall():
+            _grant_part(connection, (schema,))
+    if settings.dba:
+        connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
+    if settings.only or settings.mask:
+        if connection.info.server_version < 150000:
+            raise Unavailable(
+                "Before PostgreSQL 15 no role but a superuser can be served with `--only` or `--mask`.",
+                "Leave them out, and REVOKE from the role what it should not read.",
+            )
+        connection.execute(sql.SQL("GRANT SET ON PARAMETER log_min_messages TO {}").format(role))
+
+
+def _grant_everything(connection: _Connection) -> bool:
+    """Let the reader read all tables, those to come too; whether PostgreSQL and this user's rights allow it."""
+    if connection.info.server_version < 140000:
+        return False
+    try:
+        with connection.transaction():
+            connection.execute(sql.SQL("GRANT pg_read_all_data TO {}").format(sql.Identifier(READER)))
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True
+
+
+def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
+    role, schema = sql.Identifier(READER), sql.Identifier(parts[0])
+    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
+    if len(parts) == 1:
+        connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}").format(schema, role))
+        connection.execute(
+            sql.SQL("ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {}").format(schema, role)
+        )
+        return
+    relation = (
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (nspname, relname) = (%s, %s)"
+    )
+    if connection.execute(relation, parts).fetchone():
+        connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(*parts), role))
+
+
+def _as_reader(target: _Target, file: Path) -> _Connection:
+    words: dict[str, Any] = {**conninfo_to_dict(target.reader_address), "connect_timeout": _CONNECT_SECONDS}
+    connection = psycopg.connect(make_conninfo("", **words, password=file.read_text("utf-8").strip()))
+    connection.execute("SET search_path = pg_catalog")
+    return connection
+
+
+def _logs_in(target: _Target, file: Path) -> bool:
+    try:
+        _as_reader(target, file).close()
+    except (OSError, psycopg.Error):
+        return False
+    return True
+
+
+def _what_it_can(target: _Target, file: Path) -> str:
+    """A sentence about the rights of the role, as the role itself sees them."""
+    try:
+        with contextlib.closing(_as_reader(target, file)) as connection:
+            readable, every, writable = cast("tuple[int, int, int]", connection.execute(_TABLES).fetchone())
+            creates = cast("tuple[str | None]", connection.execute(_MAY_CREATE).fetchone())[0]
+    except psycopg.Error as error:
+        message = str(error).strip().splitlines()[0]
+        raise Unavailable(
+            f"The role `{READER}` is there, but can't log in: {message}.",
+            "The server's pg_hba.conf decides that; over a socket it often asks for the system user of the same name.",
+        ) from None
+    said = f"It can read {readable} of {every} tables and views and change {writable or 'none'}"
+    if creates:
+        return f"{said}; as everybody may, it can create objects in {creates}: REVOKE CREATE ON SCHEMA ... FROM PUBLIC."
+    return f"{said}."
+
+
+@contextmanager
+def _replaced(file: Path, text: str) -> Generator[None]:
+    """Have `file`, which only this user can read, hold `text` if the block succeeds, and else what it held."""
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(text + "\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        raise Unavailable(f"The password can't be kept in {file}: {reason(error)}.") from None
+    try:
+        yield
+        os.replace(temporary, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
