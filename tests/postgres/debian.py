@@ -1,12 +1,13 @@
-"""What the wheel's PostgreSQL lacks: pg_stat_statements, hypopg, an older version, and PgBouncer in front.
+"""What the wheel's PostgreSQL lacks: pg_stat_statements, hypopg, PostGIS, an older version, and PgBouncer in front.
 
-    apt-get install postgresql-15 postgresql-15-hypopg pgbouncer
+    apt-get install postgresql-15 postgresql-15-hypopg postgresql-15-postgis-3 postgresql-15-postgis-3-scripts pgbouncer
     uv run pytest tests/postgres/debian.py
     MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run pytest tests/postgres
 
 Not collected otherwise: nothing of it is there on a machine that only has the wheel.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -97,6 +98,92 @@ async def test_top_queries_and_indexes_that_help_them() -> None:
         assert "no plan" in text_of(await wire.call("find_indexes", queries=["SELEC 1"]))
         # What was hypothetical is gone with its call.
         assert "Seq Scan" in text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE name = 'n5'"))
+
+
+PIXELS = "st_addband(st_makeemptyraster(1, 1, 0, 0, 1), '32BF'::text, 1, 0)"
+RUNNING = {
+    "extent": "st_findextent('places', 'geom\") AS extent, leaves() FROM places --')",
+    "expression": f"st_mapalgebra({PIXELS}, 1, '32BF', '(SELECT leaves())')",
+    "callback": f"st_mapalgebra({PIXELS}, 1, 'each(float8[],integer[],text[])'::regprocedure)",
+    "address": "standardize_address('lexicon', 'lexicon', 'rules', '1 a', 'b')",
+}
+"""Calls that run `leaves()`, which leaves a replication slot."""
+
+
+def with_postgis() -> Base:
+    """A database with PostGIS, in which a role without powers has laid what the calls need."""
+    base = make("CREATE TABLE t (id integer PRIMARY KEY, name text); INSERT INTO t VALUES (1, 'a')")
+    base.run("CREATE EXTENSION postgis_raster CASCADE; CREATE EXTENSION address_standardizer")
+    base.run("CREATE EXTENSION postgis_topology")
+    base.run(
+        "CREATE FUNCTION leaves() RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM pg_create_physical_replication_slot('left'); RETURN 1; END $$;"
+        "CREATE FUNCTION each(float8[], integer[], VARIADIC text[]) RETURNS float8 LANGUAGE sql IMMUTABLE AS"
+        " 'SELECT leaves()';"
+        "CREATE TABLE places (id integer PRIMARY KEY, geom geometry); INSERT INTO places VALUES (1, st_point(1, 2));"
+        "CREATE VIEW lexicon AS SELECT leaves() AS id, 1 AS seq, 'x'::text AS word, 'x'::text AS stdword, 1 AS token;"
+        "CREATE VIEW rules AS SELECT leaves() AS id, '1 -1 5 -1 2 0'::text AS rule;"
+        "CREATE TABLE stored (pixels raster)",
+        "owner",
+    )
+    for name, call in RUNNING.items():
+        base.run(f"CREATE VIEW seen_{name} AS SELECT {call} AS x", "owner")
+    return base
+
+
+def slots(base: Base) -> list[object]:
+    found = base.rows("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'left'")
+    return list(found)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", RUNNING)
+async def test_functions_that_run_what_they_are_given_run_nothing_for_a_superuser(name: str) -> None:
+    base = with_postgis()
+    with contextlib.suppress(psycopg.Error):
+        base.rows(f"SELECT * FROM seen_{name}")
+    assert slots(base), "the call does no harm, so it proves nothing"
+    async with served("--poll", "50", f"app={base.url('postgres')}") as wire:
+        for tool, arguments in (
+            ("query_rows", {"sql": f"SELECT {RUNNING[name]}"}),
+            ("query_rows", {"sql": f"SELECT * FROM seen_{name}"}),
+            ("explain_query", {"sql": f"SELECT * FROM seen_{name}"}),
+            ("get_table", {"table": f"public.seen_{name}", "sample": 1}),
+        ):
+            said = text_of(await wire.call(tool, **arguments))
+            assert "may run what it is given" in said or "code of another role" in said, said
+            assert not slots(base), tool
+        with contextlib.suppress(Exception):
+            await wire.read(f"postgres://app/public/seen_{name}")
+        assert not slots(base)
+        await wire.subscribe(f"postgres://app/public/seen_{name}")
+        await wire.subscribe("postgres://app/public/t")
+        base.run("UPDATE t SET name = 'b'")
+        await wire.notification("notifications/resources/updated")
+        base.run("UPDATE t SET name = 'c'")
+        await wire.notification("notifications/resources/updated")
+        assert not slots(base)
+
+
+@pytest.mark.anyio
+async def test_a_superuser_reads_geometries_beside_a_topology() -> None:
+    base = with_postgis()
+    async with inside(f"app={base.url('postgres')}") as wire:
+        for sql, answer in (
+            ("SELECT geom FROM places", "0101000000"),
+            ("SELECT st_astext(st_buffer(geom, 1, 'quad_segs=1')), st_asgeojson(geom) FROM places", "POLYGON"),
+            ("SELECT count(*) FROM places WHERE geom && st_makeenvelope(0, 0, 5, 5)", "[1]"),
+            ("SELECT st_astext(st_transform(st_setsrid(geom, 4326), 3857)) FROM places", "POINT(111"),
+            ("SELECT st_estimatedextent('public', 'places', 'geom') IS NULL", "[true]"),
+            ("SELECT st_value(pixels, 1, 1, 1), st_width(pixels) FROM (SELECT " + PIXELS + " AS pixels) q", "[1,1]"),
+            ("SELECT pixels FROM stored", "[0 rows"),
+            ("SELECT st_asmvt(q) IS NOT NULL FROM (SELECT id, st_asmvtgeom(geom, st_makeenvelope(0, 0, 5, 5)) FROM"
+             " places) q", "[true]"),
+        ):  # fmt: skip
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert answer in said, f"{sql}: {said}"
+        said = text_of(await wire.call("query_rows", sql="SELECT topology.geometry(NULL::topology.topogeometry)"))
+        assert "may run what it is given" in said or "code of another" in said or "belongs to others" in said, said
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import AsyncGenerator, Collection, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -166,7 +167,12 @@ class Scene:
             self.victim.execute("SELECT 1")
         except psycopg.Error:
             seen.append("victim ended")
-        now = self._state()
+        try:
+            now = self._state()
+        except psycopg.OperationalError:
+            seen.append("the server crashed")
+            self.observer = _reconnected(self.base)
+            now = self._state()
         if now != self.before:
             seen.append(f"state: {self.before} -> {now}")
             self.observer.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
@@ -196,6 +202,17 @@ class Scene:
         self.victim.close()
         self.observer.close()
         shutil.rmtree(self.files)
+
+
+def _reconnected(base: Base) -> psycopg.Connection[Any]:
+    """A new connection, once the server has come back."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return base.connect()
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
 
 
 def filled(text: str, schema: str) -> str:

@@ -1,6 +1,7 @@
 """What a role that could do harm is held to: no code of other roles, nothing left behind; a sample of `prove_gate`."""
 
 import itertools
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.part import ServedPart
 from mcp_postgres.policy import Part
 from mcp_postgres.role_sql import role_sql
-from postgres.prove_gate import prove
+from postgres.prove_gate import extensions, prove
 from postgres.serving import Base, cluster, inside, make, text_of
+from sql.tally import Tally
 
 _numbers = itertools.count(1)
 
@@ -243,6 +245,62 @@ async def test_functions_of_extensions(tmp_path: Path) -> None:
     # An extension's function counts as its owner's: whoever owns it can replace it.
     base.run(f"ALTER FUNCTION gen_random_bytes{'(integer)' if path else ''} OWNER TO owner")
     assert "gen_random_bytes() of owner" in (await asked(base, "postgres", "SELECT gen_random_bytes(4)"))[0]
+
+
+@pytest.mark.anyio
+async def test_functions_of_extensions_that_are_here_leave_no_trace() -> None:
+    tally = Tally()
+    await extensions(tally, 0.02, random.Random(7))
+    assert not tally.wrong and tally.counts["functions of extensions"] > 50, tally.wrong
+
+
+@pytest.mark.anyio
+async def test_bodies_are_read_whether_or_not_there_are_strangers() -> None:
+    base = make("CREATE TABLE t (id integer)")
+    base.run(
+        "CREATE FUNCTION runs(text) RETURNS integer LANGUAGE plpgsql STABLE AS"
+        " 'DECLARE found integer; BEGIN EXECUTE $1 INTO found; RETURN found; END';"
+        "CREATE FUNCTION passes(text) RETURNS integer LANGUAGE sql STABLE AS 'SELECT public.\"runs\" ($1)';"
+        "CREATE FUNCTION parsed(text) RETURNS integer LANGUAGE sql STABLE RETURN runs($1);"
+        "CREATE FUNCTION step(integer, text) RETURNS integer LANGUAGE sql STABLE AS 'SELECT passes($2)';"
+        "CREATE AGGREGATE gathers(text) (SFUNC = step, STYPE = integer);"
+        "CREATE FUNCTION equal(text, text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT runs($1) = runs($2)';"
+        "CREATE OPERATOR ~=~ (LEFTARG = text, RIGHTARG = text, FUNCTION = equal);"
+        "CREATE VIEW seen AS SELECT passes('SELECT 1') AS x;"
+        "CREATE FUNCTION executed(text) RETURNS integer LANGUAGE sql STABLE AS 'SELECT length($1)'"
+    )
+    said = await asked(
+        base, "postgres", "SELECT executed('abc')", "SELECT runs('SELECT 1')", "SELECT passes('SELECT 1')",
+        "SELECT parsed('SELECT 1')", "SELECT gathers('SELECT 1')", "SELECT 'SELECT 1' OPERATOR(public.~=~) 'SELECT 1'",
+        "SELECT * FROM seen", "EXPLAIN SELECT passes('SELECT 1')",
+    )  # fmt: skip
+    assert "[3]" in said[0], said[0]
+    for refused in said[1:]:
+        assert "may run what it is given" in refused, refused
+    trusted = await asked(
+        base, "postgres", "SELECT passes('SELECT 1')", "SELECT runs('SELECT 1')",
+        flags=("--trust-functions", "app=public.nothing", "--trust-functions", "public.passes"),
+    )  # fmt: skip
+    assert "[1]" in trusted[0] and "may run what it is given" in trusted[1], trusted
+
+
+@pytest.mark.anyio
+async def test_a_cast_is_followed_from_its_source_only() -> None:
+    """As with `topology.geometry()`: nobody could read a geometry beside a function of any other role."""
+    base = make()
+    base.run(
+        "CREATE TYPE feature AS (id integer); CREATE TYPE outline AS (points text);"
+        "CREATE FUNCTION outline(feature) RETURNS outline LANGUAGE plpgsql STABLE AS"
+        " $$ DECLARE found outline; BEGIN EXECUTE 'SELECT ROW(''a'')::public.outline' INTO found; RETURN found; END $$;"
+        "CREATE CAST (feature AS outline) WITH FUNCTION outline(feature);"
+        "CREATE TABLE shapes (shape outline); INSERT INTO shapes VALUES (ROW('a'));"
+        "CREATE TABLE features (one feature); INSERT INTO features VALUES (ROW(1))"
+    )
+    shapes, features, cast = await asked(
+        base, "postgres", "SELECT * FROM shapes", "SELECT * FROM features", "SELECT one::outline FROM features"
+    )
+    assert "[1 row]" in shapes, shapes
+    assert "whose body may reach what belongs to others" in features and "outline()" in cast, (features, cast)
 
 
 @pytest.mark.anyio

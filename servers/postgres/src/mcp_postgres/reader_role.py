@@ -105,7 +105,7 @@ def create_reader(settings: Settings) -> tuple[Settings, str]:
         Unavailable: the server can't be reached, or does not let this user make roles.
     """
     target = _target(settings)
-    file = target.password_file(Places.of_this_user().notes.parent / "readers")
+    file = target.password_file(_folder())
     with _administrator(target, settings) as connection:
         state = _make_role(connection, target, settings, file)
     settings = settings.model_copy(
@@ -124,6 +124,11 @@ def create_reader(settings: Settings) -> tuple[Settings, str]:
             "The same command with `--install HOST` writes a host's entry, with `--print-config HOST` shows it."
         )
     return settings, "\n".join(lines)
+
+
+def _folder() -> Path:
+    """The user's folder for readers' passwords."""
+    return Places.of_this_user().notes.parent / "readers"
 
 
 def _target(settings: Settings) -> _Target:

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -518,17 +518,40 @@ class World:
         bodies = [thing for thing in things if thing.body is not None and thing.oid not in bad]
         while True:
             bad = _reached(things, bad)
-            names = {thing.name.casefold() for thing in things if thing.name and thing.oid in bad}
-            words, signs = {name for name in names if _WORD.fullmatch(name)}, set[str]()
-            signs = names - words
-            more = {
-                thing.oid: f"{thing.what}, whose body may reach what belongs to others: {why}"
-                for thing in bodies
-                if thing.oid not in bad and bad and (why := _mentions(thing.body or "", words, signs))
-            }
+            if not bad:
+                return bad
+            names = self._names_of(things, bad)
+            more: dict[int, str] = {}
+            for thing in bodies:
+                if thing.oid in bad:
+                    continue
+                proc = self._procs.get(thing.oid)
+                listed = proc is not None and proc.is_listed
+                if (why := _mentions(thing.body or "", names, is_listed=listed)) is not None:
+                    more[thing.oid] = f"{thing.what}, whose body may reach what belongs to others: {why}"
             if not more:
                 return bad
             bad |= more
+
+    def _names_of(self, things: Sequence[_Thing], bad: Mapping[int, str]) -> _Names:
+        """The names by which a body could mean something bad."""
+        names = _Names()
+        harmless = {proc.name.casefold() for oid, proc in self._procs.items() if oid not in bad}
+        for thing in things:
+            name = thing.name.casefold()
+            if not name or thing.oid not in bad:
+                continue
+            if thing.kind == "function" and thing.who is None:
+                # PostGIS has a `geometry()` of a topology, and many that only convert.
+                if not (self._procs[thing.oid].function.extension and name in harmless):
+                    names.called.add(name)
+            elif thing.kind == "operator" and thing.who is None:
+                names.operators.add(name)
+            elif _WORD.fullmatch(name):
+                names.words.add(name)
+            else:
+                names.signs.add(name)
+        return names
 
 
 def _spelled(name: str) -> str:
@@ -559,7 +582,8 @@ def _input_runners(procs: Mapping[int, Procedure]) -> dict[int, str]:
         if (proc.body is not None or proc.calls) and not proc.vouched and not proc.is_listed
     }
     while True:
-        names = {procs[oid].name.casefold() for oid in runners if not _is_ambiguous(procs[oid])}
+        harmless = {proc.name for oid, proc in procs.items() if oid not in runners}
+        names = {proc.name.casefold() for oid in runners if not _is_ambiguous(proc := procs[oid], harmless)}
         more: dict[int, str] = {}
         for oid, called in callers.items():
             if oid in runners:
@@ -575,26 +599,46 @@ def _input_runners(procs: Mapping[int, Procedure]) -> dict[int, str]:
         runners |= more
 
 
-def _is_ambiguous(proc: Procedure) -> bool:
-    # Extensions overload `length` and the like for types of their own, and a body that calls that means PostgreSQL's.
-    return proc.is_overload and bool(proc.function.extension)
+def _is_ambiguous(proc: Procedure, harmless: Set[str]) -> bool:
+    # Extensions overload `length` and the like for types of their own, and a body that calls that means another.
+    return bool(proc.function.extension) and (proc.is_overload or proc.name in harmless)
 
 
-def _mentions(body: str, words: Iterable[str], signs: Iterable[str]) -> str | None:
+@dataclass(frozen=True)
+class _Names:
+    """Names by which a body could mean what leads to a stranger's code.
+
+    Attributes:
+        words: of strangers' functions, of types and of relations.
+        signs: the same, where they are no words.
+        called: of trusted functions.
+        operators: that are trusted.
+    """
+
+    words: set[str] = field(default_factory=set[str])
+    signs: set[str] = field(default_factory=set[str])
+    called: set[str] = field(default_factory=set[str])
+    operators: set[str] = field(default_factory=set[str])
+
+
+def _mentions(body: str, names: _Names, *, is_listed: bool) -> str | None:
     """What in the source of a function could lead to one of these names; PostgreSQL knows no more of it than its text.
 
     Its author is trusted, so nothing hides in it.
+
+    Args:
+        is_listed: people have read what it does. Still another role's function could fit a call in it better.
     """
     language, _, source = body.partition("\n")
     if language not in ("sql", "plpgsql"):
         return f"it is written in {language}"
     text = source.casefold()
-    if found := _RUNS_TEXT.search(text):
-        return f"`{found[0]}`"
-    own = set(_WORD.findall(text))
-    return next((f"`{name}`" for name in words if name in own), None) or next(
-        (f"`{sign}`" for sign in signs if sign in text), None
-    )
+    found = names.words & set(_WORD.findall(text)) | {sign for sign in names.signs if sign in text}
+    if not is_listed:
+        if runs := _RUNS_TEXT.search(text):
+            return f"`{runs[0]}`"
+        found |= names.called & set(_CALLED.findall(text)) | {sign for sign in names.operators if sign in text}
+    return f"`{min(found)}`" if found else None
 
 
 def _reached(things: Iterable[_Thing], bad: dict[int, str]) -> dict[int, str]:

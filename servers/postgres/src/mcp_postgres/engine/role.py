@@ -163,7 +163,7 @@ class Role:
             )
         if self.powers or found["writable"]:
             lines.append(
-                "`mcp-postgres --create-reader URL` makes a role that can only read; `--print-role-sql` prints SQL for one."
+                "`mcp-postgres --create-reader URL` makes a role that can only read; `--print-role-sql` prints the SQL."
             )
         else:
             lines.append("It can only read: as it should be.")
