@@ -153,7 +153,7 @@ def _named(kind: str, text: str) -> str:
 
 def _plain(kind: str) -> str:
     if _naming(kind):
-        return _named(kind, _HARMLESS.get(kind.removesuffix("[]"), "t"))
+        return _named(kind, _HARMLESS.get(kind.removesuffix("[]"), "id"))
     word = re.sub(r'^"?\w+"?\.', "", kind)
     return _VALUES.get(word) or _VALUES.get(kind) or f"NULL::{kind}"
 
