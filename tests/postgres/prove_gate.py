@@ -435,7 +435,8 @@ async def _calls_of(extension: str, place: Scene, tally: Tally, share: float, ch
     with place.base.connect("mallory") as mallory:
         mallory.execute(extension_calls.LAY.encode())
     place.rest()
-    async with inside(f"app={place.base.url('postgres')}") as wire:
+    # Some of them compute for long with the values that they get.
+    async with inside("--timeout", 3, f"app={place.base.url('postgres')}") as wire:
         allowed: list[extension_calls.Function] = []
         for function in functions:
             first, *more = extension_calls.calls(function)
