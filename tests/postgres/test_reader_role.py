@@ -14,9 +14,8 @@ import pytest
 from mcp_batteries.errors import Conflict, Refused, Unavailable
 from mcp_batteries.run import run
 from mcp_batteries.settings import load
-from mcp_postgres import reader_role
 from mcp_postgres.engine.role import ROLE
-from mcp_postgres.reader_role import create_reader
+from mcp_postgres.reader_role import prepare
 from mcp_postgres.role_sql import READER
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, inside, make, text_of
@@ -25,7 +24,7 @@ from postgres.serving import Base, inside, make, text_of
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Base]:
     """A database, on a server without a reader before and afterwards."""
-    monkeypatch.setattr(reader_role, "_folder", lambda: tmp_path / "readers")
+    monkeypatch.setattr(f"{run.__module__}._data_folder", lambda: tmp_path)
     made = make()
     yield made
     drop_reader(made)
@@ -40,6 +39,10 @@ def settings_for(*arguments: object) -> Settings:
     return load(Settings, [*map(str, arguments)])
 
 
+def created(folder: Path, settings: Settings) -> tuple[Any, str]:
+    return prepare(settings, folder)
+
+
 def file_of(settings: Any) -> Path:
     return Path(settings.password_file)
 
@@ -50,7 +53,9 @@ async def answers(settings: Any, *statements: str) -> list[str]:
 
 
 @pytest.mark.anyio
-async def test_the_role_reads_and_does_nothing_else(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_role_reads_and_does_nothing_else(
+    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[str] = []
     execute = psycopg.Connection.execute
 
@@ -60,7 +65,7 @@ async def test_the_role_reads_and_does_nothing_else(base: Base, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(psycopg.Connection, "execute", recorded)
-        settings, message = create_reader(settings_for("--create-reader", base.url("postgres")))
+        settings, message = created(tmp_path, settings_for("--create-reader", base.url("postgres")))
     password = file_of(settings).read_text("utf-8").strip()
     assert "The role `mcp_reader` was made. It can read 4 of 4 tables and views and change none" in message, message
     assert settings.databases == (base.url("x").replace("x:x@", f"{READER}@"),) and settings.create_reader is None
@@ -95,54 +100,54 @@ async def test_the_role_reads_and_does_nothing_else(base: Base, monkeypatch: pyt
         assert not found.fetchone()[0].count("pg_read_server_files")
 
 
-def test_a_role_that_is_there_keeps_its_password_unless_it_is_renewed(base: Base) -> None:
+def test_a_role_that_is_there_keeps_its_password_unless_it_is_renewed(base: Base, tmp_path: Path) -> None:
     ask = ("--create-reader", base.url("postgres"))
-    first = file_of(create_reader(settings_for(*ask))[0])
+    first = file_of(created(tmp_path, settings_for(*ask))[0])
     password = first.read_text("utf-8")
-    again, message = create_reader(settings_for(*ask))
+    again, message = created(tmp_path, settings_for(*ask))
     assert "was there already and keeps its password" in message and file_of(again) == first
     assert first.read_text("utf-8") == password
     # Another database of the same server is read with the same role and password.
     other = make()
-    moved, message = create_reader(settings_for("--create-reader", other.url("postgres")))
+    moved, message = created(tmp_path, settings_for("--create-reader", other.url("postgres")))
     assert file_of(moved) == first and "4 of 4" in message
     first.unlink()
     with pytest.raises(Conflict, match="--renew-reader"):
-        create_reader(settings_for(*ask))
-    renewed, message = create_reader(settings_for(*ask, "--renew-reader"))
+        created(tmp_path, settings_for(*ask))
+    renewed, message = created(tmp_path, settings_for(*ask, "--renew-reader"))
     assert "has a new password" in message and file_of(renewed).read_text("utf-8") != password
     first.write_text("wrong\n", "utf-8")
     with pytest.raises(Conflict):
-        create_reader(settings_for(*ask))
+        created(tmp_path, settings_for(*ask))
     assert os.listdir(first.parent) == [first.name]
 
 
 @pytest.mark.parametrize("power", ["SUPERUSER", "CREATEROLE", "REPLICATION", "IN ROLE pg_write_all_data"])
-def test_a_role_of_that_name_with_powers_is_refused(base: Base, power: str) -> None:
+def test_a_role_of_that_name_with_powers_is_refused(base: Base, tmp_path: Path, power: str) -> None:
     base.run(f"CREATE ROLE {READER} LOGIN {power}")
     with pytest.raises(Refused, match="has powers"):
-        create_reader(settings_for("--create-reader", base.url("postgres"), "--renew-reader"))
+        created(tmp_path, settings_for("--create-reader", base.url("postgres"), "--renew-reader"))
 
 
 @pytest.mark.anyio
-async def test_with_only_it_can_read_that_and_is_served_so(base: Base) -> None:
+async def test_with_only_it_can_read_that_and_is_served_so(base: Base, tmp_path: Path) -> None:
     base.run("CREATE SCHEMA app; CREATE TABLE app.a (x integer); INSERT INTO app.a VALUES (5); CREATE TABLE app.b ()")
     if base.rows("SELECT current_setting('server_version_num')::integer")[0][0] < 150000:
         with pytest.raises(Unavailable, match="Before PostgreSQL 15"):
-            create_reader(settings_for("--create-reader", base.url("postgres"), "--only", "app.a"))
+            created(tmp_path, settings_for("--create-reader", base.url("postgres"), "--only", "app.a"))
         return
-    settings, message = create_reader(
-        settings_for("--create-reader", base.url("postgres"), "--only", "app.a", "--only", "public.t")
+    settings, message = created(
+        tmp_path, settings_for("--create-reader", base.url("postgres"), "--only", "app.a", "--only", "public.t")
     )
     assert "It can read 2 of 6" in message, message
     said = await answers(settings, "SELECT x FROM app.a", "SELECT count(*) FROM t", "SELECT * FROM u")
     assert "[5]" in said[0] and "[3]" in said[1] and "not served" in said[2], said
 
 
-def test_without_the_right_to_grant_everything_it_grants_schema_by_schema(base: Base) -> None:
+def test_without_the_right_to_grant_everything_it_grants_schema_by_schema(base: Base, tmp_path: Path) -> None:
     base.run("CREATE ROLE boss LOGIN PASSWORD 'boss' CREATEROLE; GRANT owner TO boss")
     try:
-        _, message = create_reader(settings_for("--create-reader", base.url("boss")))
+        _, message = created(tmp_path, settings_for("--create-reader", base.url("boss")))
         assert "It can read 4 of 4" in message, message
         assert not base.rows(f"SELECT 1 WHERE pg_has_role('{READER}', 'pg_read_all_data', 'MEMBER')")
     finally:
@@ -150,24 +155,24 @@ def test_without_the_right_to_grant_everything_it_grants_schema_by_schema(base: 
         base.run("DROP OWNED BY boss CASCADE; DROP ROLE boss")
 
 
-def test_who_may_not_make_roles_and_what_is_not_there_are_told(base: Base) -> None:
+def test_who_may_not_make_roles_and_what_is_not_there_are_told(base: Base, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="CREATEROLE"):
-        create_reader(settings_for("--create-reader", base.url("owner")))
+        created(tmp_path, settings_for("--create-reader", base.url("owner")))
     with pytest.raises(Unavailable, match="can't be reached"):
-        create_reader(settings_for("--create-reader", base.url("postgres").replace(base.name, "nowhere")))
+        created(tmp_path, settings_for("--create-reader", base.url("postgres").replace(base.name, "nowhere")))
     with pytest.raises(Unavailable, match="MySQL"):
-        create_reader(settings_for("--create-reader", "mysql://root@localhost/shop"))
+        created(tmp_path, settings_for("--create-reader", "mysql://root@localhost/shop"))
     assert not base.rows(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER}'")
 
 
 @pytest.mark.parametrize("form", ["{url}?connect_timeout=5", "shop={url}", "host=127.0.0.1 port={port} user=postgres"])
-def test_forms_of_an_address(base: Base, form: str) -> None:
+def test_forms_of_an_address(base: Base, tmp_path: Path, form: str) -> None:
     url = base.url("postgres")
     words = psycopg.conninfo.conninfo_to_dict(url)
     given = form.format(url=url, port=words["port"])
     if "://" not in given:
         given += f" password={words['password']} dbname={base.name}"
-    settings, _ = create_reader(settings_for("--create-reader", given))
+    settings, _ = created(tmp_path, settings_for("--create-reader", given))
     (address,) = settings.databases
     assert words["password"] not in address and READER in address and address.startswith("shop=") == ("shop=" in form)
     assert "connect_timeout" not in form or address.endswith("?connect_timeout=5")

@@ -13,6 +13,7 @@ from mcp_batteries.transports.stdio import front
 # Every import here is waited for by each start, also by one whose client is answered without a server.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any, NoReturn
 
     from mcp_batteries.program import Program
@@ -109,19 +110,27 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
 
 def _prepare(settings: Settings) -> Settings | int:
     """Do what a server's own option asks for; the settings to go on with, or the exit status if that was all."""
+    if (name := settings.preparation()) is None:
+        return settings
+    import importlib
+
     from mcp_batteries.errors import Problem
 
+    module = importlib.import_module(f"{settings.package()}.{name}")
     try:
-        prepared = settings.prepared()
+        settings, message = module.prepare(settings, _data_folder())
     except Problem as problem:
         return _fail(settings, str(problem))
-    if prepared is None:
-        return settings
-    settings, message = prepared
     goes_on = settings.print_config or settings.install or settings.check
     # Apart from an entry, so that `>> FILE` keeps that only.
     print(message, file=sys.stderr if settings.print_config else sys.stdout, flush=True)
     return settings if goes_on else 0
+
+
+def _data_folder() -> Path:
+    from mcp_batteries.cli.places import Places
+
+    return Places.of_this_user().notes.parent
 
 
 def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:

@@ -22,7 +22,6 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Refused, Unavailable, reason
 from mcp_batteries.sql.names import dotted
 from mcp_postgres.engine.errors import unreachable
@@ -31,7 +30,7 @@ from mcp_postgres.policy.addresses import named_address
 from mcp_postgres.role_sql import CONNECTION_LIMIT, READER, READER_SETTINGS
 from mcp_postgres.settings import Settings
 
-__all__ = ["create_reader"]
+__all__ = ["prepare"]
 
 _CONNECT_SECONDS = 10
 _PASSWORD_BYTES = 24
@@ -96,8 +95,11 @@ class _Target:
         return folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', place)}-{READER}.password"
 
 
-def create_reader(settings: Settings) -> tuple[Settings, str]:
+def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
     """Make the role that `settings` ask for; the settings of a server that uses it, and what to tell the person.
+
+    Args:
+        data_folder: of this user, for the password.
 
     Raises:
         Conflict: the role is there already, with a password that is not known here.
@@ -105,7 +107,7 @@ def create_reader(settings: Settings) -> tuple[Settings, str]:
         Unavailable: the server can't be reached, or does not let this user make roles.
     """
     target = _target(settings)
-    file = target.password_file(_folder())
+    file = target.password_file(data_folder / "readers")
     with _administrator(target, settings) as connection:
         state = _make_role(connection, target, settings, file)
     settings = settings.model_copy(
@@ -124,11 +126,6 @@ def create_reader(settings: Settings) -> tuple[Settings, str]:
             "The same command with `--install HOST` writes a host's entry, with `--print-config HOST` shows it."
         )
     return settings, "\n".join(lines)
-
-
-def _folder() -> Path:
-    """The user's folder for readers' passwords."""
-    return Places.of_this_user().notes.parent / "readers"
 
 
 def _target(settings: Settings) -> _Target:

@@ -133,13 +133,8 @@ class Settings(Common):
             raise ValueError("--create-reader makes a role that can only read: leave out --write, --ddl and --admin")
         return self
 
-    def prepared(self) -> tuple[Common, str] | None:
-        if self.create_reader is None:
-            return None
-        # Only here: a server that starts should not wait for it.
-        from mcp_postgres.reader_role import create_reader
-
-        return create_reader(self)
+    def preparation(self) -> str | None:
+        return "reader_role" if self.create_reader is not None else None
 
     def printout(self) -> str | None:
         if self.print_role_sql:

@@ -345,14 +345,10 @@ class Settings(BaseModel):
         """`DOCUMENTED` for an empty `folder`."""
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
-    def prepared(self) -> tuple[Settings, str] | None:
-        """Do what one of the server's own options asks for before an entry is written; None if none does.
+    def preparation(self) -> str | None:
+        """The module of the server's package whose `prepare(settings, data_folder)` runs before an entry is written.
 
-        Returns:
-            The settings for the entry, and what to tell the person.
-
-        Raises:
-            Problem: It can't be done.
+        It gives the settings for the entry and what to tell the person. None if no option asks for such a thing.
         """
         return None
 
