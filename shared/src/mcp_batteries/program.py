@@ -25,24 +25,31 @@ class Program:
         settings: the class of its settings; like the rest below, imported on first access.
         build: the `Assembled` server for such settings.
         demonstration: how `--check` triggers an update.
+        confinement: says what confines the server's processes, in one line; None if it has nothing to say.
     """
 
     words: tuple[str, ...]
     settings: Callable[[], type[Settings]]
     build: Callable[[Any], Any]
     demonstration: Callable[[Any], Demonstration]
+    confinement: Callable[[Any], str | None] = lambda settings: None
 
 
 def program_of(package: str) -> Program:
     """The server in `package`: `<package>.settings.Settings`, `<package>.server.build(settings)`,
-    `<package>.changes.demonstration(settings)`."""
+    `<package>.changes.demonstration(settings)`, and where there is one `<package>.server.confinement(settings)`."""
 
     def found(module: str) -> Any:
         return importlib.import_module(f"{package}.{module}")
+
+    def confinement(settings: Any) -> str | None:
+        says = getattr(found("server"), "confinement", None)
+        return None if says is None else says(settings)
 
     return Program(
         words=(sys.executable, "-m", package),
         settings=lambda: found("settings").Settings,
         build=lambda settings: found("server").build(settings),
         demonstration=lambda settings: found("changes").demonstration(settings),
+        confinement=confinement,
     )

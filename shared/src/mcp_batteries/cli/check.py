@@ -162,6 +162,7 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
             await report.step("prompts", lambda: _prompts(client))
             await report.step("call", lambda: _call(client))
             await report.step("subscribe", lambda: _watch(client, program, settings))
+            await _report_confinement(program, settings, report)
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
         waiting.close()
         stderr.seek(0)
@@ -195,6 +196,17 @@ def _last_words(settings: Settings, stderr: str) -> str:
     """Why the process ended, from its last output: its own sentence, or the end of a traceback."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix(f"{settings.COMMAND}: ") if lines else ""
+
+
+async def _report_confinement(program: Program, settings: Settings, report: _Report) -> None:
+    line = await anyio.to_thread.run_sync(program.confinement, settings)
+    if line is None:
+        return
+
+    async def confinement() -> _Said:
+        return _Said(line)
+
+    await report.step("sandbox", confinement)
 
 
 async def _tools(client: Client) -> _Said:

@@ -1,0 +1,1 @@
+"""How other programs are started so that the kernel confines them."""
