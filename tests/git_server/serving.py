@@ -13,7 +13,7 @@ from mcp_batteries.settings import load
 from mcp_git.server import build
 from mcp_git.settings import Settings
 
-__all__ = ["Asking", "everything", "serving"]
+__all__ = ["Asking", "every_change", "everything", "gates", "serving"]
 
 
 class Asking:
@@ -78,4 +78,50 @@ async def everything(asking: Asking, path: str = "notes.txt") -> str:
     uris = [str(resource.uri) for resource in (await asking.client.list_resources()).resources]
     # What the operator has set is no word of a repository's.
     said += [await asking.read(uri) for uri in uris if not uri.startswith("config:")]
+    return "\n".join(said)
+
+
+def gates(folder: Path) -> list[str]:
+    """Return the options that open every gate, with folders beside the repositories in `folder`."""
+    return [
+        "--write", "--fetch", "--push", f"--worktree-folder={folder / 'worktrees'}", f"--remote-folder={folder}",
+    ]  # fmt: skip
+
+
+async def every_change(asking: Asking, path: str = ".", repo: str = "") -> str:
+    """Return what all tools that change something say, one after the other, of a repository with two commits.
+
+    Args:
+        path: What is named where a tool wants a path.
+    """
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("edit_index", {"paths": [path]}),
+        ("edit_index", {"paths": [path], "unstage": True}),
+        ("create_commit", {"message": "with what is named", "paths": [path]}),
+        ("create_commit", {"message": "with all that changed", "all_tracked": True}),
+        ("create_branch", {"name": "side", "rev": "HEAD~1", "switch": True}),
+        ("run_switch", {"rev": "main"}),
+        ("run_stash", {"untracked": True}),
+        ("run_stash", {"action": "pop"}),
+        ("run_stash", {}),
+        ("run_stash", {"action": "apply"}),
+        ("run_restore", {"paths": [path]}),
+        ("run_restore", {"paths": ["."], "rev": "HEAD~1"}),
+        ("create_commit", {"message": "as it was", "all_tracked": True}),
+        ("run_cherry_pick", {"rev": "HEAD", "revert": True}),
+        ("run_reset", {"rev": "HEAD~1", "mode": "hard"}),
+        ("run_reset", {"rev": "HEAD", "mode": "mixed"}),
+        ("run_merge", {"rev": "side"}),
+        ("run_rebase", {"rev": "side"}),
+        ("create_tag", {"name": "v1", "message": "the first"}),
+        ("create_worktree", {"name": "linked"}),
+        ("delete_worktree", {"name": "linked", "force": True}),
+        ("run_fetch", {}),
+        ("run_push", {}),
+    ]
+    said: list[str] = []
+    for tool, arguments in changes:
+        if repo and tool != "delete_worktree":
+            arguments["repo"] = repo
+        said.append(await asking(tool, **arguments))
     return "\n".join(said)

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import stat
 import struct
 import sys
@@ -18,8 +19,10 @@ from typing import Any
 
 import pytest
 
+from git_server.conftest import skip_without_sandbox
 from git_server.made import GIT, Made
-from git_server.serving import everything, serving
+from git_server.serving import every_change, everything, gates, serving
+from mcp_git.layout import Layout
 
 SECRET = "the secret of another"
 pytestmark = pytest.mark.skipif(
@@ -178,14 +181,20 @@ RUNNING: dict[Callable[[Trap], None], Sequence[str]] = {
 
 
 @pytest.mark.anyio
+@pytest.mark.diagonal
 @pytest.mark.parametrize("arm", RUNNING, ids=lambda arm: arm.__name__)
-async def test_nothing_in_a_repository_is_run(arm: Callable[[Trap], None], tmp_path: Path) -> None:
+async def test_nothing_in_a_repository_is_run(arm: Callable[[Trap], None], tmp_path: Path, is_confined: bool) -> None:
     trap = Trap(tmp_path)
     arm(trap)
-    async with serving(trap.made.path) as asking:
+    armed = tmp_path / "armed"
+    shutil.copytree(trap.made.path, armed, symlinks=True)
+    async with serving(*gates(tmp_path), trap.made.path, agrees=lambda message: True) as asking:
         said = await everything(asking)
+        changed = await every_change(asking) + await everything(asking)
     assert os.listdir(trap.canaries) == []
-    assert "first" in said and "three" in said and "failed inside" not in said
+    assert "first" in said and "three" in said and "failed inside" not in said + changed
+    shutil.rmtree(trap.made.path)
+    armed.rename(trap.made.path)
     with suppress(AssertionError):  # What ran fails.
         trap.made.git(*RUNNING[arm])
     assert os.listdir(trap.canaries) == ["ran"], "the case is not armed"
@@ -286,6 +295,74 @@ def linked_objects(trap: Trap) -> None:
     (trap.dot_git / "refs/heads/main").write_text(trap.other.git("rev-parse", "HEAD"), "utf-8")
 
 
+def linked_folders_of_objects(trap: Trap) -> None:
+    theirs = trap.other.path / ".git/objects"
+    for folder in theirs.glob("??"):
+        own = trap.dot_git / "objects" / folder.name
+        if own.is_dir():
+            own.rename(trap.folder / f"own-{folder.name}")
+        own.symlink_to(folder)
+    (trap.dot_git / "refs/heads/main").write_text(trap.other.git("rev-parse", "HEAD"), "utf-8")
+
+
+def linked_object_files(trap: Trap) -> None:
+    theirs = trap.other.path / ".git/objects"
+    for file in theirs.glob("??/*"):
+        own = trap.dot_git / "objects" / file.parent.name
+        own.mkdir(exist_ok=True)
+        (own / file.name).symlink_to(file)
+    (trap.dot_git / "refs/heads/main").write_text(trap.other.git("rev-parse", "HEAD"), "utf-8")
+
+
+def _pack_theirs(trap: Trap) -> None:
+    trap.other.git("repack", "-a", "-d", "-q")
+    (trap.dot_git / "refs/heads/main").write_text(trap.other.git("rev-parse", "HEAD"), "utf-8")
+
+
+def linked_folder_of_packs(trap: Trap) -> None:
+    _pack_theirs(trap)
+    (trap.dot_git / "objects/pack").rename(trap.folder / "own")
+    (trap.dot_git / "objects/pack").symlink_to(trap.other.path / ".git/objects/pack")
+
+
+def linked_packs(trap: Trap) -> None:
+    _pack_theirs(trap)
+    for file in (trap.other.path / ".git/objects/pack").iterdir():
+        (trap.dot_git / "objects/pack" / file.name).symlink_to(file)
+
+
+def linked_list_of_alternates(trap: Trap) -> None:
+    objects_of_another(trap)
+    path = trap.dot_git / "objects/info/alternates"
+    path.rename(trap.folder / "alternates")
+    path.symlink_to(trap.folder / "alternates")
+
+
+def _link_logs(trap: Trap, name: str) -> None:
+    """Their logs in the place of ours; both know a branch of the same name."""
+    own = trap.dot_git / name
+    own.rename(trap.folder / "own")
+    own.symlink_to(trap.other.path / ".git" / name)
+    # Git shows of a log what it has the commits of.
+    shutil.copytree(trap.other.path / ".git/objects", trap.dot_git / "objects", dirs_exist_ok=True)
+
+
+def linked_logs(trap: Trap) -> None:
+    _link_logs(trap, "logs")
+
+
+def linked_log_of_head(trap: Trap) -> None:
+    _link_logs(trap, "logs/HEAD")
+
+
+def linked_logs_of_branches(trap: Trap) -> None:
+    _link_logs(trap, "logs/refs/heads")
+
+
+def linked_log_of_a_branch(trap: Trap) -> None:
+    _link_logs(trap, "logs/refs/heads/main")
+
+
 def linked_refs(trap: Trap) -> None:
     (trap.dot_git / "refs/heads").rename(trap.folder / "own")
     (trap.dot_git / "refs/heads").symlink_to(trap.folder / "names")
@@ -314,6 +391,15 @@ LEADING: dict[Callable[[Trap], None], Sequence[str] | None] = {
     objects_of_another_behind_much: ("show", "theirs"),
     objects_of_another_in_one_line: ("show", "theirs"),
     linked_objects: SHOW,
+    linked_folders_of_objects: SHOW,
+    linked_object_files: SHOW,
+    linked_folder_of_packs: SHOW,
+    linked_packs: SHOW,
+    linked_list_of_alternates: ("show", "theirs"),
+    linked_logs: ("reflog",),
+    linked_log_of_head: ("reflog",),
+    linked_logs_of_branches: ("reflog", "main"),
+    linked_log_of_a_branch: ("reflog", "main"),
     linked_refs: None,
     pipe: None,
     unknown_format: None,
@@ -322,17 +408,56 @@ LEADING: dict[Callable[[Trap], None], Sequence[str] | None] = {
 
 
 @pytest.mark.anyio
+@pytest.mark.diagonal
 @pytest.mark.parametrize("arm", LEADING, ids=lambda arm: arm.__name__)
-async def test_what_leads_outside_is_refused_and_says_so(arm: Callable[[Trap], None], tmp_path: Path) -> None:
+async def test_what_leads_outside_is_refused_and_says_so(
+    arm: Callable[[Trap], None], tmp_path: Path, is_confined: bool
+) -> None:
     trap = Trap(tmp_path)
     arm(trap)
-    async with serving(trap.made.path) as asking:
+    beside = _fingerprint(trap)
+    async with serving(*gates(tmp_path / "gates"), trap.made.path, agrees=lambda message: True) as asking:
         status = await asking("get_status")
         said = await everything(asking)
+        said += await asking("list_refs", kind="reflog", name="main")
+        said += await every_change(asking)
     assert status.startswith("failed: ") and "`" in status, status
     assert SECRET not in said and SECRET.replace(" ", "-") not in said and str(tmp_path) not in said
+    assert _fingerprint(trap) == beside, "something was written outside"
     if (words := LEADING[arm]) is not None:
         assert SECRET in trap.made.git(*words), "the case is not armed"
+
+
+def _fingerprint(trap: Trap) -> dict[str, bytes]:
+    """What the files beside the served repository hold."""
+    files = [trap.outside, *(path for path in trap.other.path.rglob("*") if path.is_file())]
+    return {str(path): path.read_bytes() for path in files}
+
+
+_HANG = {pipe}
+"""Cases in which git waits for ever, and reads nothing."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("arm", [arm for arm in LEADING if arm not in _HANG], ids=lambda arm: arm.__name__)
+async def test_the_kernel_alone_keeps_git_from_what_leads_outside(
+    arm: Callable[[Trap], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if no look at the repository were there: what changes between the look and the run is the same."""
+    skip_without_sandbox()
+    trap = Trap(tmp_path)
+    async with serving(trap.made.path) as asking:
+        assert "first" in await asking("list_commits")  # configured and looked at, before the case is armed
+        arm(trap)
+        repository = os.path.realpath(trap.made.path)
+        layout = Layout(repository, f"{repository}/.git", f"{repository}/.git")
+        monkeypatch.setattr("mcp_git.policy.repositories.inspect", lambda folder, served: layout)
+        monkeypatch.setattr("mcp_git.engine.program.refuse_links_below", lambda layout: None)
+        monkeypatch.setattr("mcp_git.engine.shadows.Shadows._check_index", lambda *arguments: None)
+        said = await everything(asking)
+        said += await asking("list_refs", kind="reflog", name="main")
+        said += "".join([await asking("read_file", path="notes.txt", rev=rev) for rev in ("main", "theirs")])
+    assert SECRET not in said and SECRET.replace(" ", "-") not in said
 
 
 @pytest.mark.anyio

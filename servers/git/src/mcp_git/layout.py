@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
 
-__all__ = ["Layout", "inspect", "is_inside", "refuse_links_below", "small_file"]
+__all__ = [
+    "Layout",
+    "inspect",
+    "is_inside",
+    "refuse_links_below",
+    "refuse_nested_repositories",
+    "refuse_submodules_elsewhere",
+    "small_file",
+]
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _MOST = 64 * 1024
@@ -66,7 +74,7 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
         layout = _find(folder, served)
         for part in {layout.git_dir, layout.common_dir}:
             _refuse_links(part, _UNUSED)
-            for name in ("refs", "reftable"):
+            for name in ("refs", "reftable", "logs"):
                 _refuse_links(f"{part}{os.sep}{name}", below=True)
         _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED, below=True)
         objects = layout.objects
@@ -74,7 +82,7 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
             _refuse_links(part)
         _check_alternates(layout.objects, served, _MOST_ALTERNATES)
     except OSError as error:
-        raise Unavailable(f"The repository can't be read: {reason(error)}.", "The operator can mend that.") from None
+        raise _unreadable(error) from None
     return layout
 
 
@@ -149,12 +157,70 @@ def refuse_links_below(layout: Layout) -> None:
 
     Raises:
         Refused: something is a link, through which a commit's message or a log would be written elsewhere.
+        Unavailable: a folder can't be read.
     """
-    for part in {layout.git_dir, layout.common_dir}:
-        for above, folders, _ in os.walk(part):
-            if above == part:
-                folders[:] = [name for name in folders if name not in _UNUSED]
-            _refuse_links(above, _UNUSED if above == part else frozenset())
+    try:
+        for part in {layout.git_dir, layout.common_dir}:
+            _refuse_links(part, _UNUSED)
+            for name in os.listdir(part):
+                if name not in _UNUSED:
+                    _refuse_links(os.path.join(part, name), below=True)
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def refuse_nested_repositories(layout: Layout) -> None:
+    """Return if no repository lies in the work tree below its top.
+
+    Raises:
+        Refused: one does, whose own configuration git would follow when it enters.
+    """
+    if layout.work_tree is None:
+        return
+    for above, folders, files in os.walk(layout.work_tree):
+        if above == layout.work_tree:
+            folders[:] = [name for name in folders if name != ".git"]
+        elif ".git" in folders or ".git" in files:
+            raise _nested(os.path.relpath(above, layout.work_tree))
+
+
+def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served: Sequence[str]) -> None:
+    """Return if no submodule that is checked out has its repository outside of what is served.
+
+    Raises:
+        Refused: one has, and git would say at which commit it is.
+    """
+    if layout.work_tree is None:
+        return
+    for submodule in submodules:
+        folder = os.path.join(layout.work_tree, submodule)
+        dot_git = os.path.join(folder, ".git")
+        if not os.path.lexists(dot_git):
+            continue
+        target = os.path.realpath(dot_git)
+        if os.path.isfile(target):
+            pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", small_file(target) or "")
+            target = os.path.realpath(os.path.join(folder, pointer[1])) if pointer else ""
+        try:
+            if not any(is_inside(target, root) for root in [*served, layout.git_dir, layout.common_dir]):
+                raise _nested(submodule)
+            if os.path.lexists(os.path.join(target, "commondir")):
+                raise _nested(submodule)
+            _refuse_links(target, _UNUSED)
+            _refuse_links(os.path.join(target, "refs"), below=True)
+        except Refused:
+            raise _nested(submodule) from None
+
+
+def _unreadable(error: OSError) -> Unavailable:
+    return Unavailable(f"The repository can't be read: {reason(error)}.", "The operator can mend that.")
+
+
+def _nested(path: str) -> Refused:
+    return Refused(
+        f"In this work tree {quote(path)} is a repository of its own, and no sandbox keeps git inside of it here.",
+        "Serve that folder instead, or use `git` itself; `mcp-git --check` says why there is no sandbox.",
+    )
 
 
 def _refused(what: str) -> Refused:

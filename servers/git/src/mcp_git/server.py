@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.processes.sandbox import find_sandbox
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.choice import Missing
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
+from mcp_git.engine.program import Git
 from mcp_git.engine.service import Engine
 from mcp_git.policy import Policy
 from mcp_git.prompts import Prompts
@@ -23,7 +25,7 @@ from mcp_git.tools.read import ReadTools
 from mcp_git.tools.remote import RemoteTools
 from mcp_git.tools.write import WriteTools
 
-__all__ = ["build"]
+__all__ = ["build", "confinement"]
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,18 @@ def build(settings: Settings) -> Assembled:
         version=version(settings.COMMAND),
         instructions=_instructions(list(policy.repositories)),
     )
+
+
+def confinement(settings: Settings) -> str:
+    """What confines git here, in one line for `--check`."""
+    installed = Git(Policy(settings)).installed
+    _ = installed.program
+    if installed.confinements is None:
+        return (
+            f"none: {installed.unconfined}; so a repository with links in its git directory is refused, and one with "
+            "others in its work tree is not changed"
+        )
+    return f"{find_sandbox().name}: git runs only itself, and reads only what is served"
 
 
 def _instructions(names: Sequence[str]) -> str:

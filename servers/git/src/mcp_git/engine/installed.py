@@ -3,6 +3,7 @@ configuration."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -10,14 +11,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW, find_executable
+from mcp_batteries.processes.confinement import Confinement
+from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.scratch import Scratch
 from mcp_git import config
+from mcp_git.engine.confinement import Confinements, choose_program, prove
 from mcp_git.layout import is_inside
 from mcp_git.policy import Policy
 
 __all__ = ["Failed", "Installed"]
+
+logger = logging.getLogger(__name__)
 
 _OLDEST = (2, 32)
 """The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL)."""
@@ -31,10 +37,24 @@ _KEPT_AFAR = (
 
 
 class Failed(Problem):
-    """Raised when git ends with an error; `said` is what it said."""
+    """Raised when git ends with an error; `said` is what it said.
+
+    Attributes:
+        nested: whether a git failed that had entered a repository inside the one at hand.
+    """
 
     def __init__(self, said: str, code: int) -> None:
         self.said, self.code = said, code
+        entered = re.search(r"failed in submodule (.+?)'?$", said, re.MULTILINE)
+        self.nested = entered is not None
+        if entered:
+            # What it says of programs names paths outside.
+            super().__init__(
+                f"Git does not get through {quote(entered[1])}, a repository inside this one: it runs no program that "
+                "the configuration there names, and reads nothing outside.",
+                "Use `git` itself for changes around it.",
+            )
+            return
         # Advice and warnings come first where there are any, such as that grafts are deprecated.
         found = re.search(r"(?m)^(?:fatal|error): (.*)", said) or re.search(r"(?m)^(?!hint:|warning:)(.*\S)", said)
         words = found[1] if found else f"it ended with {code}"
@@ -42,11 +62,18 @@ class Failed(Problem):
 
 
 class Installed:
-    """Git as it is installed here; every method blocks."""
+    """Git as it is installed here; every method blocks.
+
+    Attributes:
+        served: the real paths of all that is served.
+        unconfined: why nothing confines git here, if so.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._scratch = Scratch("mcp-git")
+        self.served = policy.served
+        self.unconfined = ""
 
     @cached_property
     def scratch(self) -> str:
@@ -77,7 +104,9 @@ class Installed:
         if not known:
             del self.program
             raise Unavailable("This `git` is older than 2.32.", "The operator can install a newer one.")
-        return found
+        if self.confinements is not None:
+            self.program = self.confinements.program
+        return self.program
 
     @cached_property
     def version(self) -> tuple[int, int]:
@@ -103,23 +132,80 @@ class Installed:
             folder for folder in folders if not any(is_inside(os.path.realpath(folder), root) for root in served)
         )
 
+    # What confines it
+
+    @cached_property
+    def confinements(self) -> Confinements | None:
+        """What each git may do, enforced by the kernel; None where nothing does that, as `unconfined` says."""
+        try:
+            sandbox = find_sandbox()
+            exec_path = os.fsdecode(self.plain(["--exec-path"]).rstrip(b"\n"))
+            confinements = Confinements(choose_program(self.program, exec_path), exec_path, self.served)
+            prove(sandbox, confinements, self.common)
+        except NoSandbox as problem:
+            self.unconfined = str(problem)
+        except Failed:
+            self.unconfined = "this git does not say where its programs are"
+        else:
+            return confinements
+        logger.info("Git runs without a sandbox, so less is served: %s", self.unconfined)
+        return None
+
+    def run(
+        self, words: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float,
+        confinement: Confinement | None,
+    ) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
+        """Run git to its end.
+
+        Args:
+            confinement: what it may do; None where it works on nothing of a repository.
+
+        Raises:
+            TimeoutExpired: it took longer than so many seconds.
+        """
+
+        def spawn(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+            return subprocess.run(
+                words,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+                creationflags=NO_WINDOW,
+            )
+
+        command = [self.program, *words]
+        return spawn(command) if confinement is None else find_sandbox().start(confinement, command, spawn)
+
     def plain(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
         """Run git where there is no repository.
 
         Raises:
             Failed: it ended with an error.
         """
+        return self._plain(words, environment, None)
+
+    def of_a_file(self, words: Sequence[str], path: str, *, changes: bool = False) -> bytes:
+        """Run `git config` with words for the file at `path`.
+
+        Raises:
+            Failed: it ended with an error.
+        """
+        confinement = None
+        if self.confinements is not None:
+            # Git writes another file beside it, which then takes its place.
+            writable = [os.path.dirname(path)] if changes else []
+            nowhere = os.path.join(self.scratch, "nowhere")
+            confinement = self.confinements.plain([path, nowhere], writable)
+        return self._plain(["config", "--file", path, *words], None, confinement)
+
+    def _plain(
+        self, words: Sequence[str], environment: Mapping[str, str] | None, confinement: Confinement | None
+    ) -> bytes:
         nowhere = os.path.join(self.scratch, "nowhere")
-        made = subprocess.run(
-            [self.program, *words],
-            cwd=nowhere,
-            env=environment or {**self.common, "GIT_DIR": nowhere},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-            creationflags=NO_WINDOW,
-        )
+        made = self.run(words, nowhere, environment or {**self.common, "GIT_DIR": nowhere}, 10, confinement)
         if made.returncode:
             raise Failed(made.stderr.decode("utf-8", "replace"), made.returncode)
         return made.stdout
@@ -144,6 +230,11 @@ class Installed:
         ignored = os.path.expanduser(found.get("core.excludesfile", usual))
         found["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
         return list(found.items())
+
+    @cached_property
+    def ignored_names(self) -> Sequence[str]:
+        """The operator's file of ignored names, as a real path."""
+        return [os.path.realpath(value) for key, value in self.own if key == "core.excludesfile"]
 
     @cached_property
     def common(self) -> dict[str, str]:

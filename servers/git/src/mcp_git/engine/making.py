@@ -59,6 +59,8 @@ _NO_NEWS = {"commit", "switch"}
 """What makes one commit with the caller's own subject, or none: others tell the commits that HEAD has gained."""
 _GOES_ON = {"--continue", "--skip", "--abort"}
 """Which end what is under way as they are meant to, like a commit."""
+_ONLY_REFS = {"branch", "tag"}
+"""Commands that never look at the work tree."""
 _MARKS = ["-e", "^<<<<<<< ", "-e", "^>>>>>>> "]
 
 
@@ -82,6 +84,8 @@ class Changes:
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
             change = prepare(repository, stop)
+            if change.words[0] not in _ONLY_REFS:
+                self._git.refuse_to_enter(layout)
             make = functools.partial(self._made, repository, layout, stop=stop)
             if change.into is None:
                 return make(change)
@@ -280,6 +284,8 @@ class Changes:
         with before(self._git, repository, layout, bool(change.loses), stop) as now:
             if (now.state, now.index, now.files) != (was.state, was.index, was.files):
                 return self._half_done(failure, layout, change, was, now)
+        if failure.nested:
+            return failure
         if "tell me who you are" in said or "auto-detection is disabled" in said:
             return Refused(
                 "Git knows no `user.name` and `user.email` to commit as.", "The operator can set them: `git config`."

@@ -16,13 +16,17 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import IO
+from typing import IO, TypeVar
 
 from mcp_batteries.errors import TooLarge
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop
+from mcp_batteries.processes.confinement import Confinement
+from mcp_batteries.processes.sandbox import find_sandbox
 
 __all__ = ["Command", "Held", "Pipe", "Process", "end", "limit_memory", "start", "unnamed"]
+
+T = TypeVar("T")
 
 _PIECE = 64 * 1024
 _MOST_PIECES = 16
@@ -171,12 +175,14 @@ class Command:
     Attributes:
         program: an absolute path, as is `folder`, in which it works.
         environment: all of it.
+        confinement: what it may do; None where the system confines nothing.
     """
 
     program: str
     words: Sequence[str]
     folder: str
     environment: Mapping[str, str]
+    confinement: Confinement | None = None
 
 
 def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: bool) -> Process:
@@ -190,13 +196,10 @@ def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: 
     Raises:
         TooLarge: the words are more than the system hands to a program.
     """
-    try:
-        if sys.platform != "win32" and not apart:
-            # The same by the system's own call, in half the time.
-            if spawned := _spawned(command, reads.fileno() if reads else None, said.fileno()):
-                return spawned
+
+    def popen(words: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [command.program, *command.words],
+            words,
             cwd=command.folder,
             env=command.environment,
             stdin=reads or subprocess.DEVNULL,
@@ -207,6 +210,13 @@ def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: 
             process_group=None if apart else 0,
             creationflags=NO_WINDOW,
         )
+
+    try:
+        if sys.platform != "win32" and not apart:
+            # The same by the system's own call, in half the time.
+            if spawned := _spawned(command, reads.fileno() if reads else None, said.fileno()):
+                return spawned
+        return _confined(command, [command.program, *command.words], popen)
     except OSError as error:
         if error.errno != errno.E2BIG and getattr(error, "winerror", 0) != _TOO_LONG:
             raise
@@ -283,20 +293,27 @@ def _spawned(command: Command, reads: int | None, said: int, waits: int | None =
             (os.POSIX_SPAWN_DUP2, said, 2),
             *([] if waits is None else [(os.POSIX_SPAWN_DUP2, waits, _WAITS)]),
         ]
-        pid = os.posix_spawn(
-            command.program,
-            [command.program, "-C", command.folder, *command.words],
-            command.environment,
-            file_actions=actions,
-            setpgroup=0,
-            setsigdef=_RESET,
-        )
+
+        def spawn(words: Sequence[str]) -> int:
+            assert sys.platform != "win32"
+            return os.posix_spawn(
+                words[0], list(words), command.environment, file_actions=actions, setpgroup=0, setsigdef=_RESET
+            )
+
+        pid = _confined(command, [command.program, "-C", command.folder, *command.words], spawn)
         out, stdout = -1, open(out, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
         return _Spawned(pid, stdout)
     finally:
         os.close(into)
         if out >= 0:
             os.close(out)
+
+
+def _confined(command: Command, words: Sequence[str], spawn: Callable[[Sequence[str]], T]) -> T:
+    """Start `words` by `spawn`, confined as the command is to be."""
+    if command.confinement is None:
+        return spawn(words)
+    return find_sandbox().start(command.confinement, words, spawn)
 
 
 @cache

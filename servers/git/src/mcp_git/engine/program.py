@@ -10,18 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcp_batteries.limits import Stop
+from mcp_batteries.processes.confinement import Confinement
 from mcp_git import config
+from mcp_git.addresses import Address
 from mcp_git.engine.ahead import Starter
 from mcp_git.engine.installed import Failed, Installed
 from mcp_git.engine.process import Command
 from mcp_git.engine.shadows import Shadow, Shadows
-from mcp_git.layout import Layout
+from mcp_git.layout import Layout, refuse_links_below, refuse_nested_repositories
 from mcp_git.policy import Policy, Repository
 
 __all__ = ["Failed", "Git", "Output"]
 
 _MOST_OUTPUT = 64 * 1024 * 1024
 _MOST_SAID = 16_000
+_DENIED = "ermission denied"
 _MATCH_NOTHING = frozenset(
     {"cat-file", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "status"}
 )
@@ -69,7 +72,18 @@ class Git:
             Refused: something leads out of it.
             NotFound: it is not a repository now.
         """
-        return self._shadows.settled(self._policy.layout(repository, changes=changes))
+        # Where the kernel does not confine git, links are looked for at every depth before each run.
+        deep = changes or self.installed.confinements is None
+        return self._shadows.settled(self._policy.layout(repository, changes=deep))
+
+    def refuse_to_enter(self, layout: Layout) -> None:
+        """Return if a change enters no repository inside this one, or the kernel keeps git inside of it.
+
+        Raises:
+            Refused: there is such a repository, whose configuration could have git run anything.
+        """
+        if self.installed.confinements is None:
+            refuse_nested_repositories(layout)
 
     def run(
         self,
@@ -146,7 +160,11 @@ class Git:
         if literal and ("--" in words[:-1] or "--stdin" in words):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
             words = ["--literal-pathspecs", *words]
-        with self._started(layout, shadow, words, environment, stop, given, fine, again=again) as (pieces, said):
+        confinement = self._shadows.confinement(layout, shadow, changes=changes, beside=beside)
+        with self._started(layout, shadow, words, environment, confinement, stop, given, fine, again=again) as (
+            pieces,
+            said,
+        ):
             yield pieces
             if remarks is not None:
                 remarks.append(said())
@@ -157,12 +175,12 @@ class Git:
         words: Sequence[str],
         stop: Stop,
         *,
-        protocol: str,
+        address: Address,
         entries: Sequence[config.Entry],
         hears: Callable[[str], None],
         fine: Iterable[int] = (0,),
     ) -> Output:
-        """Run git to talk to a remote, by one protocol and with `entries` as configuration for this run.
+        """Run git to talk to a remote at one address, with `entries` as configuration for this run.
 
         Args:
             hears: is given the latest of what git says meanwhile.
@@ -172,8 +190,13 @@ class Git:
         """
         layout = self.layout(repository, changes=True)
         shadow, environment = self._shadows.environment(layout)
-        environment |= self.installed.afar(protocol, entries)
-        with self._started(layout, shadow, words, environment, stop, b"", fine, hears) as (pieces, said):
+        environment |= self.installed.afar(address.protocol, entries)
+        confinement = None
+        if self.installed.confinements is not None:
+            confinement = self.installed.confinements.remote(
+                layout, address, self.installed.users, self._policy.remote_folders, self.installed.scratch
+            )
+        with self._started(layout, shadow, words, environment, confinement, stop, b"", fine, hears) as (pieces, said):
             out = b"".join(pieces)
             return Output(out, said=said())
 
@@ -184,6 +207,7 @@ class Git:
         shadow: Shadow,
         words: Sequence[str],
         environment: Mapping[str, str],
+        confinement: Confinement | None,
         stop: Stop,
         given: bytes,
         fine: Iterable[int],
@@ -191,7 +215,8 @@ class Git:
         again: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
         scratch, starter = self.installed.scratch, self._starter
-        command = Command(self.installed.program, words, layout.work_tree or layout.git_dir, environment)
+        folder = layout.work_tree or layout.git_dir
+        command = Command(self.installed.program, words, folder, environment, confinement)
         run = (starter.take(command, given) if again else None) or starter.start(command, given, apart=bool(hears))
         ended = False
 
@@ -220,7 +245,11 @@ class Git:
         try:
             yield found(), text
             if ended and (code := run.wait()) not in fine:
-                raise Failed(text(), code)
+                failure = Failed(text(), code)
+                if confinement is not None and _DENIED in failure.said:
+                    # What the kernel refused was most likely behind a link.
+                    refuse_links_below(layout)
+                raise failure
         finally:
             run.close()
 
@@ -247,14 +276,12 @@ class Git:
     def configure(self, repository: Repository, words: Sequence[str]) -> None:
         """Change the repository's own configuration, which git otherwise neither reads nor writes here."""
         layout = self.layout(repository, changes=True)
-        self.installed.plain(["config", "--file", f"{layout.common_dir}/config", *words])
+        self.installed.of_a_file(words, f"{layout.common_dir}/config", changes=True)
 
     def own_entries(self, repository: Repository, start: str) -> Sequence[config.Entry]:
         """What the repository's own configuration has below `start`, by the rest of the key; git is told none of it."""
         layout = self.layout(repository, changes=True)
-        listed = self.installed.plain(
-            ["config", "--file", f"{layout.common_dir}/config", "--no-includes", "--list", "-z"]
-        )
+        listed = self.installed.of_a_file(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
         return [(key[len(start) :], value) for key, value in config.entries(listed) if key.startswith(start)]
 
     def served_by(self, layout: Layout, program: str) -> str:

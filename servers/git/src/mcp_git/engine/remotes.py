@@ -190,7 +190,7 @@ class Remotes:
                 repository,
                 [*words, name, *refs],
                 stop,
-                protocol=address.protocol,
+                address=address,
                 entries=entries,
                 hears=_progress(),
                 fine=fine,

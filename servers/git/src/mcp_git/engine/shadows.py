@@ -17,16 +17,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mcp_batteries.errors import Refused, Unavailable
-from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.processes.confinement import Confinement
 from mcp_git import config
 from mcp_git.engine.installed import Failed, Installed
-from mcp_git.layout import Layout
+from mcp_git.layout import Layout, refuse_submodules_elsewhere
 
 __all__ = ["Shadow", "Shadows"]
 
 _INDEX_SECONDS = 60
 _MOST_CONFIGURATION = 1024 * 1024
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
+_STAGED = re.compile(rb"(^|\0)\d{6} [0-9a-f]+ \d\t")
+_SUBMODULE = re.compile(rb"(?:^|\0)160000 [0-9a-f]+ \d\t([^\0]+)")
 
 _KNOWS_REFTABLE = (2, 45)
 
@@ -42,6 +44,7 @@ class Shadow:
         entries: what git is told of the repository's configuration.
         partial: whether objects are missing that its remote is to be asked for.
         has_work_tree: whether the folder that is served is the work tree, as its configuration has it.
+        submodules: the paths of the submodules in the index.
     """
 
     def __init__(self, folder: str) -> None:
@@ -53,6 +56,7 @@ class Shadow:
         self.partial = False
         self.has_work_tree = True
         self.index: _Signature | None = None
+        self.submodules: Sequence[str] = ()
 
 
 class Shadows:
@@ -97,7 +101,7 @@ class Shadows:
             Unavailable: there is no git, or no place for what it is to find.
             Refused: its configuration or its index is not to be given to git.
         """
-        program = self._installed.program
+        _ = self._installed.program  # there is none, or it is too old, before anything is made
         shadow = self._of(layout)
         environment = {
             **self._installed.common,
@@ -114,8 +118,26 @@ class Shadows:
                 self._link(shadow, layout)  # copies, which have to be new
             self._configure(shadow, layout)
             if layout.work_tree:
-                self._check_index(shadow, layout, program, environment)
+                self._check_index(shadow, layout, environment)
+                if self._installed.confinements is None:
+                    refuse_submodules_elsewhere(layout, shadow.submodules, self._installed.served)
         return shadow, environment
+
+    def confinement(self, layout: Layout, shadow: Shadow, *, changes: bool, beside: str = "") -> Confinement | None:
+        """What a git may do that works on a repository; None where nothing confines it.
+
+        Args:
+            changes: whether it writes into the repository.
+            beside: a folder with an index and objects that it writes instead.
+        """
+        confinements = self._installed.confinements
+        if confinements is None:
+            return None
+        readable = [shadow.folder, *self._installed.ignored_names]
+        writable = [beside] if beside else []
+        if changes:
+            writable.append(shadow.folder)
+        return confinements.local(layout, changes=changes, readable=readable, writable=writable)
 
     def _link(self, shadow: Shadow, layout: Layout) -> None:
         for name in ("refs", "logs", "info", "packed-refs", "reftable", "worktrees", "HEAD"):
@@ -156,13 +178,13 @@ class Shadows:
         if found[1] > _MOST_CONFIGURATION:
             raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
         try:
-            return config.entries(self._installed.plain(["config", "--file", path, "--no-includes", "--list", "-z"]))
+            return config.entries(self._installed.of_a_file(["--no-includes", "--list", "-z"], path))
         except Failed:
             raise Refused(
                 "The configuration of this repository can't be read (`config`).", "The operator can mend it."
             ) from None
 
-    def _check_index(self, shadow: Shadow, layout: Layout, program: str, environment: Mapping[str, str]) -> None:
+    def _check_index(self, shadow: Shadow, layout: Layout, environment: Mapping[str, str]) -> None:
         """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
 
         Raises:
@@ -172,24 +194,24 @@ class Shadows:
         if now is None or now == shadow.index:
             return
         try:
-            listed = subprocess.run(
-                [program, "ls-files", "-z", "--cached"],
-                cwd=layout.work_tree,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_INDEX_SECONDS,
-                check=False,
-                creationflags=NO_WINDOW,
+            listed = self._installed.run(
+                ["ls-files", "-z", "--stage"],
+                layout.work_tree or layout.git_dir,
+                environment,
+                _INDEX_SECONDS,
+                self.confinement(layout, shadow, changes=False),
             )
         except subprocess.TimeoutExpired:
             raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
-        names = listed.stdout if sys.platform != "win32" else listed.stdout.replace(b"\\", b"/").replace(b":", b"/..")
+        names = _STAGED.sub(rb"\1", listed.stdout)
+        if sys.platform == "win32":
+            names = names.replace(b"\\", b"/").replace(b":", b"/..")
         if listed.returncode == 0 and _BAD_INDEX.search(names):
             raise Refused(
                 "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
             )
         shadow.index = now
+        shadow.submodules = [os.fsdecode(path) for path in _SUBMODULE.findall(listed.stdout)]
 
 
 def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:

@@ -124,6 +124,7 @@ class Worktrees:
         if doing := under_way(self._git, repository, layout, stop):
             raise Conflict(f"In it a {doing[0]}.", "`run_step` with `abort` there, first.")
         self._refuse_submodules(repository, layout.work_tree, stop)
+        self._git.refuse_to_enter(layout)
         state = look(self._git, repository, stop)
         lines = [f"undo: {call('create_worktree', name=repository.name, branch=state.head)}"]
         if state.entries:

@@ -123,6 +123,9 @@ class Shown:
 class Policy(Repositories):
     """Decides what is served.
 
+    Attributes:
+        remote_folders: the real paths of the folders that may have remotes.
+
     Raises:
         Unavailable: there are no folders, or none of them can be served.
     """
@@ -140,7 +143,7 @@ class Policy(Repositories):
             is_open and not settings.read_only for is_open in (settings.write, settings.fetch, settings.push)
         )
         super().__init__(settings.repositories, settings.worktree_folder, write=write, fetch=fetch, push=push)
-        self._remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
+        self.remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
 
     def remote(
         self,
@@ -176,7 +179,7 @@ class Policy(Repositories):
         refs = re.compile(rf"\+?refs/heads/([^\s:]+):{below}([^\s:]+)")
         fetched = [value for key, value in entries if key == f"remote.{name}.fetch" and refs.fullmatch(value)]
         usual = f"+refs/heads/*:refs/remotes/{ref.text}/*"
-        found = address(url, layout.work_tree or layout.git_dir, self._remote_folders)
+        found = address(url, layout.work_tree or layout.git_dir, self.remote_folders)
         return Remote(ref.text, found, fetched or [usual])
 
     def shown(self, uri: str) -> Shown | None:

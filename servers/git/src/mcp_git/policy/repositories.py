@@ -89,6 +89,9 @@ class Repositories:
         worktrees: the operator's folder for worktrees; those of served repositories are served too.
         write, fetch, push: what the operator allows.
 
+    Attributes:
+        served: the real paths of the folders that the operator named.
+
     Raises:
         Unavailable: there are no folders, or none of them can be served.
     """
@@ -113,7 +116,7 @@ class Repositories:
             raise Unavailable(" ".join(failed), fix or "Name the top folder of a repository.")
         for why in failed:
             _log.warning("not served: %s", why)
-        self._served = [repository.path for repository in self.repositories.values()]
+        self.served = [repository.path for repository in self.repositories.values()]
         if self._worktree_folder and os.path.isdir(self._worktree_folder):
             for name in sorted(os.listdir(self._worktree_folder)):
                 self.adopt(name)
@@ -125,7 +128,7 @@ class Repositories:
             NotFound: none has that name.
             Invalid: several are served and none is named.
         """
-        if not name and len(self._served) == 1:
+        if not name and len(self.served) == 1:
             return next(iter(self.repositories.values()))
         names = ", ".join(map(quote, list(self.repositories)[:20]))
         if not name:
@@ -153,7 +156,7 @@ class Repositories:
                 f"The folder {quote(repository.name)} was moved or replaced.",
                 "The operator can start the server again.",
             )
-        layout = inspect(repository.path, self._served)
+        layout = inspect(repository.path, self.served)
         if changes:
             refuse_links_below(layout)
         return layout
@@ -192,8 +195,8 @@ class Repositories:
             return None
         if name not in self.repositories:
             try:
-                common = inspect(path, self._served).common_dir
-                if common not in {inspect(served, self._served).common_dir for served in self._served}:
+                common = inspect(path, self.served).common_dir
+                if common not in {inspect(served, self.served).common_dir for served in self.served}:
                     return None
                 self.repositories[name] = _open(path, self.repositories)
             except (Problem, OSError) as problem:
@@ -222,7 +225,7 @@ class Repositories:
             NotFound: there is none of that name.
         """
         repository = self.changeable(name or "?").repository
-        if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self._served:
+        if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self.served:
             raise Refused(f"{quote(name)} was not made here, so it stays.", "The user can remove it.")
         return Linked(repository)
 
