@@ -92,7 +92,10 @@ MODULES = {
         "tests/sqlite/test_writes.py",
         "tests/sqlite/test_attacks.py",
     ),
-    "servers/weather/src/mcp_weather/hits.py": ("tests/weather/test_names.py", "tests/weather/test_policy.py"),
+    "servers/weather/src/mcp_weather/geography/geocoder_results.py": (
+        "tests/weather/test_names.py",
+        "tests/weather/test_policy.py",
+    ),
     **{
         f"servers/weather/src/mcp_weather/policy/{name}.py": (
             "tests/weather/test_policy.py",
@@ -101,6 +104,6 @@ MODULES = {
             "tests/weather/test_bad_days.py",
             "tests/weather/test_tools.py",
         )
-        for name in ("__init__", "days", "places", "units")
+        for name in ("__init__", "days", "place", "units")
     },
 }

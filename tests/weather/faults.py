@@ -15,7 +15,7 @@ import anyio
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_weather.engine import upstream as asking
+from mcp_weather.engine.services import upstream as asking
 from mcp_weather.policy import Place, point_at
 from weather.serving import World
 from weather.upstream import BIRMINGHAM, Upstream, recording

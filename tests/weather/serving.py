@@ -11,10 +11,10 @@ from e2e.serving import connected
 from mcp_batteries.remote import Cache, MemoryStore
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import Wire
-from mcp_weather.engine.places import SavedPlaces
-from mcp_weather.engine.queries import scope_of
-from mcp_weather.engine.service import Engine
-from mcp_weather.engine.upstream import Upstream as Fetcher
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.saved_places import SavedPlaces
+from mcp_weather.engine.services.queries import scope_of
+from mcp_weather.engine.services.upstream import Upstream as Fetcher
 from mcp_weather.models import Astronomy
 from mcp_weather.policy import Place, Policy
 from mcp_weather.server import build

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_weather.engine.alerts import Look
+from mcp_weather.engine.alerts.answer import Look
 from weather.faults import Trial
 from weather.serving import World, client, text
 from weather.upstream import BIRMINGHAM, Upstream

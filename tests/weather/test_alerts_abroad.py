@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mcp_weather.engine.meteoalarm import COUNTRIES
-from mcp_weather.engine.regions import covers, inside
+from mcp_weather.engine.services.meteoalarm import COUNTRIES
+from mcp_weather.engine.services.meteoalarm_areas import covers, inside
 from weather.serving import World, client, text
 from weather.upstream import METEOALARM, Upstream
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_weather.engine.astronomy import sky
+from mcp_weather.engine.computed.astronomy import sky
 from mcp_weather.models import Astronomy
 from mcp_weather.policy import Day, point_at
 

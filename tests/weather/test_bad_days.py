@@ -12,7 +12,7 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable
-from mcp_weather.engine.service import Engine
+from mcp_weather.engine.engine import Engine
 from mcp_weather.models import Forecast, Table
 from mcp_weather.policy import Place
 from weather.garbled import KINDS, Trial

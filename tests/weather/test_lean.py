@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mcp_weather.engine import nws
-from mcp_weather.engine.series import convert
-from mcp_weather.engine.summary import summary
+from mcp_weather.engine.computed.series import convert
+from mcp_weather.engine.computed.summary import summary
+from mcp_weather.engine.services import nws_documents
 from mcp_weather.models import Origin, Table
 from weather.serving import client, text
 from weather.upstream import Upstream, recording
@@ -83,7 +83,7 @@ def test_a_speed_in_a_unit_that_is_not_known_is_not_known(said: str, speed: floa
     for period in document["properties"]["periods"]:
         period["windSpeed"] = said
         period["temperatureUnit"] = "R"
-    found = nws.forecast(document, "metric", ORIGIN, UTC, 2, now=now)
+    found = nws_documents.forecast(document, "metric", ORIGIN, UTC, 2, now=now)
     columns = dict(zip(found.names, found.values, strict=True))
     assert set(columns["wind_speed"]) == {speed} and set(columns["temperature"]) == {None}
 

@@ -5,8 +5,8 @@ from typing import Any, get_args
 import pytest
 
 from mcp_batteries.errors import Invalid
-from mcp_weather.engine.ensemble import spread
-from mcp_weather.engine.series import convert
+from mcp_weather.engine.computed.ensemble import spread
+from mcp_weather.engine.computed.series import convert
 from mcp_weather.models import Origin
 from mcp_weather.policy import OwnUnits, Policy, System
 from weather.serving import client, text

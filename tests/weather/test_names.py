@@ -3,7 +3,7 @@
 import pytest
 
 from mcp_batteries.errors import Invalid, NotFound
-from mcp_weather.geography import countries, fold, languages_of
+from mcp_weather.geography.countries import countries, fold, languages_of
 from weather.serving import World, client, text
 from weather.upstream import Upstream
 

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_batteries.media.pictures import LONGEST_SIDE
 from mcp_batteries.media.png import check_png
-from mcp_weather.engine import plot
+from mcp_weather.engine.computed import plot
 from mcp_weather.models import Origin, Table, Value
 
 UNITS = ["°C", "mm", "%", "km/h", "km/h"]

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
-from mcp_weather.engine.budget import weight
-from mcp_weather.engine.nws import may_cover
-from mcp_weather.engine.places import SavedPlaces
-from mcp_weather.engine.queries import archive_key, current_key, daily_key, hourly_key
-from mcp_weather.hits import Hit, full_name, listed, merged, population
+from mcp_weather.engine.saved_places import SavedPlaces
+from mcp_weather.engine.services.budget import weight
+from mcp_weather.engine.services.nws_documents import may_cover
+from mcp_weather.engine.services.queries import archive_key, current_key, daily_key, hourly_key
+from mcp_weather.geography.geocoder_results import Hit, full_name, listed, merged, population
 from mcp_weather.policy import Day, Days, Name, OwnUnits, Place, Policy, point_at
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")

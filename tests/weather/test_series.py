@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_weather.engine.series import convert, dates, stamp, table, weather, zone_of
-from mcp_weather.engine.summary import summary
+from mcp_weather.engine.computed.series import convert, dates, stamp, table, weather, zone_of
+from mcp_weather.engine.computed.summary import summary
 from mcp_weather.models import Origin, Table
 from mcp_weather.policy import Policy
 
@@ -143,7 +143,7 @@ class _AsOnWindows(datetime):
 
 
 def test_days_before_1970_are_days_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_weather.engine.series.datetime", _AsOnWindows)
+    monkeypatch.setattr("mcp_weather.engine.computed.series.datetime", _AsOnWindows)
     seconds = [datetime(1945, 5, day, tzinfo=UTC).timestamp() for day in (7, 8)]
     assert dates(seconds, {"utc_offset_seconds": 0}) == ["1945-05-07", "1945-05-08"]
     assert stamp(seconds[1], ZoneInfo("Europe/Berlin")) == "1945-05-08T02:00+02:00"

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mcp_batteries.testing.docs import snapshot
-from mcp_weather.engine.astronomy import NAMES
+from mcp_weather.engine.computed.astronomy import NAMES
 from mcp_weather.server import build
 from weather.serving import World, client, settings, text
 from weather.upstream import Upstream

@@ -8,8 +8,8 @@ import anyio
 
 from mcp_batteries.remote import DiskStore, RemoteSource, open_store
 from mcp_batteries.subscriptions.file_watcher import follow_file
-from mcp_weather.engine.places import SavedPlaces
-from mcp_weather.engine.queries import current_key
+from mcp_weather.engine.saved_places import SavedPlaces
+from mcp_weather.engine.services.queries import current_key
 from mcp_weather.policy import point_at
 from mcp_weather.resources import PLACES, PROBLEM, Resources
 from mcp_weather.settings import Settings

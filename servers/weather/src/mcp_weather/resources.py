@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.server.declare import lists_resources, resource
 from mcp_batteries.server.results import Lasting
-from mcp_weather.engine.places import SavedPlaces
-from mcp_weather.engine.service import Engine
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.models import Places
 from mcp_weather.policy import KINDS, Place, Policy, Subject, Units
 

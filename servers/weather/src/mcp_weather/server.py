@@ -10,11 +10,11 @@ from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_weather.changes import PlacesWatcher, identity, weather_source
 from mcp_weather.completions import Completions
-from mcp_weather.engine.places import SavedPlaces
-from mcp_weather.engine.queries import scope_of
-from mcp_weather.engine.service import Engine
-from mcp_weather.engine.together import explained
-from mcp_weather.engine.upstream import Upstream
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.gather import explained
+from mcp_weather.engine.saved_places import SavedPlaces
+from mcp_weather.engine.services.queries import scope_of
+from mcp_weather.engine.services.upstream import Upstream
 from mcp_weather.policy import Policy
 from mcp_weather.prompts import Prompts
 from mcp_weather.resources import Resources

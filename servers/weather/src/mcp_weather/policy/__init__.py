@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_batteries.limits import Cursor
-from mcp_weather.coordinates import Twofold, degrees
-from mcp_weather.geography import COMMON, countries, fold, languages_of, spoken_in, zone_named
-from mcp_weather.hits import Hit, fitting, full_name, listed, merged, population
+from mcp_weather.geography.coordinates import Twofold, degrees
+from mcp_weather.geography.countries import COMMON, countries, fold, languages_of, spoken_in, zone_named
+from mcp_weather.geography.geocoder_results import Hit, fitting, full_name, listed, merged, population
 from mcp_weather.policy.days import Day, Days, forecast_day, past_days, sky_day
-from mcp_weather.policy.places import DIRECTIONS, Place, place_uri, point_at
+from mcp_weather.policy.place import DIRECTIONS, Place, place_uri, point_at
 from mcp_weather.policy.units import OwnUnits, System, Units, units
 
 __all__ = [

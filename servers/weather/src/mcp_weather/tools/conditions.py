@@ -10,7 +10,7 @@ from pydantic import Field
 from mcp_batteries.errors import NotFound
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import Cursor
-from mcp_weather.engine.service import Engine
+from mcp_weather.engine.engine import Engine
 from mcp_weather.models import Airport, AirQuality, Alerts, Astronomy, History, Marine
 from mcp_weather.policy import Policy, Units
 from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem, at_most

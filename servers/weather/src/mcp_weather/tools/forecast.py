@@ -14,9 +14,9 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import in_thread
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.views import FORECAST
-from mcp_weather.engine import plot
-from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.service import Engine
+from mcp_weather.engine.computed import plot
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.services.queries import Group, Model
 from mcp_weather.models import Forecast, Picture, Weather
 from mcp_weather.policy import Policy, Units
 from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem, at_most

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
-from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.models import Places
 from mcp_weather.policy import FOUND, Policy
 

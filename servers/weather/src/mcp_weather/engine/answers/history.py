@@ -10,9 +10,9 @@ import anyio
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache, Snapshot
-from mcp_weather.engine import queries as ask
-from mcp_weather.engine.series import convert, moment_at, origin, table
-from mcp_weather.engine.together import attempt, together
+from mcp_weather.engine.computed.series import convert, moment_at, origin, table
+from mcp_weather.engine.gather import attempt, together
+from mcp_weather.engine.services import queries as ask
 from mcp_weather.models import History, Table
 from mcp_weather.policy import Days, Place, Units
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_weather.engine.series import rounded
+from mcp_weather.engine.computed.series import rounded
 from mcp_weather.models import Table, Value
 
 __all__ = ["summary"]

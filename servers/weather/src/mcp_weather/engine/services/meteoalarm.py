@@ -11,8 +11,8 @@ from datetime import tzinfo
 from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.cap import NOT_ACTUAL, local, objects, replaced, words
-from mcp_weather.engine.regions import covers, inside
+from mcp_weather.engine.services.cap import NOT_ACTUAL, local, objects, replaced, words
+from mcp_weather.engine.services.meteoalarm_areas import covers, inside
 from mcp_weather.models import Alert
 from mcp_weather.policy import Place
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_weather.geography import fold, lies_in
+from mcp_weather.geography.countries import fold, lies_in
 
 __all__ = ["Hit", "fitting", "full_name", "is_place", "listed", "merged", "population"]
 

@@ -1,6 +1,6 @@
 """Names of countries and regions in many languages, from Unicode's CLDR and ISO 3166.
 
-They are in `names.json.gz`, which `servers/weather/names.py` writes.
+They are in `countries.json.gz`, which `servers/weather/write_countries.py` writes.
 """
 
 from __future__ import annotations
@@ -102,4 +102,6 @@ def _known(kind: str) -> dict[str, Any]:
 
 @cache
 def _names() -> dict[str, dict[str, Any]]:
-    return json.loads(gzip.decompress(resources.files("mcp_weather").joinpath("names.json.gz").read_bytes()))
+    return json.loads(
+        gzip.decompress(resources.files("mcp_weather.geography").joinpath("countries.json.gz").read_bytes())
+    )

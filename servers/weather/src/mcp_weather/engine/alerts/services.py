@@ -10,15 +10,15 @@ from typing import Any
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache
-from mcp_weather.engine import canada, meteoalarm, nws
-from mcp_weather.engine import queries as ask
-from mcp_weather.engine.alerts import Look, answer
-from mcp_weather.engine.canada import CANADA
-from mcp_weather.engine.meteoalarm import METEOALARM
-from mcp_weather.engine.nws import NWS
-from mcp_weather.engine.series import origin, zone_of
-from mcp_weather.engine.weather_service import WeatherService
-from mcp_weather.geography import country_of
+from mcp_weather.engine.alerts.answer import Look, answer
+from mcp_weather.engine.computed.series import origin, zone_of
+from mcp_weather.engine.services import canada, meteoalarm, nws_documents
+from mcp_weather.engine.services import queries as ask
+from mcp_weather.engine.services.canada import CANADA
+from mcp_weather.engine.services.meteoalarm import METEOALARM
+from mcp_weather.engine.services.nws import WeatherService
+from mcp_weather.engine.services.nws_documents import NWS
+from mcp_weather.geography.countries import country_of
 from mcp_weather.models import Alert, Alerts
 from mcp_weather.policy import Place
 
@@ -53,11 +53,11 @@ class AlertServices:
     async def keys(self, place: Place) -> list[str]:
         """The cache keys of the lists that `alerts` looks at."""
         try:
-            if nws.may_cover(place) and await self.nws.point(place) is not None:
+            if nws_documents.may_cover(place) and await self.nws.point(place) is not None:
                 return [ask.alerts_key(place)]
             country = place.country or country_of(await self._zone(place))
         except Problem:
-            return [ask.alerts_key(place)] if nws.may_cover(place) else []
+            return [ask.alerts_key(place)] if nws_documents.may_cover(place) else []
         if country == "CA":
             return [ask.canada_key(place)]
         return [ask.meteoalarm_key(name)] if (name := meteoalarm.COUNTRIES.get(country or "")) else []

@@ -20,8 +20,8 @@ import anyio
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome, Store, Validators
 from mcp_batteries.remote.reach import why_unreached
-from mcp_weather.engine.budget import Budget
-from mcp_weather.engine.queries import is_open_meteo, service_of
+from mcp_weather.engine.services.budget import Budget
+from mcp_weather.engine.services.queries import is_open_meteo, service_of
 from mcp_weather.settings import Settings
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.config_file import ConfigFile
-from mcp_weather.geography import country_called, zone_named
+from mcp_weather.geography.countries import country_called, zone_named
 from mcp_weather.policy import Place, point_at
 
 __all__ = ["SavedPlaces"]

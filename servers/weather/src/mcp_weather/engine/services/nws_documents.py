@@ -8,8 +8,8 @@ from datetime import datetime, tzinfo
 from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.cap import NOT_ACTUAL, local, moment, words
-from mcp_weather.engine.series import convert
+from mcp_weather.engine.computed.series import convert
+from mcp_weather.engine.services.cap import NOT_ACTUAL, local, moment, words
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
 from mcp_weather.policy import Place, Units
 

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from typing import Any
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.cap import local, objects, words
+from mcp_weather.engine.services.cap import local, objects, words
 from mcp_weather.models import Alert
 
 __all__ = ["CANADA", "alerts"]

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Snapshot
-from mcp_weather.geography import zone_named
+from mcp_weather.geography.countries import zone_named
 from mcp_weather.models import Origin, Reading, Table, Value
 from mcp_weather.policy import OwnUnits, System, Units
 

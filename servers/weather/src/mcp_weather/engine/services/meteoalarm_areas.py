@@ -1,4 +1,7 @@
-"""The geometry of MeteoAlarm's areas (`regions.json.gz`, see `servers/weather/regions.py`), and rings in general."""
+"""The geometry of MeteoAlarm's areas, and rings in general.
+
+The areas are in `meteoalarm_areas.json.gz`, which `servers/weather/write_meteoalarm_areas.py` writes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,11 @@ def inside(ring: Ring, latitude: float, longitude: float) -> bool:
 
 @cache
 def _regions() -> dict[str, list[list[int]]]:
-    return json.loads(gzip.decompress(resources.files("mcp_weather").joinpath("engine/regions.json.gz").read_bytes()))
+    return json.loads(
+        gzip.decompress(
+            resources.files("mcp_weather.engine.services").joinpath("meteoalarm_areas.json.gz").read_bytes()
+        )
+    )
 
 
 def _corners(ring: Sequence[int]) -> list[tuple[float, float]]:

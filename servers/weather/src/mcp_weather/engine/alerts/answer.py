@@ -9,7 +9,7 @@ from datetime import tzinfo
 from typing import Any
 
 from mcp_batteries.limits import Cursor
-from mcp_weather.engine.cap import moment
+from mcp_weather.engine.services.cap import moment
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
 from mcp_weather.policy import place_scope
 

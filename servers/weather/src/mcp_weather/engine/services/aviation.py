@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from mcp_batteries.errors import NotFound, Unavailable
 from mcp_batteries.remote import Cache
-from mcp_weather.engine import queries as ask
-from mcp_weather.engine.series import convert, origin, stamp, zone_of
+from mcp_weather.engine.computed.series import convert, origin, stamp, zone_of
+from mcp_weather.engine.services import queries as ask
 from mcp_weather.models import Airport, Origin, Reading, Value
 from mcp_weather.policy import Place, Station, Units, point_at
 

@@ -2,10 +2,11 @@
 # requires-python = ">=3.11"
 # dependencies = ["babel==2.18.0"]
 # ///
-"""Write src/mcp_weather/names.json.gz: names of countries and regions, languages spoken there, whose a time zone is.
+"""Write src/mcp_weather/geography/countries.json.gz: names of countries and regions, their languages and time zones.
 
     npm install iso-3166@4.4.0
-    node -e 'import("iso-3166").then((all) => console.log(JSON.stringify(all)))' | uv run servers/weather/names.py
+    node -e 'import("iso-3166").then((all) => console.log(JSON.stringify(all)))' |
+        uv run servers/weather/write_countries.py
 
 Countries, languages and time zones are from Unicode's CLDR, which Babel brings along, regions from ISO 3166-2, as the
 package from npm has it. Installed they are 30 MB and more; this is what we read of them. Unicode License v3, copyright
@@ -27,7 +28,7 @@ from babel import Locale  # noqa: E402
 from babel.core import get_global  # noqa: E402
 from babel.languages import get_official_languages  # noqa: E402
 
-from mcp_weather.geography import COMMON, fold  # noqa: E402
+from mcp_weather.geography.countries import COMMON, fold  # noqa: E402
 
 LANGUAGES = (
     "en", *COMMON, "zh", "ja", "ko", "ru", "uk", "ar", "fa", "he", "el", "hi", "th", "sv", "da", "nb", "fi", "cs", "sk",
@@ -52,7 +53,7 @@ def main() -> None:
     regions = {item["code"]: fold(item["name"]) for item in iso["iso31662"]}
     told = {"countries": countries, "spoken": spoken, "zones": zones, "regions": regions}
     packed = json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
-    (SOURCE / "mcp_weather/names.json.gz").write_bytes(gzip.compress(packed, 9, mtime=0))
+    (SOURCE / "mcp_weather/geography/countries.json.gz").write_bytes(gzip.compress(packed, 9, mtime=0))
 
 
 if __name__ == "__main__":

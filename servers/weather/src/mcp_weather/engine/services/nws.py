@@ -8,10 +8,10 @@ from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache
-from mcp_weather.engine import nws
-from mcp_weather.engine import queries as ask
-from mcp_weather.engine.alerts import Look
-from mcp_weather.engine.series import moment_at, origin, to_come, zone_of
+from mcp_weather.engine.alerts.answer import Look
+from mcp_weather.engine.computed.series import moment_at, origin, to_come, zone_of
+from mcp_weather.engine.services import nws_documents
+from mcp_weather.engine.services import queries as ask
 from mcp_weather.models import Forecast, Reading
 from mcp_weather.policy import Place, Units
 
@@ -38,7 +38,9 @@ class WeatherService:
         grid = ask.grid_key(str(about["gridId"]), int(about["gridX"]), int(about["gridY"]), hourly=step == "hourly")
         found = await self.cache.get(grid)
         most = span if step == "hourly" else 2 * span
-        shown = nws.forecast(found.json(), units, origin(found, nws.NWS), zone, most, now=self._now())
+        shown = nws_documents.forecast(
+            found.json(), units, origin(found, nws_documents.NWS), zone, most, now=self._now()
+        )
         shown = to_come(shown, found, "The National Weather Service")
         return Forecast(
             place=place.info(str(zone)), step="hourly" if step == "hourly" else "daily", tables={"nws": shown}
@@ -46,13 +48,13 @@ class WeatherService:
 
     async def look(self, place: Place) -> Look | None:
         """Its alerts for `place`; None where it certainly has nothing to say."""
-        if not nws.may_cover(place):
+        if not nws_documents.may_cover(place):
             return None
-        name = nws.NWS[0]
+        name = nws_documents.NWS[0]
         try:
             found = await self.cache.get(ask.alerts_key(place))
             zone = await self._zone(place)
-            active = nws.alerts(found.json(), zone)
+            active = nws_documents.alerts(found.json(), zone)
         except Problem as problem:
             try:
                 if await self.point(place) is None:
@@ -60,14 +62,14 @@ class WeatherService:
             except Problem:
                 pass
             return Look(name, problem=str(problem))
-        if active or place.country in nws.COUNTRIES:
-            return Look(name, active, origin(found, nws.NWS), zone)
+        if active or place.country in nws_documents.COUNTRIES:
+            return Look(name, active, origin(found, nws_documents.NWS), zone)
         # It has no alerts for places elsewhere either: that it covers this one is asked for.
         try:
             covered = await self.point(place) is not None
         except Problem as problem:
             return Look(name, problem=f"It is not known whether it covers this point. {problem}")
-        return Look(name, active, origin(found, nws.NWS), zone) if covered else None
+        return Look(name, active, origin(found, nws_documents.NWS), zone) if covered else None
 
     async def _zone(self, place: Place) -> tzinfo:
         if place.timezone:
@@ -80,7 +82,7 @@ class WeatherService:
 
     async def observation(self, place: Place, units: Units) -> Reading | None:
         """What the nearest station of the National Weather Service that has something measured; None where none has."""
-        if not nws.may_cover(place):
+        if not nws_documents.may_cover(place):
             return None
         try:
             point = await self.point(place)
@@ -99,8 +101,8 @@ class WeatherService:
             except Problem:
                 continue
             document = found.json()
-            at = nws.observed_at(document)
-            shown = nws.observation(document, station, units, origin(found, nws.NWS), zone)
+            at = nws_documents.observed_at(document)
+            shown = nws_documents.observation(document, station, units, origin(found, nws_documents.NWS), zone)
             if at is None or shown.values[0] is None:
                 continue
             if (self._now() - at).total_seconds() <= _FRESH_OBSERVATION:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from mcp_weather.engine.series import table
+from mcp_weather.engine.computed.series import table
 from mcp_weather.models import Origin, Table, Value
 from mcp_weather.policy import Units
 

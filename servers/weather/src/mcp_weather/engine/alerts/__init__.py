@@ -1,0 +1,1 @@
+"""Official warnings: which services cover a place, and what they say together."""

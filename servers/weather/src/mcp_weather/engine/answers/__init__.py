@@ -1,0 +1,1 @@
+"""What tools answer, one module for each subject."""

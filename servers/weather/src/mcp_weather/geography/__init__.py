@@ -1,0 +1,1 @@
+"""What words and numbers say about the globe: coordinates, countries, and the results of a geocoder."""
