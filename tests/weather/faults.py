@@ -54,7 +54,7 @@ class Trial:
 
     async def run(self, count: int) -> list[str]:
         """Descriptions of all answers that were wrong."""
-        asking._AGAIN_SECONDS = 0.0  # Between two tries, for the sake of a real service.
+        asking._RETRY_DELAY_SECONDS = 0.0  # Between two tries, for the sake of a real service.
         wrong: list[str] = []
         done = 0
         while done < count:
@@ -76,7 +76,7 @@ class Trial:
         self.upstream.faults.clear()
         told = self.break_something(world.now)
         place = self.place()
-        answer = await world.engine.alerts(place)
+        answer = await world.engine.alerts.fetch(place)
         self.said[answer.status] += 1
         wrong: list[str] = []
         if answer.status == "none":

@@ -46,7 +46,7 @@ class Trial:
 
     async def run(self, count: int) -> list[str]:
         """Descriptions of all answers that were wrong."""
-        asking._AGAIN_SECONDS = 0.0  # Between two tries, for the sake of a real service.
+        asking._RETRY_DELAY_SECONDS = 0.0  # Between two tries, for the sake of a real service.
         wrong: list[str] = []
         for _ in range(0, count, 8):
             async with Client(build(settings(self.upstream, "--cache", "memory"))) as client:

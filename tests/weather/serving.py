@@ -11,6 +11,8 @@ from e2e.serving import connected
 from mcp_batteries.remote import Cache, MemoryStore
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import Wire
+from mcp_weather.engine.answers.local_time import find_local_time
+from mcp_weather.engine.computed.astronomy import compute_astronomy
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.engine.services.queries import scope_of
@@ -56,7 +58,7 @@ class World:
         self.fetcher = Fetcher(self.settings, store, clock=self.clock)
         self.cache = Cache(store, self.fetcher.fetch, scope=scope_of, clock=self.clock)
         self.engine = Engine(self.cache, language="en")
-        self.policy = Policy(SavedPlaces(self.settings.places).all, self.engine.hits)
+        self.policy = Policy(SavedPlaces(self.settings.places).all, self.engine.geocode)
 
     def clock(self) -> float:
         # No two readings are the same, as with real ones; all together are far below a second.
@@ -70,12 +72,13 @@ class World:
         await self.fetcher.__aexit__()
 
     async def place(self, text: str) -> Place:
-        return await self.policy.place(text)
+        return await self.policy.resolve_place(text)
 
     async def sky(self, text: str, day: str | None) -> Astronomy:
         place = await self.place(text)
-        here = await self.engine.local_time(place)
-        return await self.engine.astronomy(place, self.policy.sky_day(day, here.today, here.zone), here)
+        here = await find_local_time(self.engine, place)
+        wanted = self.policy.parse_astronomy_day(day, here.today, here.zone)
+        return compute_astronomy(place, wanted, here.zone, here.notes)
 
 
 def text(result: Any) -> str:

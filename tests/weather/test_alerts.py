@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_weather.engine.alerts.answer import Look
+from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from weather.faults import Trial
 from weather.serving import World, client, text
 from weather.upstream import BIRMINGHAM, Upstream
@@ -19,7 +19,7 @@ async def test_no_fault_makes_none_of_what_is_not_known(upstream: Upstream) -> N
 
 
 async def test_the_faults_find_a_planted_false_none(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Look, "confirmed", property(lambda look: look.origin is not None))
+    monkeypatch.setattr(ServiceAlerts, "is_confirmed", property(lambda answer: answer.origin is not None))
     assert await Trial(upstream, seed=7).run(250) != []
 
 
@@ -27,23 +27,23 @@ async def test_none_that_the_service_can_no_longer_confirm_is_not_none(upstream:
     async with World(upstream) as world:
         birmingham = await world.place("Birmingham")
         upstream.alerts = False
-        assert (await world.engine.alerts(birmingham)).status == "none"
+        assert (await world.engine.alerts.fetch(birmingham)).status == "none"
         world.now += 3600
         upstream.fail("/alerts", 500, times=2)
-        failed = await world.engine.alerts(birmingham)
+        failed = await world.engine.alerts.fetch(birmingham)
         assert failed.status == "unavailable" and "last looked at 2026-" in failed.explanation
         assert "None" not in failed.text() and "500" in failed.explanation
         upstream.alerts = True
-        assert (await world.engine.alerts(birmingham)).status == "alerts"
+        assert (await world.engine.alerts.fetch(birmingham)).status == "alerts"
 
 
 async def test_alerts_stay_when_the_service_fails_and_say_how_old_they_are(upstream: Upstream) -> None:
     async with World(upstream) as world:
         birmingham = await world.place("Birmingham")
-        await world.engine.alerts(birmingham)
+        await world.engine.alerts.fetch(birmingham)
         world.now += 7200
         upstream.fail("/alerts", 503, times=2)
-        stale = await world.engine.alerts(birmingham)
+        stale = await world.engine.alerts.fetch(birmingham)
         assert stale.status == "alerts" and len(stale.alerts) == 4
         assert "last looked at" in stale.explanation and stale.origin is not None and stale.origin.stale
 
@@ -60,7 +60,7 @@ async def test_the_services_own_list_decides_and_not_when_a_message_expires(
 
     async with World(upstream) as world:
         upstream.fail("/alerts", change=one)
-        found = await world.engine.alerts(await world.place("Birmingham"))
+        found = await world.engine.alerts.fetch(await world.place("Birmingham"))
         assert found.status == "alerts" and found.alerts[0].event == "Wind Advisory"
 
 
@@ -72,7 +72,7 @@ async def test_what_is_not_meant_for_the_public_is_not_told(upstream: Upstream, 
 
     async with World(upstream) as world:
         upstream.fail("/alerts", change=tried)
-        assert (await world.engine.alerts(await world.place("Birmingham"))).status == "none"
+        assert (await world.engine.alerts.fetch(await world.place("Birmingham"))).status == "none"
 
 
 async def test_a_point_that_is_missing_for_a_moment_is_not_called_uncovered(upstream: Upstream) -> None:
@@ -80,9 +80,9 @@ async def test_a_point_that_is_missing_for_a_moment_is_not_called_uncovered(upst
         place = await world.place(BIRMINGHAM)
         upstream.alerts = False
         upstream.fail("/points", 404, b'{"type":"https://api.weather.gov/problems/NotFound","status":404}')
-        assert (await world.engine.alerts(place)).status == "unavailable"
+        assert (await world.engine.alerts.fetch(place)).status == "unavailable"
         world.now += 3600
-        assert (await world.engine.alerts(place)).status == "none"
+        assert (await world.engine.alerts.fetch(place)).status == "none"
 
 
 async def test_a_question_that_the_service_refuses_harms_nothing_else(upstream: Upstream) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcp_weather.engine.services.meteoalarm import COUNTRIES
-from mcp_weather.engine.services.meteoalarm_areas import covers, inside
+from mcp_weather.engine.services.meteoalarm_areas import area_contains, ring_contains
 from weather.serving import World, client, text
 from weather.upstream import METEOALARM, Upstream
 
@@ -37,11 +37,11 @@ def warn(area: str | None = None, **more: Any) -> Any:
 async def test_an_all_clear_is_no_alert_and_a_warning_is_for_its_own_area(upstream: Upstream, place: str) -> None:
     async with World(upstream) as world:
         where = await world.place(place)
-        clear = await world.engine.alerts(where)
+        clear = await world.engine.alerts.fetch(where)
         assert clear.status == "none" and clear.covered_by == ["MeteoAlarm (EUMETNET)"]
         world.now += 3600
         upstream.fail(LIST, change=warn())
-        found = await world.engine.alerts(where)
+        found = await world.engine.alerts.fetch(where)
         assert found.status == "alerts" and [alert.area for alert in found.alerts] == ["Drenthe"]
         assert found.alerts[0].event == "wind en-GB" and found.alerts[0].severity == "Severe"
         assert found.origin is not None and found.origin.licence == "CC BY 4.0"
@@ -72,18 +72,18 @@ async def test_what_cannot_be_located_is_told_and_what_is_elsewhere_is_not(
 ) -> None:
     async with World(upstream) as world:
         upstream.fail(LIST, change=warn(area))
-        found = await world.engine.alerts(await world.place("Assen"))
+        found = await world.engine.alerts.fetch(await world.place("Assen"))
         assert found.status == ("alerts" if told else "none"), found.alerts
 
 
 async def test_canada_is_asked_for_the_point(upstream: Upstream) -> None:
     async with World(upstream) as world:
         for place in ("Toronto", "43.70011,-79.4163"):
-            found = await world.engine.alerts(await world.place(place))
+            found = await world.engine.alerts.fetch(await world.place(place))
             assert found.status == "alerts" and found.covered_by == ["Environment Canada"]
             assert [alert.event for alert in found.alerts] == ["freezing rain warning"]
             assert found.alerts[0].severity == "Severe" and found.alerts[0].area == "City of Toronto"
-        assert (await world.engine.alerts(await world.place("London, Ontario"))).status == "none"
+        assert (await world.engine.alerts.fetch(await world.place("London, Ontario"))).status == "none"
 
 
 @pytest.mark.parametrize("place", ["Assen", "Toronto"])
@@ -103,21 +103,21 @@ async def test_a_service_that_fails_is_not_without_alerts(
         where = await world.place(place)
         for path in ("/feeds-", "/collections/"):
             upstream.fail(path, status, body, times=99)
-        assert (await world.engine.alerts(where)).status == "unavailable"
+        assert (await world.engine.alerts.fetch(where)).status == "unavailable"
         upstream.faults.clear()
         world.now += 3600
-        assert (await world.engine.alerts(where)).status == "none"
+        assert (await world.engine.alerts.fetch(where)).status == "none"
         for path in ("/feeds-", "/collections/"):
             upstream.fail(path, status, body, times=99)
         world.now += 3600
-        stale = await world.engine.alerts(where)
+        stale = await world.engine.alerts.fetch(where)
         assert stale.status == ("none" if status == 304 else "unavailable"), stale.explanation
 
 
 async def test_without_a_country_it_is_not_known_who_warns(upstream: Upstream) -> None:
     async with World(upstream) as world:
         upstream.fail("/v1/forecast", 500, times=99)
-        found = await world.engine.alerts(await world.place("52.99667,6.5625"))
+        found = await world.engine.alerts.fetch(await world.place("52.99667,6.5625"))
         assert found.status == "unavailable" and "country is not known" in found.explanation
 
 
@@ -132,18 +132,18 @@ async def test_most_of_the_world_is_not_covered(upstream: Upstream) -> None:
 async def test_a_key_of_open_meteo_goes_to_open_meteo_only(upstream: Upstream) -> None:
     async with World(upstream, "--open-meteo-key", "hunter2") as world:
         for place in ("52.99667,6.5625", "43.70011,-79.4163"):
-            await world.engine.alerts(await world.place(place))
+            await world.engine.alerts.fetch(await world.place(place))
     upstream.violations.clear()  # The description of the free service knows no key.
     others = [request for request in upstream.requests if "/feeds-" in request or "/collections/" in request]
     assert len(others) == 2 and not any("hunter2" in request for request in others)
 
 
 def test_areas_are_where_they_should_be() -> None:
-    assert covers("NL018", 52.99667, 6.5625) and not covers("NL008", 52.99667, 6.5625)
-    assert covers("NL018", 48.0, 11.0) is False and covers("XX000", 52.0, 6.0) is None
+    assert area_contains("NL018", 52.99667, 6.5625) and not area_contains("NL008", 52.99667, 6.5625)
+    assert area_contains("NL018", 48.0, 11.0) is False and area_contains("XX000", 52.0, 6.0) is None
     assert sorted(COUNTRIES.values()) == sorted(METEOALARM)
     square = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
-    assert inside(square, 0.5, 0.5) and inside(square, 1.01, 0.5) and not inside(square, 1.05, 0.5)
+    assert ring_contains(square, 0.5, 0.5) and ring_contains(square, 1.01, 0.5) and not ring_contains(square, 1.05, 0.5)
 
 
 SENT = ("2026-03-02T02:00:00+01:00", "2026-03-02T08:00:00+01:00")
@@ -173,7 +173,7 @@ async def test_what_a_later_message_replaces_is_over(
 
     async with World(upstream) as world:
         upstream.fail(LIST, change=change)
-        found = await world.engine.alerts(await world.place("Assen"))
+        found = await world.engine.alerts.fetch(await world.place("Assen"))
         assert sorted(alert.id for alert in found.alerts) == sorted(told)
         assert found.status == ("alerts" if told else "none")
 
@@ -188,14 +188,14 @@ async def test_two_messages_that_replace_each_other_are_both_told(upstream: Upst
 
     async with World(upstream) as world:
         upstream.fail(LIST, change=change)
-        found = await world.engine.alerts(await world.place("Assen"))
+        found = await world.engine.alerts.fetch(await world.place("Assen"))
         assert {alert.id for alert in found.alerts} == {"a", "b"}
 
 
 async def test_a_listed_warning_whose_end_has_passed_is_told_as_such(upstream: Upstream) -> None:
     async with World(upstream) as world:
         upstream.fail(LIST, change=warn())
-        found = await world.engine.alerts(await world.place("Assen"))
+        found = await world.engine.alerts.fetch(await world.place("Assen"))
         assert found.explanation == (
             "1 in effect or announced, the worst Severe. Of 1 the end has passed, though still listed."
         )

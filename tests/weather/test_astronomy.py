@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_weather.engine.computed.astronomy import sky
+from mcp_weather.engine.computed.astronomy import compute_astronomy
 from mcp_weather.models import Astronomy
 from mcp_weather.policy import Day, point_at
 
 
 def seen(latitude: float, longitude: float, day: date, zone: tzinfo | None = None) -> Astronomy:
     zone = zone or timezone(timedelta(hours=round(longitude / 15)))
-    return sky(point_at(latitude, longitude, resolved="test"), Day(day), zone, ())
+    return compute_astronomy(point_at(latitude, longitude, resolved="test"), Day(day), zone, ())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,11 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable
+from mcp_weather.engine.answers.air_quality import fetch_air_quality
+from mcp_weather.engine.answers.forecasts import ForecastQuery, add_spread, fetch_forecast, fetch_quarter_hours
+from mcp_weather.engine.answers.local_time import find_local_time
+from mcp_weather.engine.answers.marine import fetch_marine
+from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.engine import Engine
 from mcp_weather.models import Forecast, Table
 from mcp_weather.policy import Place
@@ -48,25 +53,25 @@ async def test_an_ambiguous_name_lists_its_places_in_words_that_work(upstream: U
 async def test_poles_and_date_line_are_places(upstream: Upstream) -> None:
     async with World(upstream) as world:
         for words in ("90,0", "-90,135", "0,180", "0,-180", "-16.8,179.99999", "89.99999,20"):
-            found = await world.engine.weather(await world.place(words), "metric", 2)
+            found = await fetch_overview(world.engine, await world.place(words), "metric", 2)
             assert found.daily is not None and len(found.daily.time) == 2
-        assert (await world.place("0,-180")).point == (await world.place("0,180")).point == "0,180"
-        assert (await world.place("-90,135")).point == "-90,0"
+        assert (await world.place("0,-180")).coordinates == (await world.place("0,180")).coordinates == "0,180"
+        assert (await world.place("-90,135")).coordinates == "-90,0"
 
 
 async def test_outside_its_coverage_the_weather_service_is_not_said_to_have_no_alerts(upstream: Upstream) -> None:
     async with World(upstream) as world:
         # In the sea beside Florida: only the Service itself can tell, and says 404.
-        beside = await world.engine.alerts(await world.place("27.5,-79.0"))
+        beside = await world.engine.alerts.fetch(await world.place("27.5,-79.0"))
         assert beside.status == "not_covered" and upstream.count("/points/27.5,-79") == 1
-        abroad = await world.engine.alerts(await world.place("Cairo"))
+        abroad = await world.engine.alerts.fetch(await world.place("Cairo"))
         assert abroad.status == "not_covered" and upstream.count("/points/") == 1
-        assert (await world.engine.alerts(await world.place("Birmingham"))).status == "alerts"
+        assert (await world.engine.alerts.fetch(await world.place("Birmingham"))).status == "alerts"
         upstream.alerts = False
         world.now += 3600
-        assert (await world.engine.alerts(await world.place("Birmingham"))).status == "none"
+        assert (await world.engine.alerts.fetch(await world.place("Birmingham"))).status == "none"
         with pytest.raises(NotFound, match="does not cover"):
-            await world.engine.official(await world.place("27.5,-79.0"), "hourly", 3, "metric")
+            await world.engine.nws.fetch_forecast(await world.place("27.5,-79.0"), "hourly", 3, "metric")
 
 
 @pytest.mark.parametrize("status", [500, 503])
@@ -76,39 +81,39 @@ async def test_a_weather_service_that_fails_is_tried_once_more_then_told_apart_f
     async with World(upstream) as world:
         birmingham = await world.place("Birmingham")
         upstream.fail(ALERTS, status)
-        assert (await world.engine.alerts(birmingham)).status == "alerts"
+        assert (await world.engine.alerts.fetch(birmingham)).status == "alerts"
         assert upstream.count(ALERTS) == 2
     upstream.requests.clear()
     async with World(upstream) as world:
         upstream.fail(ALERTS, status, times=2)
-        failed = await world.engine.alerts(birmingham)
+        failed = await world.engine.alerts.fetch(birmingham)
         assert failed.status == "unavailable" and str(status) in failed.explanation
         assert "could not be asked" in failed.text() and "None" not in failed.text()
-        assert (await world.engine.alerts(birmingham)).status == "alerts"
+        assert (await world.engine.alerts.fetch(birmingham)).status == "alerts"
 
 
 async def test_alerts_that_fail_do_not_take_the_weather_along(upstream: Upstream) -> None:
     async with World(upstream) as world:
         upstream.fail("/points/", 500, times=99)
-        found = await world.engine.weather(await world.place("Birmingham"), "metric", 2)
+        found = await fetch_overview(world.engine, await world.place("Birmingham"), "metric", 2)
         assert found.alerts.status == "alerts" and found.observation is None
         assert found.now is not None and found.now.values[0] == 10
         upstream.fail("/alerts/", 500, times=99)
         world.now += 3600
-        found = await world.engine.weather(await world.place("Birmingham"), "metric", 2)
+        found = await fetch_overview(world.engine, await world.place("Birmingham"), "metric", 2)
         assert "could not" not in found.alerts.explanation and "last looked at" in found.alerts.explanation
 
 
 async def test_the_last_good_answer_is_served_stale(upstream: Upstream) -> None:
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
-        await world.engine.now(zurich, "metric")
+        await world.engine.open_meteo.fetch_present(zurich, "metric")
         world.now += 3600
         upstream.fail("current=", 502, times=2)
-        now, _ = await world.engine.now(zurich, "metric")
+        now = (await world.engine.open_meteo.fetch_present(zurich, "metric")).reading
         assert now.origin.stale and now.origin.age_s == 3600 and "502" in (now.origin.reason or "")
         assert "STALE: 3600 s old" in now.text("Now")
-        fresh, _ = await world.engine.now(zurich, "metric")
+        fresh = (await world.engine.open_meteo.fetch_present(zurich, "metric")).reading
         assert not fresh.origin.stale and fresh.origin.age_s == 0
 
 
@@ -131,14 +136,14 @@ async def test_too_many_requests_stops_all_of_open_meteo_until_then_and_nothing_
         upstream.fail("current=", 429, b'{"error":true,"reason":"%s"}' % reason.encode(), headers=headers)
         for _ in range(3):
             with pytest.raises(Unavailable) as caught:
-                await world.engine.now(zurich, "metric")
+                await world.engine.open_meteo.fetch_present(zurich, "metric")
             assert round(caught.value.retry_after or 0) == wait
         with pytest.raises(Unavailable):
-            await world.engine.air(zurich, "metric", 24, pollen=False)
+            await fetch_air_quality(world.engine, zurich, "metric", 24, pollen=False)
         assert upstream.count("/v1/forecast") == 1 and upstream.count("/v1/air") == 0
-        assert (await world.engine.alerts(await world.place(BIRMINGHAM))).status == "alerts"
+        assert (await world.engine.alerts.fetch(await world.place(BIRMINGHAM))).status == "alerts"
         world.now += wait
-        assert (await world.engine.now(zurich, "metric"))[0].values[0] == 10
+        assert (await world.engine.open_meteo.fetch_present(zurich, "metric")).reading.values[0] == 10
 
 
 async def test_the_free_limit_is_kept_before_the_upstream_must_say_so(upstream: Upstream) -> None:
@@ -146,15 +151,15 @@ async def test_the_free_limit_is_kept_before_the_upstream_must_say_so(upstream: 
         zurich = await world.place("Zurich")
         world.cache.store.update("open-meteo budget", lambda _: {"60": [1_790_000_040 // 60, 600.0]})
         with pytest.raises(Unavailable, match="free limit") as caught:
-            await world.engine.now(zurich, "metric")
+            await world.engine.open_meteo.fetch_present(zurich, "metric")
         assert 0 < (caught.value.retry_after or 0) <= 60
         assert upstream.count("/v1/forecast") == 0
         world.now += 60
-        assert await world.engine.now(zurich, "metric")
+        assert await world.engine.open_meteo.fetch_present(zurich, "metric")
     async with World(upstream, "--open-meteo-key", "hunter2") as world:
         upstream.violations.clear()
         world.cache.store.update("open-meteo budget", lambda _: {"60": [world.now // 60, 600.0]})
-        await world.engine.now(zurich, "metric")
+        await world.engine.open_meteo.fetch_present(zurich, "metric")
         assert "apikey=hunter2" in upstream.requests[-1]
 
 
@@ -164,9 +169,9 @@ async def test_a_time_out_says_so_and_the_next_call_works(upstream: Upstream) ->
         hold = threading.Event()
         upstream.fail("current=", hold=hold)
         with pytest.raises(Unavailable, match="did not answer within 1 s"):
-            await world.engine.now(zurich, "metric")
+            await world.engine.open_meteo.fetch_present(zurich, "metric")
         hold.set()
-        assert await world.engine.now(zurich, "metric")
+        assert await world.engine.open_meteo.fetch_present(zurich, "metric")
 
 
 @pytest.mark.parametrize(
@@ -187,22 +192,22 @@ async def test_what_is_no_answer_is_not_passed_on_as_one(upstream: Upstream, bod
         zurich = await world.place("Zurich")
         upstream.fail("current=", 200, body)
         with pytest.raises(Unavailable, match="Open-Meteo sent"):
-            await world.engine.now(zurich, "metric")
-        assert await world.engine.now(zurich, "metric")
+            await world.engine.open_meteo.fetch_present(zurich, "metric")
+        assert await world.engine.open_meteo.fetch_present(zurich, "metric")
 
 
 async def test_a_connection_that_breaks_is_tried_once_more(upstream: Upstream) -> None:
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
         upstream.fail("current=", cut=True)
-        assert await world.engine.now(zurich, "metric")
+        assert await world.engine.open_meteo.fetch_present(zurich, "metric")
         assert upstream.count("current=") == 2
 
 
 async def test_an_upstream_that_is_not_there(upstream: Upstream) -> None:
     async with World(upstream, "--forecast-url", "http://127.0.0.1:9") as world:
         with pytest.raises(Unavailable, match=r"Open-Meteo cannot be reached: .*\. Try again in a moment\."):
-            await world.engine.now(await world.place("Zurich"), "metric")
+            await world.engine.open_meteo.fetch_present(await world.place("Zurich"), "metric")
 
 
 async def test_a_refused_question_is_told_in_the_words_of_the_upstream(upstream: Upstream) -> None:
@@ -210,7 +215,7 @@ async def test_a_refused_question_is_told_in_the_words_of_the_upstream(upstream:
         zurich = await world.place("Zurich")
         upstream.fail("current=", 400, b'{"error":true,"reason":"No data is available for this location"}')
         with pytest.raises(Invalid, match="No data is available for this location"):
-            await world.engine.now(zurich, "metric")
+            await world.engine.open_meteo.fetch_present(zurich, "metric")
 
 
 def lose(*names: str) -> Any:
@@ -284,15 +289,17 @@ async def test_series_that_do_not_fit_together_are_refused(upstream: Upstream) -
     async with World(upstream) as world:
         upstream.fail("hourly=", change=shorten)
         with pytest.raises(Unavailable, match="different lengths"):
-            await world.engine.forecast(await world.place("Zurich"), "hourly", ("basic",), 3, ("best_match",), "metric")
+            await fetch_forecast(
+                world.engine, ForecastQuery(await world.place("Zurich"), "hourly", ("basic",), 3, "metric")
+            )
 
 
 async def test_one_model_that_fails_does_not_take_the_others_along(upstream: Upstream) -> None:
     async with World(upstream) as world:
         upstream.fail("models=icon", 500, times=2)
-        found = await world.engine.forecast(
-            await world.place("Zurich"), "daily", ("basic",), 2, ("best_match", "icon_seamless"), "metric"
-        )
+        zurich = await world.place("Zurich")
+        query = ForecastQuery(zurich, "daily", ("basic",), 2, "metric", ("best_match", "icon_seamless"))
+        found = await fetch_forecast(world.engine, query)
         assert list(found.tables) == ["best_match"] and "icon_seamless is missing" in found.notes[0]
 
 
@@ -303,11 +310,11 @@ async def test_an_old_observation_and_one_without_a_time_are_not_the_present(ups
     async with World(upstream) as world:
         birmingham = await world.place("Birmingham")
         upstream.fail("KBHM", change=at("0001-01-01T00:00:00+00:00"))
-        assert await world.engine.nws.observation(birmingham, "metric") is None
+        assert await world.engine.nws.fetch_observation(birmingham, "metric") is None
         world.now += 3600
         old = datetime.fromtimestamp(world.now - 5 * 3600, UTC).isoformat()
         upstream.fail("KBHM", change=at(old))
-        found = await world.engine.nws.observation(birmingham, "metric")
+        found = await world.engine.nws.fetch_observation(birmingham, "metric")
         assert found is not None and found.origin.stale and "5 h ago" in (found.origin.reason or "")
 
 
@@ -326,10 +333,10 @@ async def test_sea_and_no_sea(upstream: Upstream) -> None:
 
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
-        assert (await world.engine.marine(zurich, "metric", 3, river=True)).river is not None
+        assert (await fetch_marine(world.engine, zurich, "metric", 3, river=True)).river is not None
         world.now += 86_400
         upstream.fail("/v1/marine", change=dry, times=99)
-        found = await world.engine.marine(zurich, "metric", 3, river=False)
+        found = await fetch_marine(world.engine, zurich, "metric", 3, river=False)
         assert found.table is None and found.now is None and "No sea here" in found.explanation
         assert upstream.count("/v1/marine") == 1 + 1 + 16
         upstream.faults.clear()
@@ -337,13 +344,13 @@ async def test_sea_and_no_sea(upstream: Upstream) -> None:
         # What was not looked at may well be sea.
         upstream.fail("/v1/marine", change=dry)
         upstream.fail("/v1/marine", 400, b'{"error":true,"reason":"Not now."}', times=99)
-        found = await world.engine.marine(zurich, "metric", 3, river=False)
+        found = await fetch_marine(world.engine, zurich, "metric", 3, river=False)
         assert "is not known, 16 of 16 points can't be asked" in found.explanation and "Not now" in found.explanation
         upstream.faults.clear()
         world.now += 86_400
         # Only the second ring has sea, and there the nearest in the order of the compass.
         upstream.fail("/v1/marine", change=dry, times=9)
-        near = await world.engine.marine(zurich, "metric", 3, river=False)
+        near = await fetch_marine(world.engine, zurich, "metric", 3, river=False)
         assert near.table is not None and near.now is not None
         assert "this is 40 km to the north" in near.notes[0] and near.place.name.startswith("Z")
 
@@ -378,31 +385,31 @@ async def test_a_hit_that_is_no_place_is_left_out(upstream: Upstream, hit: Any) 
     async with World(upstream) as world:
         upstream.fail("name=Z", change=change, times=9)
         place = await world.place("Zurich, Switzerland")
-        assert (place.point, place.timezone) == ("47.3667,8.55", None)
+        assert (place.coordinates, place.timezone) == ("47.3667,8.55", None)
 
 
 async def test_an_old_forecast_of_which_nothing_is_left_is_no_dry_one(upstream: Upstream) -> None:
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
         for step in ("hourly", "daily"):
-            await world.engine.forecast(zurich, step, ("basic",), 7, ("best_match",), "metric")
+            await fetch_forecast(world.engine, ForecastQuery(zurich, step, ("basic",), 7, "metric"))
         upstream.fail("/v1/forecast", 500, times=999)
         world.now += 9 * 86_400
         for step in ("hourly", "daily"):
             with pytest.raises(Unavailable, match="There is no forecast: Open-Meteo answered 500"):
-                await world.engine.forecast(zurich, step, ("basic",), 7, ("best_match",), "metric")
+                await fetch_forecast(world.engine, ForecastQuery(zurich, step, ("basic",), 7, "metric"))
 
 
 _STALE: dict[str, Callable[[Engine, Place], Awaitable[BaseModel]]] = {
-    "hourly": lambda engine, place: engine.forecast(place, "hourly", ("basic",), 24, ("best_match",), "metric"),
-    "daily": lambda engine, place: engine.forecast(place, "daily", ("basic",), 7, ("best_match",), "metric"),
-    "quarters": lambda engine, place: engine.quarters(place, 6, "metric"),
-    "official by hour": lambda engine, place: engine.official(place, "hourly", 24, "metric"),
-    "official by day": lambda engine, place: engine.official(place, "daily", 7, "metric"),
-    "weather": lambda engine, place: engine.weather(place, "metric", 3),
-    "air": lambda engine, place: engine.air(place, "metric", 24, pollen=False),
-    "sea": lambda engine, place: engine.marine(place, "metric", 24, river=False),
-    "river": lambda engine, place: engine.marine(place, "metric", 24, river=True),
+    "hourly": lambda engine, place: fetch_forecast(engine, ForecastQuery(place, "hourly", ("basic",), 24, "metric")),
+    "daily": lambda engine, place: fetch_forecast(engine, ForecastQuery(place, "daily", ("basic",), 7, "metric")),
+    "quarters": lambda engine, place: fetch_quarter_hours(engine, place, 6, "metric"),
+    "official by hour": lambda engine, place: engine.nws.fetch_forecast(place, "hourly", 24, "metric"),
+    "official by day": lambda engine, place: engine.nws.fetch_forecast(place, "daily", 7, "metric"),
+    "weather": lambda engine, place: fetch_overview(engine, place, "metric", 3),
+    "air": lambda engine, place: fetch_air_quality(engine, place, "metric", 24, pollen=False),
+    "sea": lambda engine, place: fetch_marine(engine, place, "metric", 24, river=False),
+    "river": lambda engine, place: fetch_marine(engine, place, "metric", 24, river=True),
 }  # fmt: skip
 
 
@@ -420,7 +427,7 @@ async def test_no_old_answer_shows_a_table_of_the_past_or_of_nothing(upstream: U
         except Unavailable as problem:
             assert (days and "There is no forecast" in str(problem)) or "answered 500" in str(problem)
             return
-        here = (await world.engine.local_time(place)).today.isoformat()
+        here = (await find_local_time(world.engine, place)).today.isoformat()
         tables = [*tables_in(found)]
         assert tables or getattr(found, "notes", ())
         for table in tables:
@@ -438,8 +445,8 @@ async def test_the_spread_of_an_old_ensemble_is_missing_and_not_empty(upstream: 
         zurich = await world.place("Zurich")
 
         async def spread() -> Forecast:
-            found = await world.engine.forecast(zurich, "hourly", ("basic",), 3, ("best_match",), "metric")
-            return await world.engine.with_spread(found, zurich, 3, "metric")
+            found = await fetch_forecast(world.engine, ForecastQuery(zurich, "hourly", ("basic",), 3, "metric"))
+            return await add_spread(world.engine, found, zurich, 3, "metric")
 
         assert "ensemble" in (await spread()).tables
         upstream.fail("/v1/ensemble", 500, times=99)

@@ -136,14 +136,14 @@ async def test_without_a_subscriber_no_request_leaves_for_a_minute_and_more(upst
         heard: list[object] = []
 
         async def keys(uri: str) -> list[str]:
-            subject = world.policy.subject(uri)
+            subject = world.policy.parse_uri(uri)
             assert subject is not None
-            return await world.engine.keys(await world.place(subject.place), subject.kind)
+            return await world.engine.cache_keys(await world.place(subject.place), subject.kind)
 
         source = RemoteSource(world.cache, lambda uri: uri, keys)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(source.run, heard.extend)
-            await world.engine.now(await world.place("47.37,8.55"), "metric")
+            await world.engine.open_meteo.fetch_present(await world.place("47.37,8.55"), "metric")
             await source.add([ZURICH])
             await anyio.wait_all_tasks_blocked()
             source.discard([ZURICH])

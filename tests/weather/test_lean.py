@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mcp_weather.engine.computed.series import convert
-from mcp_weather.engine.computed.summary import summary
+from mcp_weather.engine.computed.conversion import convert_values
+from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.services import nws_documents
 from mcp_weather.models import Origin, Table
 from weather.serving import client, text
@@ -66,11 +66,11 @@ async def test_alerts_come_worst_first_in_pages_of_ten_kilobytes(upstream: Upstr
 def test_no_number_is_minus_zero_and_none_is_without_its_unit() -> None:
     for units in ("metric", "imperial", "nautical"):
         for unit in ("°C", "km/h", "mm", "cm", "m"):
-            _, values = convert("x", [-0.0, -0.0001, -17.77778], unit, units)
+            _, values = convert_values("x", [-0.0, -0.0001, -17.77778], unit, units)
             assert all(str(value) not in ("-0", "-0.0") for value in values), (units, unit, values)
-    assert convert("x", [1.0], "undefined", "metric") == ("", [None])
-    assert convert("wind_speed_10m", [18.52], "km/h", "nautical") == ("kn", [10.0])
-    assert convert("temperature_2m", [20.0], "°C", "nautical") == ("°C", [20])
+    assert convert_values("x", [1.0], "undefined", "metric") == ("", [None])
+    assert convert_values("wind_speed_10m", [18.52], "km/h", "nautical") == ("kn", [10.0])
+    assert convert_values("temperature_2m", [20.0], "°C", "nautical") == ("°C", [20])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_speed_in_a_unit_that_is_not_known_is_not_known(said: str, speed: floa
     for period in document["properties"]["periods"]:
         period["windSpeed"] = said
         period["temperatureUnit"] = "R"
-    found = nws_documents.forecast(document, "metric", ORIGIN, UTC, 2, now=now)
+    found = nws_documents.read_forecast(document, "metric", ORIGIN, UTC, 2, now=now)
     columns = dict(zip(found.names, found.values, strict=True))
     assert set(columns["wind_speed"]) == {speed} and set(columns["temperature"]) == {None}
 
@@ -96,7 +96,7 @@ def test_a_summary_adds_up_and_says_what_is_missing() -> None:
         values=[[4, -1.5, 9, None], [0, 0.05, 0.4, 1.1], ["fog", "fog", "rain", "rain"], [None] * 4],
         origin=ORIGIN,
     )
-    assert summary(table) == [
+    assert summarize(table) == [
         "temperature_2m: -1.5 (01:00) to 9 °C (02:00); 1 of 4 hours unknown",
         "precipitation: sum 1.55 mm, first 02:00, 2 hours",
     ]

@@ -5,10 +5,11 @@ from typing import Any, get_args
 import pytest
 
 from mcp_batteries.errors import Invalid
-from mcp_weather.engine.computed.ensemble import spread
-from mcp_weather.engine.computed.series import convert
+from mcp_weather.engine.computed.conversion import convert_values
+from mcp_weather.engine.computed.ensemble import compute_percentiles
+from mcp_weather.engine.services.open_meteo_documents import read_table
 from mcp_weather.models import Origin
-from mcp_weather.policy import OwnUnits, Policy, System
+from mcp_weather.policy import CustomUnits, Policy, System
 from weather.serving import client, text
 from weather.upstream import MEMBERS, Upstream
 
@@ -38,19 +39,19 @@ POLICY = Policy(dict, nowhere)
     ],
 )  # fmt: skip
 def test_each_quantity_has_the_unit_that_is_asked_for(said: str, unit: str, value: float, shown: Any) -> None:
-    name, values = convert("x", [value, None], unit, POLICY.units(said, "metric"))
+    name, values = convert_values("x", [value, None], unit, POLICY.parse_units(said, "metric"))
     assert (name, values) == (shown[0], [shown[1], None])
 
 
 def test_units_that_are_none_are_refused_with_those_there_are() -> None:
     for said, words in (("furlongs", "metric"), ("wind=furlongs", "km/h"), ("wind", "km/h"), ("mood=good", "pressure")):
         with pytest.raises(Invalid, match=words):
-            POLICY.units(said, "metric")
-    own = POLICY.units("imperial,wind=kn", "metric")
-    assert isinstance(own, OwnUnits) and POLICY.units(None, own) is own
+            POLICY.parse_units(said, "metric")
+    own = POLICY.parse_units("imperial,wind=kn", "metric")
+    assert isinstance(own, CustomUnits) and POLICY.parse_units(None, own) is own
     # What is asked for one call changes what the server says, one by one.
-    assert POLICY.units("pressure=inHg", own) == OwnUnits("imperial", (("wind", "kn"), ("pressure", "inHg")))
-    assert all(POLICY.units(system, own) == system for system in get_args(System))
+    assert POLICY.parse_units("pressure=inHg", own) == CustomUnits("imperial", (("wind", "kn"), ("pressure", "inHg")))
+    assert all(POLICY.parse_units(system, own) == system for system in get_args(System))
 
 
 async def test_quarters_of_an_hour_begin_now_and_are_summed_up(upstream: Upstream) -> None:
@@ -94,7 +95,7 @@ def test_few_members_say_nothing_of_how_sure_it_is() -> None:
     document: dict[str, Any] = {
         "timezone": "UTC", "hourly": {"time": [0, 3600], **hours}, "hourly_units": dict.fromkeys(names, "mm")
     }  # fmt: skip
-    shown = spread(document, "metric", FROM, now=0)
+    shown = compute_percentiles(read_table(document, "hourly", "metric", FROM, now=0))
     assert shown.names == ["rain_p10", "rain_median", "rain_p90"] and shown.units == ["mm"] * 3
     assert shown.values == [[1, None], [1, None], [1, None]]
 

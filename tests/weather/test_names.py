@@ -3,7 +3,7 @@
 import pytest
 
 from mcp_batteries.errors import Invalid, NotFound
-from mcp_weather.geography.countries import countries, fold, languages_of
+from mcp_weather.geography.countries import find_countries, fold_name, guess_languages
 from weather.serving import World, client, text
 from weather.upstream import Upstream
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 async def test_what_people_type_is_found_at_once(upstream: Upstream, typed: str, point: str, country: str) -> None:
     async with World(upstream) as world:
         found = await world.place(typed)
-        assert (found.point, found.country) == (point, country)
+        assert (found.coordinates, found.country) == (point, country)
 
 
 @pytest.mark.parametrize("typed", ["Paris, Ohio", "London, Deutschland", "Berlin, 中国", "北京, Brasil"])
@@ -87,6 +87,6 @@ def test_countries_are_known_in_many_languages() -> None:
         ("Türkiye", "TR"),
         ("uk", "GB"), ("Côte d’Ivoire", "CI"),
     ):  # fmt: skip
-        assert countries(fold(name)) == {code}, name
-    assert countries("atlantis") == frozenset()
-    assert languages_of("北京") == ("zh", "ja") and languages_of("Zürich") == ()
+        assert find_countries(fold_name(name)) == {code}, name
+    assert find_countries("atlantis") == frozenset()
+    assert guess_languages("北京") == ("zh", "ja") and guess_languages("Zürich") == ()

@@ -3,6 +3,9 @@
 import pytest
 
 from mcp_batteries.errors import Unavailable
+from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_forecast
+from mcp_weather.engine.answers.marine import fetch_marine
+from mcp_weather.engine.answers.overview import fetch_overview
 from weather.serving import World, client, text
 from weather.upstream import Upstream
 
@@ -29,24 +32,24 @@ async def test_elsewhere_the_failure_is_told_with_what_there_is(upstream: Upstre
     async with World(upstream) as world:
         cairo = await world.place("Cairo")
         upstream.fail("daily=", 500, times=99)
-        found = await world.engine.weather(cairo, "metric", 3)
+        found = await fetch_overview(world.engine, cairo, "metric", 3)
         assert found.now is not None and found.daily is None
         assert len(found.notes) == 1 and "is missing: Open-Meteo answered 500" in found.notes[0]
         world.now += 86_400
         upstream.fail("/v1/forecast", 500, times=99)
-        stale = await world.engine.weather(cairo, "metric", 3)
+        stale = await fetch_overview(world.engine, cairo, "metric", 3)
         assert stale.now is not None and stale.now.origin.stale
     async with World(upstream) as world:
         with pytest.raises(Unavailable, match="Open-Meteo answered 500"):
-            await world.engine.weather(cairo, "metric", 3)
+            await fetch_overview(world.engine, cairo, "metric", 3)
         with pytest.raises(Unavailable, match="Open-Meteo answered 500"):
-            await world.engine.forecast(cairo, "hourly", ("basic",), 3, ("best_match",), "metric")
+            await fetch_forecast(world.engine, ForecastQuery(cairo, "hourly", ("basic",), 3, "metric"))
 
 
 async def test_a_river_that_is_missing_leaves_the_waves(upstream: Upstream) -> None:
     async with World(upstream) as world:
         upstream.fail("/v1/flood", 500, times=2)
-        found = await world.engine.marine(await world.place("Zurich"), "metric", 3, river=True)
+        found = await fetch_marine(world.engine, await world.place("Zurich"), "metric", 3, river=True)
         assert found.table is not None and found.river is None and "discharge is missing" in found.text()
 
 

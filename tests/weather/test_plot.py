@@ -26,7 +26,7 @@ def table(temperatures: list[Value], *, begin: datetime = datetime(2026, 11, 22,
 
 
 def drawn(found: Table, title: str = "Zürich") -> Xml.Element:
-    return Xml.fromstring(plot.svg(found, title))
+    return Xml.fromstring(plot.draw_svg(found, title))
 
 
 def words(picture: Xml.Element) -> list[str]:
@@ -72,7 +72,7 @@ def test_labels_do_not_run_into_each_other(hours: int) -> None:
 
 @pytest.mark.parametrize("values", [[], [None], [None] * 24, [5], [5] * 24, [-60.0, 55.0], [1e-9, 2e-9]])
 def test_whatever_came_there_is_a_picture(values: list[Value]) -> None:
-    drawn_png = check_png(plot.png(table(values), "Zürich"), LONGEST_SIDE * LONGEST_SIDE)
+    drawn_png = check_png(plot.draw_png(table(values), "Zürich"), LONGEST_SIDE * LONGEST_SIDE)
     assert max(drawn_png.width, drawn_png.height) <= LONGEST_SIDE and drawn_png.depth == 8 and drawn_png.is_plain
 
 
@@ -81,10 +81,10 @@ def test_a_name_is_text_whatever_it_holds() -> None:
     picture = drawn(table([1, 2]), name)
     assert words(picture)[0] == name.replace("\x00", " ").replace("\x1b", " ")
     assert not list(picture.iter(f"{SVG}image"))
-    assert plot.png(table([1, 2]), name).startswith(b"\x89PNG")
+    assert plot.draw_png(table([1, 2]), name).startswith(b"\x89PNG")
 
 
 def test_letters_of_many_languages_are_drawn() -> None:
     letters = "łžéñüøșğąđΩЖӘ"
-    pictures = {plot.png(table([1, 2]), letter) for letter in letters}
+    pictures = {plot.draw_png(table([1, 2]), letter) for letter in letters}
     assert len(pictures) == len(letters), "a letter that the font lacks is a box, like any other it lacks"

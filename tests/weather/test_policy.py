@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.engine.services.budget import weight
-from mcp_weather.engine.services.nws_documents import may_cover
+from mcp_weather.engine.services.budget import compute_weight
+from mcp_weather.engine.services.nws import may_cover
 from mcp_weather.engine.services.queries import archive_key, current_key, daily_key, hourly_key
-from mcp_weather.geography.geocoder_results import Hit, full_name, listed, merged, population
-from mcp_weather.policy import Day, Days, Name, OwnUnits, Place, Policy, point_at
+from mcp_weather.geography.geocoder_results import Candidate, full_name, list_names, merge_candidates, population
+from mcp_weather.policy import CustomUnits, Day, Days, Place, PlaceName, Policy, point_at
+from mcp_weather.policy.place_search import place_from_result
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
 
@@ -47,8 +48,8 @@ TODAY = date(2026, 11, 21)
     ],
 )  # fmt: skip
 def test_what_is_a_point(text: str, point: str) -> None:
-    found = policy.parse(text)
-    assert isinstance(found, Place) and found.point == point
+    found = policy.parse_place(text)
+    assert isinstance(found, Place) and found.coordinates == point
 
 
 @pytest.mark.parametrize(
@@ -65,18 +66,18 @@ def test_what_is_a_point(text: str, point: str) -> None:
 )  # fmt: skip
 def test_what_is_no_place(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        policy.parse(text)
+        policy.parse_place(text)
 
 
 def test_a_name_is_taken_apart() -> None:
-    assert policy.parse("Springfield,  Illinois , US") == Name(
+    assert policy.parse_place("Springfield,  Illinois , US") == PlaceName(
         "Springfield", ("Illinois", "US"), "Springfield, Illinois , US"
     )
 
 
 @pytest.mark.parametrize("code", ["12345", "8001", "113 51", "100-0001"])
 def test_a_postal_code_is_looked_up(code: str) -> None:
-    assert policy.parse(code) == Name(code, (), code)
+    assert policy.parse_place(code) == PlaceName(code, (), code)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_postal_code_is_looked_up(code: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_a_day(text: str, day: str) -> None:
-    assert policy.sky_day(text, TODAY) == Day(date.fromisoformat(day))
+    assert policy.parse_astronomy_day(text, TODAY) == Day(date.fromisoformat(day))
 
 
 @pytest.mark.parametrize(
@@ -118,9 +119,9 @@ def test_what_is_a_day(text: str, day: str) -> None:
 )
 def test_what_is_no_day(text: str) -> None:
     with pytest.raises(Invalid, match=r"(can.t be read as|is not) a day.*YYYY-MM-DD"):
-        policy.sky_day(text, TODAY)
+        policy.parse_astronomy_day(text, TODAY)
     with pytest.raises(Invalid, match=r"(can.t be read as|is not) a day.*YYYY-MM-DD"):
-        policy.past_days("2026-01-01", text, today=TODAY, most=92)
+        policy.parse_past_days("2026-01-01", text, today=TODAY, max_days=92)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +130,12 @@ def test_what_is_no_day(text: str) -> None:
 )
 def test_a_day_that_may_be_two_is_asked_back(text: str, days: str) -> None:
     with pytest.raises(Invalid, match=f"may be {days}"):
-        policy.forecast_day(text, TODAY)
+        policy.parse_forecast_day(text, TODAY)
 
 
 def test_a_weekday_that_the_date_is_not_is_told() -> None:
     with pytest.raises(Invalid, match="2026-11-25, for `Friday, 25 November`, is a Wednesday"):
-        policy.forecast_day("Friday, 25 November", TODAY)
+        policy.parse_forecast_day("Friday, 25 November", TODAY)
 
 
 def test_without_a_year_a_past_day_was_the_last_one() -> None:
@@ -144,7 +145,7 @@ def test_without_a_year_a_past_day_was_the_last_one() -> None:
         ("Nov 25", "2025-11-25"),
         ("Feb 29", "2024-02-29"),
     ):
-        assert policy.past_days(text, None, today=TODAY, most=1).first == date.fromisoformat(day)
+        assert policy.parse_past_days(text, None, today=TODAY, max_days=1).first == date.fromisoformat(day)
 
 
 WRITTEN = [
@@ -168,7 +169,7 @@ def test_coordinates_are_read_as_people_write_them(form: str, latitude: int, lon
     for names, seconds in (("AMS", abs(latitude)), ("OPQ", abs(longitude))):
         parts |= zip(names, map(str, (seconds // 3600, seconds // 60 % 60, seconds % 60)), strict=True)
     signed = {"x": float(x), "y": float(y)} if ":+" in form else {"x": x, "y": y}
-    found = policy.parse(form.format(**parts, **signed))
+    found = policy.parse_place(form.format(**parts, **signed))
     assert isinstance(found, Place)
     assert math.isclose(found.latitude, float(x), abs_tol=2e-4)
     assert math.isclose(found.longitude, float(y), abs_tol=2e-4)
@@ -177,14 +178,14 @@ def test_coordinates_are_read_as_people_write_them(form: str, latitude: int, lon
 @pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2100-01-01", "9999-12-31"])
 def test_the_sky_is_computed_for_the_years_of_its_formulas(text: str) -> None:
     with pytest.raises(Invalid, match="computed from 1900-01-01 to 2099-12-31"):
-        policy.sky_day(text, TODAY)
-    assert policy.sky_day(None, TODAY) == Day(TODAY)
+        policy.parse_astronomy_day(text, TODAY)
+    assert policy.parse_astronomy_day(None, TODAY) == Day(TODAY)
 
 
 @given(st.text(max_size=60))
 def test_any_words_are_a_place_a_name_or_a_problem(text: str) -> None:
     try:
-        found = policy.parse(text)
+        found = policy.parse_place(text)
     except Problem:
         return
     if isinstance(found, Place):
@@ -193,7 +194,7 @@ def test_any_words_are_a_place_a_name_or_a_problem(text: str) -> None:
 
 @given(st.floats(-90, 90), st.floats(-180, 180))
 def test_points_have_four_decimals_and_no_trailing_zeros(latitude: float, longitude: float) -> None:
-    point = point_at(latitude, longitude, resolved="test").point
+    point = point_at(latitude, longitude, resolved="test").coordinates
     for number in point.split(","):
         whole, _, decimals = number.partition(".")
         assert len(decimals) <= 4 and not decimals.endswith("0") and whole != "-"
@@ -209,9 +210,9 @@ def test_points_have_four_decimals_and_no_trailing_zeros(latitude: float, longit
     ],
 )  # fmt: skip
 def test_a_uri_has_one_spelling(uri: str, one: str) -> None:
-    found = policy.subject(uri)
+    found = policy.parse_uri(uri)
     assert found is not None and found.uri == one
-    again = policy.subject(one)
+    again = policy.parse_uri(one)
     assert again == found
 
 
@@ -220,7 +221,7 @@ def test_a_uri_has_one_spelling(uri: str, one: str) -> None:
     ["weather://places", "weather://places/problem", "weather://home/then", "http://home/now", "weather://a/b/now"],
 )
 def test_other_uris_are_of_another_kind(uri: str) -> None:
-    assert policy.subject(uri) is None
+    assert policy.parse_uri(uri) is None
 
 
 @pytest.mark.parametrize(
@@ -234,21 +235,21 @@ def test_other_uris_are_of_another_kind(uri: str) -> None:
 )  # fmt: skip
 def test_days_that_cannot_be_had(start: str, end: str | None, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        policy.past_days(start, end, today=TODAY, most=92)
+        policy.parse_past_days(start, end, today=TODAY, max_days=92)
 
 
 def test_as_many_days_as_one_call_takes_can_be_had() -> None:
-    days = policy.past_days("2025-01-01", "2025-04-02", today=TODAY, most=92)
+    days = policy.parse_past_days("2025-01-01", "2025-04-02", today=TODAY, max_days=92)
     assert days == Days(date(2025, 1, 1), date(2025, 4, 2))
 
 
 def test_the_forecast_by_hour_covers_fifteen_days() -> None:
     for text, day in (("today", TODAY), ("tomorrow", date(2026, 11, 22)), ("2026-12-05", date(2026, 12, 5))):
-        assert policy.forecast_day(text, TODAY) == Day(day)
+        assert policy.parse_forecast_day(text, TODAY) == Day(day)
     with pytest.raises(Invalid, match=r"from 2026-11-21 to 2026-12-05, not for 2026-12-06\. Ask for an earlier day"):
-        policy.forecast_day("2026-12-06", TODAY)
+        policy.parse_forecast_day("2026-12-06", TODAY)
     with pytest.raises(Invalid, match=r"not for 2026-11-20\. Use `get_history`"):
-        policy.forecast_day("yesterday", TODAY)
+        policy.parse_forecast_day("yesterday", TODAY)
 
 
 @pytest.mark.anyio
@@ -261,7 +262,7 @@ async def test_places_of_one_name_are_told_apart_by_where_they_are() -> None:
 
     told = r"ambiguous: `1\.00,8\.00` \(Twin, East, Land\); `2\.00,8\.00` \(Twin, East, Land\); `Twin, West, Land`\."
     with pytest.raises(Invalid, match=told):
-        await Policy(dict, look_up).place("Twin")
+        await Policy(dict, look_up).resolve_place("Twin")
 
 
 def hit(name: str, people: int = 0, **more: Any) -> dict[str, Any]:
@@ -280,32 +281,36 @@ def geocoder(asked: list[tuple[str, str | None]], *hits: dict[str, Any]) -> Poli
 
 @pytest.mark.anyio
 async def test_the_largest_is_meant_that_has_twenty_times_as_many_people() -> None:
-    assert "by far the largest of 2" in (await geocoder([], hit("Ur", 2000), hit("Ur", 100)).place("Ur")).resolved
+    assert (
+        "by far the largest of 2" in (await geocoder([], hit("Ur", 2000), hit("Ur", 100)).resolve_place("Ur")).resolved
+    )
     told = [hit("Ur", 2000), {**hit("Ur"), "population": 2_000_000.0}]
     assert population({"population": 10**400}) == 10**400 and population({"population": float("inf")}) == 0
-    assert "by far" in (await geocoder([], *told).place("Ur")).resolved, "a service may write a number as it likes"
+    assert "by far" in (await geocoder([], *told).resolve_place("Ur")).resolved, (
+        "a service may write a number as it likes"
+    )
     with pytest.raises(Invalid, match="ambiguous"):
-        await geocoder([], hit("Ur", 1999), hit("Ur", 100)).place("Ur")
+        await geocoder([], hit("Ur", 1999), hit("Ur", 100)).resolve_place("Ur")
 
 
 @pytest.mark.anyio
 async def test_languages_are_asked_where_they_may_help_only() -> None:
     asked: list[tuple[str, str | None]] = []
     with pytest.raises(NotFound):
-        await geocoder(asked).place("Nowhere")
+        await geocoder(asked).resolve_place("Nowhere")
     assert len(asked) == len(set(asked)) and ("Nowhere", "de") in asked
     asked.clear()
     with pytest.raises(NotFound):
-        await geocoder(asked, hit("Ur", 60_000)).place("Ur, Atlantis")
+        await geocoder(asked, hit("Ur", 60_000)).resolve_place("Ur, Atlantis")
     assert ("Ur", None) in asked and ("Ur", "de") not in asked
     asked.clear()
     at_sea = hit("Ur", 3000), hit("Ur", 2000)
     with pytest.raises(NotFound):
-        await geocoder(asked, *at_sea, hit("Ur", 1000, country_code="IT")).place("Ur, Atlantis")
+        await geocoder(asked, *at_sea, hit("Ur", 1000, country_code="IT")).resolve_place("Ur, Atlantis")
     assert ("Ur", "it") in asked and ("Ur", "de") not in asked
     asked.clear()
     with pytest.raises(NotFound):
-        await geocoder(asked).place("Nowhere, Atlantis")
+        await geocoder(asked).resolve_place("Nowhere, Atlantis")
     assert ("Nowhere", "de") in asked
 
 
@@ -313,28 +318,28 @@ async def test_languages_are_asked_where_they_may_help_only() -> None:
 async def test_what_may_be_a_name_before_a_region() -> None:
     asked: list[tuple[str, str | None]] = []
     with pytest.raises(NotFound):
-        await geocoder(asked).place("A New York")
+        await geocoder(asked).resolve_place("A New York")
     assert {name for name, _ in asked} == {"A New York", "A New"}
     asked.clear()
     # A region is two words at most.
     with pytest.raises(NotFound):
-        await geocoder(asked).place("San Juan New York")
+        await geocoder(asked).resolve_place("San Juan New York")
     assert {name for name, _ in asked} == {"San Juan New York", "San Juan New", "San Juan"}
 
 
 def test_what_the_geocoder_does_not_know_is_not_told() -> None:
-    found = policy.of(hit("Ur"), "found")
+    found = place_from_result(hit("Ur"), "found")
     assert (found.timezone, found.country, found.elevation) == (None, None, None)
 
 
 def test_a_hit_is_told_in_words_that_can_be_passed_on() -> None:
-    assert (Hit((hit("Ur", country_code="iq"),)).country, Hit((hit("Ur"),)).country) == ("IQ", "")
+    assert (Candidate((hit("Ur", country_code="iq"),)).country, Candidate((hit("Ur"),)).country) == ("IQ", "")
     assert full_name(hit("Ur", country_code="IQ")) == "Ur, IQ"
     many = [hit(f"Ur {number}") for number in range(10)]
-    assert listed(many).endswith("`Ur 7` and 2 more") and listed(many[:8]).endswith("`Ur 7`")
+    assert list_names(many).endswith("`Ur 7` and 2 more") and list_names(many[:8]).endswith("`Ur 7`")
     # In another language a place may lie a little elsewhere, and is the same.
     first, second = hit("Warsaw", 5, id=7), hit("Warszawa", 6, id=7)
-    assert merged([Hit((first,))], [[second]]) == [Hit((first, second))]
+    assert merge_candidates([Candidate((first,))], [[second]]) == [Candidate((first, second))]
 
 
 SPELLED = {
@@ -347,15 +352,17 @@ SPELLED = {
 
 
 def test_a_unit_alone_is_that_of_its_quantity() -> None:
-    assert policy.units("celsius", "imperial") == OwnUnits("imperial", (("temperature", "°C"),))
-    assert policy.units("US, knots", "metric") == OwnUnits("imperial", (("wind", "kn"),))
+    assert policy.parse_units("celsius", "imperial") == CustomUnits("imperial", (("temperature", "°C"),))
+    assert policy.parse_units("US, knots", "metric") == CustomUnits("imperial", (("wind", "kn"),))
 
 
 @pytest.mark.parametrize("quantity", SPELLED)
 def test_a_unit_is_known_by_each_of_its_names(quantity: str) -> None:
     for unit, names in SPELLED[quantity].items():
         for name in names.split():
-            assert policy.units(f"{quantity}={name}", "metric") == OwnUnits("metric", ((quantity, unit),)), name
+            assert policy.parse_units(f"{quantity}={name}", "metric") == CustomUnits("metric", ((quantity, unit),)), (
+                name
+            )
 
 
 @pytest.mark.parametrize(
@@ -366,7 +373,7 @@ def test_a_unit_is_known_by_each_of_its_names(quantity: str) -> None:
     ],
 )  # fmt: skip
 def test_a_place_beside_another_is_so_far_away(direction: str, north: int, east: int) -> None:
-    there = HOME.beside(50, direction)
+    there = HOME.move(50, direction)
     up, right = math.radians(there.latitude - HOME.latitude), math.radians(there.longitude - HOME.longitude)
     across = right * math.cos(math.radians((HOME.latitude + there.latitude) / 2))
     assert math.hypot(up, across) * 6371 == pytest.approx(50, rel=0.01)
@@ -375,26 +382,26 @@ def test_a_place_beside_another_is_so_far_away(direction: str, north: int, east:
 
 
 def test_a_place_beside_another_stays_on_the_globe() -> None:
-    assert point_at(89.5, 0, resolved="test").beside(500, "north").latitude == 89
-    assert point_at(-89.5, 0, resolved="test").beside(500, "south").latitude == -89
-    assert point_at(0, 179.5, resolved="test").beside(111.2, "east").longitude == -179.5
-    assert point_at(0, -179.5, resolved="test").beside(111.2, "west").longitude == 179.5
+    assert point_at(89.5, 0, resolved="test").move(500, "north").latitude == 89
+    assert point_at(-89.5, 0, resolved="test").move(500, "south").latitude == -89
+    assert point_at(0, 179.5, resolved="test").move(111.2, "east").longitude == -179.5
+    assert point_at(0, -179.5, resolved="test").move(111.2, "west").longitude == 179.5
 
 
 @pytest.mark.parametrize("kind", ["now", "hourly", "daily", "alerts", "air"])
 def test_each_kind_has_a_uri(kind: str) -> None:
-    subject = policy.subject(f"weather://Home/{kind}")
+    subject = policy.parse_uri(f"weather://Home/{kind}")
     assert subject is not None and (subject.uri, subject.place, subject.kind) == (
         f"weather://home/{kind}",
         "home",
         kind,
     )
-    assert policy.uri("home", kind) == subject.uri and HOME.uri(kind) == f"weather://47.37,8.55/{kind}"
+    assert policy.resource_uri("home", kind) == subject.uri and HOME.uri(kind) == f"weather://47.37,8.55/{kind}"
 
 
 def test_one_day_is_a_span_of_one() -> None:
     for end in (None, "today", "2026-11-21"):
-        assert policy.past_days("today", end, today=TODAY, most=1) == Days(TODAY, TODAY)
+        assert policy.parse_past_days("today", end, today=TODAY, max_days=1) == Days(TODAY, TODAY)
 
 
 def test_the_weather_service_is_asked_only_where_it_may_answer() -> None:
@@ -411,10 +418,10 @@ def test_the_weather_service_is_asked_only_where_it_may_answer() -> None:
 
 
 def test_calls_weigh_what_they_ask_for() -> None:
-    assert weight(current_key(HOME)) == pytest.approx(1.1)
-    assert weight(daily_key(HOME, ("basic",), 16, "best_match")) == pytest.approx(16 / 14)
-    assert weight(hourly_key(HOME, ("basic", "sky", "comfort"), 48, "best_match")) > 1.3
-    assert weight(archive_key(HOME, Days(date(2026, 1, 1), date(2026, 1, 28)))) == pytest.approx(2)
+    assert compute_weight(current_key(HOME)) == pytest.approx(1.1)
+    assert compute_weight(daily_key(HOME, ("basic",), 16, "best_match")) == pytest.approx(16 / 14)
+    assert compute_weight(hourly_key(HOME, ("basic", "sky", "comfort"), 48, "best_match")) > 1.3
+    assert compute_weight(archive_key(HOME, Days(date(2026, 1, 1), date(2026, 1, 28)))) == pytest.approx(2)
 
 
 def test_places_are_read_from_toml_and_each_mistake_is_named(tmp_path) -> None:  # pyright: ignore
@@ -455,7 +462,7 @@ def test_a_saved_country_is_known_by_each_of_its_names(said: str, tmp_path) -> N
 def test_a_day_that_never_was_has_no_sky(zone: str, day: str) -> None:
     """West of the date line one day, east of it the next: the one between was no polar night."""
     with pytest.raises(Invalid, match=f"There was no {day} there"):
-        policy.sky_day(day, TODAY, ZoneInfo(zone))
+        policy.parse_astronomy_day(day, TODAY, ZoneInfo(zone))
     for beside in (-1, 1):
         other = date.fromisoformat(day) + timedelta(days=beside)
-        assert policy.sky_day(other.isoformat(), TODAY, ZoneInfo(zone)) == Day(other)
+        assert policy.parse_astronomy_day(other.isoformat(), TODAY, ZoneInfo(zone)) == Day(other)

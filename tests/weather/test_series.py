@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_weather.engine.computed.series import convert, dates, stamp, table, weather, zone_of
-from mcp_weather.engine.computed.summary import summary
+from mcp_weather.engine.computed.conversion import convert_values, describe_weather
+from mcp_weather.engine.computed.summary import summarize
+from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
+from mcp_weather.engine.services.open_meteo_documents import label_days, read_table
 from mcp_weather.models import Origin, Table
 from mcp_weather.policy import Policy
 
@@ -30,14 +32,14 @@ def document(zone: str, first: datetime, step: str, count: int, length: int = 36
 
 
 def test_the_night_of_25_hours_has_25_rows_that_differ() -> None:
-    shown = table(document("Europe/Zurich", datetime(2026, 10, 25), "hourly", 25), "hourly", "metric", FROM)
+    shown = read_table(document("Europe/Zurich", datetime(2026, 10, 25), "hourly", 25), "hourly", "metric", FROM)
     assert len(shown.time) == len(set(shown.time)) == 25
     assert shown.time[2:4] == ["2026-10-25T02:00+02:00", "2026-10-25T02:00+01:00"]
     assert shown.time[-1] == "2026-10-25T23:00+01:00"
 
 
 def test_the_night_of_23_hours_has_no_hour_that_never_was() -> None:
-    shown = table(document("Europe/Zurich", datetime(2026, 3, 29), "hourly", 23), "hourly", "metric", FROM)
+    shown = read_table(document("Europe/Zurich", datetime(2026, 3, 29), "hourly", 23), "hourly", "metric", FROM)
     assert shown.time[1:3] == ["2026-03-29T01:00+01:00", "2026-03-29T03:00+02:00"]
     assert shown.time[-1].startswith("2026-03-29T23")
 
@@ -52,33 +54,36 @@ def test_days_over_a_change_of_clocks_are_each_told_once(first: date, truly: boo
     begin = midnights[0].timestamp()
     seconds = [day.timestamp() if truly else begin + 86_400 * number for number, day in enumerate(midnights)]
     for offset in {int(day.utcoffset().total_seconds()) for day in midnights}:  # pyright: ignore
-        assert dates(seconds, {"utc_offset_seconds": offset}) == [day.isoformat() for day in days]
+        assert label_days(seconds, {"utc_offset_seconds": offset}) == [day.isoformat() for day in days]
 
 
 def test_two_days_that_are_one_are_one() -> None:
     found = document("UTC", datetime(2026, 1, 1), "daily", 3, 86_400)
     found["daily"]["time"][1] = found["daily"]["time"][0]
-    shown = table(found, "daily", "metric", FROM)
+    shown = read_table(found, "daily", "metric", FROM)
     assert (shown.time, shown.values) == (["2026-01-01", "2026-01-03"], [[0, 2]])
 
 
 def test_a_row_without_a_time_says_nothing() -> None:
     found = document("UTC", datetime(2026, 1, 1), "hourly", 3)
     found["hourly"]["time"][1] = None
-    assert table(found, "hourly", "metric", FROM).values == [[0, 2]]
+    assert read_table(found, "hourly", "metric", FROM).values == [[0, 2]]
 
 
 def test_west_and_east_of_the_date_line_a_day_is_the_local_one() -> None:
     for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago", "Asia/Kathmandu"):
-        assert table(document(zone, datetime(2026, 5, 1), "daily", 2, 86_400), "daily", "metric", FROM).time == [
+        assert read_table(document(zone, datetime(2026, 5, 1), "daily", 2, 86_400), "daily", "metric", FROM).time == [
             "2026-05-01",
             "2026-05-02",
         ]
 
 
 def test_an_unknown_zone_keeps_its_offset() -> None:
-    assert stamp(0, zone_of({"timezone": "Mars/Olympus", "utc_offset_seconds": 5400})) == "1970-01-01T01:30+01:30"
-    assert stamp(0, zone_of({})) == "1970-01-01T00:00+00:00"
+    assert (
+        format_timestamp(0, zone_of({"timezone": "Mars/Olympus", "utc_offset_seconds": 5400}))
+        == "1970-01-01T01:30+01:30"
+    )
+    assert format_timestamp(0, zone_of({})) == "1970-01-01T00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -92,25 +97,25 @@ def test_an_unknown_zone_keeps_its_offset() -> None:
 def test_units_are_converted_by_what_the_upstream_says_they_are(
     unit: str, metric: float, name: str, imperial: float
 ) -> None:
-    assert convert("x", [metric], unit, "metric") == (unit, [metric])
-    assert convert("x", [metric, None], unit, "imperial") == (name, [imperial, None])
+    assert convert_values("x", [metric], unit, "metric") == (unit, [metric])
+    assert convert_values("x", [metric, None], unit, "imperial") == (name, [imperial, None])
 
 
 def test_snow_in_centimetres_is_not_taken_for_millimetres() -> None:
-    assert convert("snowfall", [10], "cm", "imperial") == ("inch", [3.94])
-    assert convert("precipitation", [10], "mm", "imperial") == ("inch", [0.39])
+    assert convert_values("snowfall", [10], "cm", "imperial") == ("inch", [3.94])
+    assert convert_values("precipitation", [10], "mm", "imperial") == ("inch", [0.39])
 
 
 @given(st.lists(st.none() | st.sampled_from([-999, -9999.0, float("nan"), float("inf"), True, "12", [], {}])))
 def test_what_is_no_number_is_missing_and_stays_missing(values: list[Any]) -> None:
     for units in ("metric", "imperial"):
-        assert convert("x", values, "°C", units)[1] == [None] * len(values)
-        assert convert("weather_code", values, "wmo code", units)[1] == [None] * len(values)
+        assert convert_values("x", values, "°C", units)[1] == [None] * len(values)
+        assert convert_values("weather_code", values, "wmo code", units)[1] == [None] * len(values)
 
 
 @given(st.lists(st.floats(-500, 5000)))
 def test_numbers_survive(values: list[float]) -> None:
-    _, shown = convert("x", values, "°C", "imperial")
+    _, shown = convert_values("x", values, "°C", "imperial")
     back = [(value - 32) / 1.8 for value in shown if isinstance(value, int | float)]
     assert back == pytest.approx(values, abs=0.01)
 
@@ -121,15 +126,15 @@ def test_numbers_survive(values: list[float]) -> None:
 )
 def test_a_moment_keeps_its_moment(at: datetime, zone: str) -> None:
     seconds = int(at.replace(tzinfo=UTC).timestamp()) // 60 * 60
-    assert datetime.fromisoformat(stamp(seconds, ZoneInfo(zone))).timestamp() == seconds
+    assert datetime.fromisoformat(format_timestamp(seconds, ZoneInfo(zone))).timestamp() == seconds
 
 
 def test_weather_is_words() -> None:
-    assert convert("weather_code", [0, 95, 42, None], "wmo code", "metric") == (
+    assert convert_values("weather_code", [0, 95, 42, None], "wmo code", "metric") == (
         "",
         ["clear", "thunderstorm", "code 42", None],
     )
-    assert weather(3) == "overcast"
+    assert describe_weather(3) == "overcast"
 
 
 class _AsOnWindows(datetime):
@@ -143,10 +148,10 @@ class _AsOnWindows(datetime):
 
 
 def test_days_before_1970_are_days_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_weather.engine.computed.series.datetime", _AsOnWindows)
+    monkeypatch.setattr("mcp_weather.engine.computed.timestamps.datetime", _AsOnWindows)
     seconds = [datetime(1945, 5, day, tzinfo=UTC).timestamp() for day in (7, 8)]
-    assert dates(seconds, {"utc_offset_seconds": 0}) == ["1945-05-07", "1945-05-08"]
-    assert stamp(seconds[1], ZoneInfo("Europe/Berlin")) == "1945-05-08T02:00+02:00"
+    assert label_days(seconds, {"utc_offset_seconds": 0}) == ["1945-05-07", "1945-05-08"]
+    assert format_timestamp(seconds[1], ZoneInfo("Europe/Berlin")) == "1945-05-08T02:00+02:00"
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Eucla", "Europe/Zurich"])
@@ -157,7 +162,7 @@ def test_the_hour_that_it_is_is_the_first_in_every_zone(zone: str, minutes: int)
     local = document(zone, datetime(2026, 7, 1), "hourly", 24)
     world = document("UTC", datetime(2026, 6, 30, 12), "hourly", 48)
     for found in (local, world):
-        shown = table(found, "hourly", "metric", FROM, now=now.timestamp())
+        shown = read_table(found, "hourly", "metric", FROM, now=now.timestamp())
         first = datetime.fromisoformat(shown.time[0])
         assert timedelta(0) <= now - first < timedelta(hours=1)
 
@@ -169,8 +174,8 @@ def test_a_sum_is_the_same_rain_in_both_systems(amounts: list[float], snow: bool
     times = [f"{number:03}" for number in range(len(amounts))]
 
     def told(system: Literal["metric", "imperial"]) -> tuple[float, str]:
-        shown, values = convert(name, amounts, unit, system)
-        lines = summary(Table(time=times, names=[name], units=[shown], values=[values], origin=FROM))
+        shown, values = convert_values(name, amounts, unit, system)
+        lines = summarize(Table(time=times, names=[name], units=[shown], values=[values], origin=FROM))
         found = re.fullmatch(rf"{name}: sum (\S+) {shown}(.*)", lines[0])
         assert found is not None
         return float(found[1]), found[2]
@@ -191,4 +196,4 @@ def test_a_sum_is_the_same_rain_in_both_systems(amounts: list[float], snow: bool
     ],
 )  # fmt: skip
 def test_a_height_is_no_distance(name: str, said: str, value: float, shown: tuple[str, float]) -> None:
-    assert convert(name, [value], "m", Policy.units(said, "metric")) == (shown[0], [shown[1]])
+    assert convert_values(name, [value], "m", Policy.parse_units(said, "metric")) == (shown[0], [shown[1]])

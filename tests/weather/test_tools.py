@@ -10,7 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mcp_batteries.testing.docs import snapshot
-from mcp_weather.engine.computed.astronomy import NAMES
+from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_day, fetch_forecast
+from mcp_weather.engine.answers.history import fetch_history
+from mcp_weather.engine.answers.local_time import find_local_time
+from mcp_weather.engine.answers.overview import fetch_overview
+from mcp_weather.engine.computed.astronomy import EVENTS
 from mcp_weather.server import build
 from weather.serving import World, client, settings, text
 from weather.upstream import Upstream
@@ -80,14 +84,14 @@ def origins(node: Any) -> list[Any]:
 async def test_every_value_has_a_name_a_unit_and_a_time_with_its_zone(upstream: Upstream) -> None:
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
-        found = await world.engine.weather(zurich, "metric", 3)
+        found = await fetch_overview(world.engine, zurich, "metric", 3)
         assert found.now is not None and found.now.observed_at is not None
         assert (
             datetime.fromisoformat(found.now.observed_at).utcoffset()
             == datetime.now(ZoneInfo("Europe/Zurich")).replace(month=7).utcoffset()
         )
         assert len(found.now.names) == len(found.now.units) == len(found.now.values)
-        hourly = (await world.engine.forecast(zurich, "hourly", ("basic",), 5, ("best_match",), "metric")).tables[
+        hourly = (await fetch_forecast(world.engine, ForecastQuery(zurich, "hourly", ("basic",), 5, "metric"))).tables[
             "best_match"
         ]
         assert len(hourly.time) == 5 and all(datetime.fromisoformat(time).tzinfo for time in hourly.time)
@@ -101,7 +105,7 @@ async def test_hours_begin_with_this_one_and_days_with_today_also_after_midnight
         zurich = await world.place("Zurich")
 
         async def first(step: str) -> str:
-            found = await world.engine.forecast(zurich, step, ("basic",), 3, ("best_match",), "metric")
+            found = await fetch_forecast(world.engine, ForecastQuery(zurich, step, ("basic",), 3, "metric"))
             return found.tables["best_match"].time[0]
 
         assert await first("hourly") == "2026-09-21T23:00+02:00"
@@ -117,8 +121,8 @@ async def test_less_is_served_from_what_more_was_asked_for(upstream: Upstream) -
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
         for hours in (48, 24, 1):
-            await world.engine.forecast(zurich, "hourly", ("basic",), hours, ("best_match",), "metric")
-            await world.engine.forecast(zurich, "hourly", ("basic",), hours, ("best_match",), "imperial")
+            await fetch_forecast(world.engine, ForecastQuery(zurich, "hourly", ("basic",), hours, "metric"))
+            await fetch_forecast(world.engine, ForecastQuery(zurich, "hourly", ("basic",), hours, "imperial"))
         assert upstream.count("/v1/forecast") == 1
 
 
@@ -126,9 +130,9 @@ async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upst
     async with World(upstream) as world:
         start, end = "2024-02-28", "2024-03-01"
         zurich = await world.place("Zurich")
-        here = await world.engine.local_time(zurich)
-        days = world.policy.past_days(start, end, today=here.today, most=14)
-        found = await world.engine.history(zurich, days, here, "metric", normals=True)
+        here = await find_local_time(world.engine, zurich)
+        days = world.policy.parse_past_days(start, end, today=here.today, max_days=14)
+        found = await fetch_history(world.engine, zurich, days, here, "metric", normals=True)
         assert found.normals is not None
         assert found.normals.time == ["02-28", "02-29", "03-01"]
         # In the years without a leap day the first of March is the second day, in the eight with one the third.
@@ -151,7 +155,7 @@ async def test_polar_day_and_night_are_said_as_such(place: str, day: str, sun: s
         found = await world.sky(place, day)
         assert found.sun == sun
         times = dict(zip(found.names, found.times, strict=True))
-        assert tuple(times) == NAMES
+        assert tuple(times) == EVENTS
         assert (times["sunrise"] is None) == (sun != "rises and sets")
         # Whatever happens, happens on that day of the place's own.
         assert all(time is None or time.startswith(day) for time in times.values())
@@ -209,15 +213,15 @@ async def test_names_are_completed(upstream: Upstream, tmp_path: Any) -> None:
         from mcp_weather.completions import Completions
 
         rooms = Completions(world.policy, "en")
-        assert await rooms.place("spring", {}) == ["spring_house"]
-        assert await rooms.place("springf", {}) == [
+        assert await rooms.complete_place("spring", {}) == ["spring_house"]
+        assert await rooms.complete_place("springf", {}) == [
             "Springfield, Missouri, United States",
             "Springfield, Illinois, United States",
             "Springfield, Massachusetts, United States",
         ]
-        assert await rooms.place("xy", {}) == []
+        assert await rooms.complete_place("xy", {}) == []
         upstream.fail("/v1/search", 500, times=9)
-        assert await rooms.place("nothing at all", {}) == []
+        assert await rooms.complete_place("nothing at all", {}) == []
 
 
 def test_paying_users_have_hosts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,9 +312,9 @@ async def test_a_day_has_all_of_its_hours(day: str, now: str, hours: int, upstre
     at = datetime.fromisoformat(now).replace(tzinfo=ZoneInfo("Europe/Zurich")).timestamp()
     async with World(upstream, now=at) as world:
         zurich = await world.place("Zurich")
-        here = await world.engine.local_time(zurich)
-        wanted = world.policy.forecast_day(day, here.today)
-        found = await world.engine.day(zurich, ("basic",), wanted, here, "metric")
+        here = await find_local_time(world.engine, zurich)
+        wanted = world.policy.parse_forecast_day(day, here.today)
+        found = await fetch_day(world.engine, zurich, ("basic",), wanted, here, "metric")
         times = found.tables["best_match"].time
         assert len(times) == hours and times[-1].startswith(f"{day}T23:00")
 

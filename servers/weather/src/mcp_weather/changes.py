@@ -1,4 +1,4 @@
-"""Says which URIs to refresh: checks the upstreams for what somebody subscribed to, and the places file."""
+"""Says which URIs to refresh: checks the services for what somebody subscribed to, and the places file."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.engine.services.queries import current_key
 from mcp_weather.policy import point_at
-from mcp_weather.resources import PLACES, PROBLEM, Resources
+from mcp_weather.resources import PLACES_PROBLEM_URI, PLACES_URI, Resources
 from mcp_weather.settings import Settings
 
-__all__ = ["PlacesWatcher", "demonstration", "weather_source"]
+__all__ = ["PlacesWatcher", "cache_identity", "demonstration", "make_weather_source"]
 
 
-def weather_source(resources: Resources) -> RemoteSource:
-    """The source for data of the upstreams."""
+def make_weather_source(resources: Resources) -> RemoteSource:
+    """Return the source for data of the services."""
 
     def locate(uri: str) -> str | None:
-        subject = resources.policy.subject(uri)
-        return subject.uri if subject else None
+        parsed = resources.policy.parse_uri(uri)
+        if parsed is None:
+            return None
+        return parsed.uri
 
-    async def keys(uri: str) -> Collection[str]:
-        subject = resources.policy.subject(uri)
-        assert subject is not None
-        return await resources.engine.keys(await resources.where(subject), subject.kind)
+    async def list_cache_keys(uri: str) -> Collection[str]:
+        parsed = resources.policy.parse_uri(uri)
+        assert parsed is not None
+        place = await resources.policy.resolve_place(parsed.place)
+        return await resources.engine.cache_keys(place, parsed.kind)
 
-    return RemoteSource(resources.engine.cache, locate, keys)
+    return RemoteSource(resources.engine.cache, locate, list_cache_keys)
 
 
 class PlacesWatcher:
@@ -39,13 +42,16 @@ class PlacesWatcher:
         remote: has to find out again which place an alias is.
     """
 
-    list_keys: Collection[Hashable] = (PLACES,)
+    list_keys: Collection[Hashable] = (PLACES_URI,)
 
-    def __init__(self, saved: SavedPlaces, remote: RemoteSource) -> None:
-        self._saved, self._remote = saved, remote
+    def __init__(self, saved_places: SavedPlaces, remote: RemoteSource) -> None:
+        self._saved_places = saved_places
+        self._remote = remote
 
     def key(self, uri: str) -> Hashable | None:
-        return PLACES if uri in (PLACES, PROBLEM) else None
+        if uri in (PLACES_URI, PLACES_PROBLEM_URI):
+            return PLACES_URI
+        return None
 
     async def add(self, keys: Collection[Hashable]) -> None:
         pass
@@ -54,26 +60,27 @@ class PlacesWatcher:
         pass
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        async def read_again() -> None:
-            if await anyio.to_thread.run_sync(self._saved.refresh):
-                changed([PLACES])
+        async def refresh() -> None:
+            if await anyio.to_thread.run_sync(self._saved_places.refresh):
+                changed([PLACES_URI])
                 await self._remote.reconsider()
 
-        if self._saved.path is not None:
-            await follow_file(self._saved.path, read_again)
+        if self._saved_places.path is not None:
+            await follow_file(self._saved_places.path, refresh)
         await anyio.sleep_forever()
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: drop the kept weather of one place, which every process notices."""
-    store = open_store(settings.cache, settings.COMMAND, identity(settings))
+    """Return a URI and how to change what it shows, for `--check`: drop the cached weather of one place."""
+    store = open_store(settings.cache, settings.COMMAND, cache_identity(settings))
     if not isinstance(store, DiskStore):
         return None
-    saved = SavedPlaces(settings.places)
-    place = next(iter(saved.all().values()), None) or point_at(51.4779, -0.0015, resolved="coordinates")
+    saved_places = SavedPlaces(settings.places).all()
+    greenwich = point_at(51.4779, -0.0015, resolved="coordinates")
+    place = next(iter(saved_places.values()), greenwich)
     return place.uri("now"), lambda: store.drop(current_key(place))
 
 
-def identity(settings: Settings) -> list[str]:
-    """What two processes must have in common to share fetched data."""
+def cache_identity(settings: Settings) -> list[str]:
+    """Return what two processes must have in common to share fetched data."""
     return [*settings.bases.values(), settings.open_meteo_key or ""]

@@ -11,28 +11,35 @@ from mcp_weather.policy import Policy
 
 __all__ = ["Completions"]
 
-_LEAST = 3
-"""Letters from which the geocoder is asked: with fewer it finds only places of that very name."""
+# The geocoder finds only places of that very name for fewer letters.
+_MIN_GEOCODED_LETTERS = 3
 
 
 @dataclass(frozen=True)
 class Completions:
+    """Completes the arguments that name a place.
+
+    Attributes:
+        language: of the names that the geocoder suggests.
+    """
+
     policy: Policy
     language: str
 
     @completes("place", of="prompt")
-    async def place(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """Saved aliases, then names the geocoder knows."""
-        wanted = typed.strip().casefold()
-        found = [alias for alias in self.policy.saved() if alias.startswith(wanted)]
-        if not found and len(wanted) >= _LEAST and not any(letter.isdigit() for letter in wanted):
-            try:
-                found = [at.name for at, _ in await self.policy.places(typed, self.language)]
-            except Problem:
-                found = []
-        return list(dict.fromkeys(found))
+    async def complete_place(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Return saved aliases, else names the geocoder knows."""
+        prefix = typed.strip().casefold()
+        aliases = [alias for alias in self.policy.saved_places() if alias.startswith(prefix)]
+        if aliases or len(prefix) < _MIN_GEOCODED_LETTERS or any(letter.isdigit() for letter in prefix):
+            return aliases
+        try:
+            matches = await self.policy.find_places(typed, self.language)
+        except Problem:
+            return []
+        return list(dict.fromkeys(match.place.name for match in matches))
 
     @completes("place", of="resource")
-    async def place_in_uri(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """The same."""
-        return await self.place(typed, others)
+    async def complete_place_in_uri(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Return the same for a URI."""
+        return await self.complete_place(typed, others)

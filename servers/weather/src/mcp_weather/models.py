@@ -15,41 +15,51 @@ from mcp_batteries.server.results import DataResult
 
 __all__ = [
     "AirQuality", "Airport", "Alert", "Alerts", "Astronomy", "Forecast", "History", "Marine", "Origin", "Picture",
-    "PlaceInfo", "Places", "Reading", "Table", "Weather",
+    "PlaceInfo", "Places", "Reading", "Table", "Value", "Weather",
 ]  # fmt: skip
 
-_ROWS = 200
-"""Lines of a table in a text."""
+# A text has so many rows of a table.
+_MAX_TEXT_ROWS = 200
 
 Value = float | int | str | None
 
 
-def _brief(schema: dict[str, Any]) -> None:
-    """Parts that many results share are told by the names they always have: whole, they are half of `tools/list`."""
+def _shorten_schema(schema: dict[str, Any]) -> None:
+    """Leave only the names that a model always has: whole, the models in results are half of `tools/list`."""
     for name in schema.keys() - {"type", "required"}:
         del schema[name]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, json_schema_extra=_brief)
+class _SharedModel(BaseModel):
+    """A model that many results contain."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra=_shorten_schema)
 
 
-class PlaceInfo(_Part):
+class PlaceInfo(_SharedModel):
+    """A place as results show it.
+
+    Attributes:
+        resolved: how the argument became this place.
+    """
+
     name: str
     latitude: float
     longitude: float
     timezone: str | None = None
     elevation_m: float | None = None
     resolved: str
-    """How the argument became this place."""
 
     def text(self) -> str:
-        zone = f", {self.timezone}" if self.timezone else ""
-        height = "" if self.elevation_m is None else f", {self.elevation_m:g} m above the sea"
-        return f"{self.name} ({self.latitude:.4f},{self.longitude:.4f}{zone}{height}; {self.resolved})"
+        details = f"{self.latitude:.4f},{self.longitude:.4f}"
+        if self.timezone:
+            details += f", {self.timezone}"
+        if self.elevation_m is not None:
+            details += f", {self.elevation_m:g} m above the sea"
+        return f"{self.name} ({details}; {self.resolved})"
 
 
-class Origin(_Part):
+class Origin(_SharedModel):
     """Where an answer comes from and what it is worth."""
 
     source: str
@@ -67,7 +77,7 @@ class Origin(_Part):
         return f"Source: {self.source}, {self.licence}; {self.age_s} s old."
 
 
-class Reading(_Part):
+class Reading(_SharedModel):
     """Values of one moment; `values[i]` is `names[i]` in `units[i]`, null if unknown."""
 
     observed_at: str | None = None
@@ -78,20 +88,23 @@ class Reading(_Part):
     origin: Origin
 
     def text(self, title: str) -> str:
-        shown = [
-            f"{_words(name)} {_number(value)}{_unit(unit)}"
-            for name, unit, value in zip(self.names, self.units, self.values, strict=True)
-            if value is not None
-        ]
-        unknown = [_words(name) for name, value in zip(self.names, self.values, strict=True) if value is None]
-        missing = f"; unknown: {', '.join(unknown)}" if unknown else ""
-        at = f" {self.station}" if self.station else ""
-        return (
-            f"{title}{at} at {self.observed_at or 'an unknown time'}: {', '.join(shown)}{missing}\n{self.origin.text()}"
-        )
+        known: list[str] = []
+        unknown: list[str] = []
+        for name, unit, value in zip(self.names, self.units, self.values, strict=True):
+            if value is None:
+                unknown.append(_format_name(name))
+            else:
+                known.append(f"{_format_name(name)} {_format_value(value)}{_unit_suffix(unit)}")
+        line = title
+        if self.station:
+            line += f" {self.station}"
+        line += f" at {self.observed_at or 'an unknown time'}: {', '.join(known)}"
+        if unknown:
+            line += f"; unknown: {', '.join(unknown)}"
+        return f"{line}\n{self.origin.text()}"
 
 
-class Table(_Part):
+class Table(_SharedModel):
     """Series; `values[i][j]` is `names[i]` in `units[i]` at `time[j]`, null if unknown."""
 
     time: list[str]
@@ -101,18 +114,20 @@ class Table(_Part):
     origin: Origin
 
     def text(self) -> str:
-        head = " | ".join(
-            ["time", *(f"{name}{_unit(unit, spaced=True)}" for name, unit in zip(self.names, self.units, strict=True))]
-        )
-        rows = [
-            " | ".join([time, *(_number(column[index]) for column in self.values)])
-            for index, time in enumerate(self.time[:_ROWS])
-        ]
-        cut = [f"[truncated: {_ROWS} of {len(self.time)} rows; ask for less at once]"] if len(self.time) > _ROWS else []
-        return "\n".join([*cut, self.origin.text(), head, *rows])
+        lines: list[str] = []
+        if len(self.time) > _MAX_TEXT_ROWS:
+            lines.append(f"[truncated: {_MAX_TEXT_ROWS} of {len(self.time)} rows; ask for less at once]")
+        lines.append(self.origin.text())
+        lines.append(" | ".join(["time", *map(_column_title, self.names, self.units)]))
+        for row, time in enumerate(self.time[:_MAX_TEXT_ROWS]):
+            cells = [_format_value(column[row]) for column in self.values]
+            lines.append(" | ".join([time, *cells]))
+        return "\n".join(lines)
 
 
-class Alert(_Part):
+class Alert(_SharedModel):
+    """A warning, in the terms of the Common Alerting Protocol."""
+
     id: str
     event: str
     severity: str | None = None
@@ -127,13 +142,18 @@ class Alert(_Part):
 
 
 class Alerts(DataResult):
+    """What the services say of the dangers at a place.
+
+    Attributes:
+        alerts: the worst first, as many as fit.
+    """
+
     place: PlaceInfo
     status: Literal["alerts", "none", "not_covered", "unavailable"]
     explanation: str
     covered_by: list[str]
     not_covered_by: list[str]
     alerts: list[Alert]
-    """The worst first, as many as fit."""
     total: int = 0
     next_cursor: str | None = None
     origin: Origin | None = None
@@ -142,91 +162,141 @@ class Alerts(DataResult):
         return "\n".join([f"Alerts for {self.place.text()}", *self.lines()])
 
     def lines(self) -> list[str]:
+        """Return the text without the place."""
         lines = [self.explanation]
         if self.origin:
             lines.append(self.origin.text())
         for alert in self.alerts:
-            until = f" until {alert.ends}" if alert.ends else ""
-            since = f" from {alert.onset}" if alert.onset else ""
-            lines.append(f"- {alert.event} ({alert.severity or 'severity unknown'}){since}{until}: {alert.area or ''}")
-            lines += [f"  {part}" for part in (alert.headline, alert.description, alert.instruction) if part]
+            lines += _alert_lines(alert)
         if self.next_cursor:
             lines.append(f"[more: `get_alerts` with `cursor` {self.next_cursor}]")
         return lines
 
 
+def _alert_lines(alert: Alert) -> list[str]:
+    line = f"- {alert.event} ({alert.severity or 'severity unknown'})"
+    if alert.onset:
+        line += f" from {alert.onset}"
+    if alert.ends:
+        line += f" until {alert.ends}"
+    lines = [f"{line}: {alert.area or ''}"]
+    lines.extend(f"  {text}" for text in (alert.headline, alert.description, alert.instruction) if text)
+    return lines
+
+
 class Weather(DataResult):
+    """The weather of a place at a glance.
+
+    Attributes:
+        alerts: as `get_alerts` has them, whose schema tells all.
+        resources: the URIs that can be subscribed to.
+    """
+
     place: PlaceInfo
     now: Reading | None = None
     observation: Reading | None = None
     daily: Table | None = None
     alerts: Annotated[Alerts, WithJsonSchema({"type": "object", "required": ["status", "explanation", "alerts"]})]
-    """As `get_alerts` has them, whose schema tells all."""
     resources: list[str]
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        parts = [f"Weather for {self.place.text()}", *self.notes]
-        parts += [self.now.text("Now (model)")] if self.now else []
-        parts += [self.observation.text("Observed at station")] if self.observation else []
-        parts += [self.daily.text()] if self.daily else []
-        parts += ["Alerts: " + "\n".join(self.alerts.lines())]
-        more = "Air quality: `get_air_quality`; pollen there too."
-        first, *others = self.resources
-        also = [f"/{uri.rpartition('/')[2]}" for uri in others]
-        return _sourced_once(*parts, more, f"Resources: {', '.join([first, *also])}")
+        sections = [f"Weather for {self.place.text()}", *self.notes]
+        if self.now:
+            sections.append(self.now.text("Now (model)"))
+        if self.observation:
+            sections.append(self.observation.text("Observed at station"))
+        if self.daily:
+            sections.append(self.daily.text())
+        sections.append("Alerts: " + "\n".join(self.alerts.lines()))
+        sections.append("Air quality: `get_air_quality`; pollen there too.")
+        first_uri, *other_uris = self.resources
+        kinds = [f"/{uri.rpartition('/')[2]}" for uri in other_uris]
+        sections.append(f"Resources: {', '.join([first_uri, *kinds])}")
+        return _join_sections(sections)
 
 
 class Forecast(DataResult):
+    """A forecast.
+
+    Attributes:
+        tables: by model.
+        summary: sums, extremes and first occurrences of the first table.
+    """
+
     place: PlaceInfo
     step: Literal["hourly", "daily", "15-minute"]
     tables: dict[str, Table]
-    """By model."""
     summary: Sequence[str] = ()
-    """Sums, extremes and first occurrences of the first table."""
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        lines = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes, *self.summary]
+        sections = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes, *self.summary]
         for model, table in self.tables.items():
-            lines += [f"Model {model}:" if len(self.tables) > 1 else "", table.text()]
-        return _sourced_once(*filter(None, lines))
+            if len(self.tables) > 1:
+                sections.append(f"Model {model}:")
+            sections.append(table.text())
+        return _join_sections(sections)
 
 
 class AirQuality(DataResult):
+    """Air quality, now and by hour.
+
+    Attributes:
+        category: of the European index now; null when the index is unknown.
+    """
+
     place: PlaceInfo
     now: Reading
     hourly: Table
     category: str | None = None
-    """Of the European index now; null when the index is unknown."""
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        category = f"European air quality index: {self.category or 'unknown'}"
-        return _sourced_once(
-            f"Air for {self.place.text()}", *self.notes, category, self.now.text("Now"), self.hourly.text()
+        return _join_sections(
+            [
+                f"Air for {self.place.text()}",
+                *self.notes,
+                f"European air quality index: {self.category or 'unknown'}",
+                self.now.text("Now"),
+                self.hourly.text(),
+            ]
         )
 
 
 class Airport(DataResult):
+    """What an airport reports.
+
+    Attributes:
+        metar: the report as it was issued.
+        taf: the forecast as it was issued.
+        beside: other airports near the place, with their distances.
+    """
+
     place: PlaceInfo
     distance_km: float | None = None
     metar: str
     taf: str | None = None
-    """Both as they were issued."""
     decoded: Reading
     beside: list[str]
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        away = "" if self.distance_km is None else f", {self.distance_km:g} km away"
-        parts = [f"Airport {self.place.text()}{away}", *self.notes, f"METAR: {self.metar}"]
-        parts += [f"TAF: {self.taf}"] if self.taf else []
-        parts += [self.decoded.text("Decoded"), *([f"Also near: {', '.join(self.beside)}"] if self.beside else [])]
-        return "\n".join(parts)
+        title = f"Airport {self.place.text()}"
+        if self.distance_km is not None:
+            title += f", {self.distance_km:g} km away"
+        lines = [title, *self.notes, f"METAR: {self.metar}"]
+        if self.taf:
+            lines.append(f"TAF: {self.taf}")
+        lines.append(self.decoded.text("Decoded"))
+        if self.beside:
+            lines.append(f"Also near: {', '.join(self.beside)}")
+        return "\n".join(lines)
 
 
 class Marine(DataResult):
+    """The sea, now and by hour, and a river by day."""
+
     place: PlaceInfo
     now: Reading | None = None
     table: Table | None = None
@@ -235,31 +305,47 @@ class Marine(DataResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        parts = [f"Water for {self.place.text()}", self.explanation, *self.notes]
-        parts += [self.now.text("Now")] if self.now else []
-        parts += [table.text() for table in (self.table, self.river) if table]
-        return _sourced_once(*parts)
+        sections = [f"Water for {self.place.text()}", self.explanation, *self.notes]
+        if self.now:
+            sections.append(self.now.text("Now"))
+        if self.table:
+            sections.append(self.table.text())
+        if self.river:
+            sections.append(self.river.text())
+        return _join_sections(sections)
 
 
 class History(DataResult):
+    """Past weather.
+
+    Attributes:
+        normals: means of the same days in the years 1991 to 2020.
+    """
+
     place: PlaceInfo
     daily: Table
     normals: Table | None = None
-    """Means of the same days in the years 1991 to 2020."""
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        parts = [f"Past weather of {self.place.text()}", *self.notes, self.daily.text()]
-        return _sourced_once(*parts, *([f"Normal (1991-2020):\n{self.normals.text()}"] if self.normals else []))
+        sections = [f"Past weather of {self.place.text()}", *self.notes, self.daily.text()]
+        if self.normals:
+            sections.append(f"Normal (1991-2020):\n{self.normals.text()}")
+        return _join_sections(sections)
 
 
 class Astronomy(DataResult):
+    """Sun and moon on a day.
+
+    Attributes:
+        times: `times[i]` of `names[i]`, null where that does not happen on this day.
+    """
+
     place: PlaceInfo
     date: str
     sun: Literal["rises and sets", "polar day", "polar night"]
     names: list[str]
     times: Annotated[list[str | None], WithJsonSchema({"type": "array"})]
-    """`times[i]` of `names[i]`, null where that does not happen on this day."""
     day_length_s: int | None = None
     moon_phase: str
     moon_age_days: float
@@ -268,22 +354,14 @@ class Astronomy(DataResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        shown = [
-            f"{_words(name)} {time or 'does not happen'}" for name, time in zip(self.names, self.times, strict=True)
-        ]
-        length = (
-            ""
-            if self.day_length_s is None
-            else f"; day length {self.day_length_s // 3600} h {self.day_length_s % 3600 // 60} min"
-        )
-        return "\n".join(
-            [
-                f"Sky over {self.place.text()} on {self.date}: {self.sun}{length}",
-                *self.notes,
-                "\n".join(shown),
-                f"Moon: {self.moon_phase}, {self.moon_age_days:.1f} days old. {self.source}.",
-            ]
-        )
+        title = f"Sky over {self.place.text()} on {self.date}: {self.sun}"
+        if self.day_length_s is not None:
+            title += f"; day length {self.day_length_s // 3600} h {self.day_length_s % 3600 // 60} min"
+        lines = [title, *self.notes]
+        for name, time in zip(self.names, self.times, strict=True):
+            lines.append(f"{_format_name(name)} {time or 'does not happen'}")
+        lines.append(f"Moon: {self.moon_phase}, {self.moon_age_days:.1f} days old. {self.source}.")
+        return "\n".join(lines)
 
 
 class Places(DataResult):
@@ -296,15 +374,22 @@ class Places(DataResult):
     problem: str | None = None
 
     def text(self) -> str:
-        rows = [" | ".join(_number(cell) for cell in row) for row in self.rows]
-        head = f"{len(self.rows)} places from {self.source}" + (f", {self.licence}" if self.licence else "") + "."
-        problem = (
-            [f"[The places file is broken, this is its last good version: {self.problem}]"] if self.problem else []
-        )
-        return "\n".join([*problem, head, *([" | ".join(self.columns), *rows] if rows else [])])
+        lines: list[str] = []
+        if self.problem:
+            lines.append(f"[The places file is broken, this is its last good version: {self.problem}]")
+        title = f"{len(self.rows)} places from {self.source}"
+        if self.licence:
+            title += f", {self.licence}"
+        lines.append(f"{title}.")
+        if self.rows:
+            lines.append(" | ".join(self.columns))
+        lines.extend(" | ".join(map(_format_value, row)) for row in self.rows)
+        return "\n".join(lines)
 
 
 class Picture(DataResult):
+    """What a picture of a forecast shows."""
+
     place: PlaceInfo
     hours: int
     series: list[str]
@@ -314,30 +399,39 @@ class Picture(DataResult):
         return f"The next {self.hours} h for {self.place.text()}: {', '.join(self.series)}.\n{self.origin.text()}"
 
 
-def _sourced_once(*parts: str) -> str:
-    """`parts`, one below the other, each with its source unless that is the one told last."""
+def _join_sections(sections: Sequence[str]) -> str:
+    """Return the sections one below the other; a source is left out if it is the one that was named last."""
     lines: list[str] = []
-    told = ""
-    for line in "\n".join(parts).split("\n"):
+    last_source = ""
+    for line in "\n".join(sections).split("\n"):
         if line.startswith("Source: "):
-            if line == told:
+            if line == last_source:
                 continue
-            told = line
+            last_source = line
         lines.append(line)
     return "\n".join(lines)
 
 
-def _words(name: str) -> str:
+def _format_name(name: str) -> str:
     return name.replace("pm2_5", "pm2.5").replace("_2m", "").replace("_10m", "").replace("_", " ")
 
 
-def _number(value: Value) -> str:
+def _format_value(value: Value) -> str:
     if value is None:
         return "-"
-    return f"{value + 0.0:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value + 0.0:g}"  # Minus zero becomes zero.
+    return str(value)
 
 
-def _unit(unit: str, *, spaced: bool = False) -> str:
+def _column_title(name: str, unit: str) -> str:
     if not unit:
-        return ""
-    return f" [{unit}]" if spaced else (unit if unit in ("%", "°") else f" {unit}")
+        return name
+    return f"{name} [{unit}]"
+
+
+def _unit_suffix(unit: str) -> str:
+    """Return what stands behind a number for its unit."""
+    if not unit or unit in ("%", "°"):
+        return unit
+    return f" {unit}"

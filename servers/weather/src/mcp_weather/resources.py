@@ -11,59 +11,68 @@ from pydantic import BaseModel
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.server.declare import lists_resources, resource
 from mcp_batteries.server.results import Lasting
+from mcp_weather.engine.alerts.answer import take_page
+from mcp_weather.engine.answers.air_quality import fetch_air_quality
+from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_forecast
 from mcp_weather.engine.engine import Engine
-from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.models import Places
-from mcp_weather.policy import KINDS, Place, Policy, Subject, Units
+from mcp_weather.engine.saved_places import SavedPlaces, list_saved_places
+from mcp_weather.policy import RESOURCE_KINDS, Place, Policy, Units
 
-__all__ = ["PLACES", "PROBLEM", "Resources"]
+__all__ = ["PLACES_PROBLEM_URI", "PLACES_URI", "Resources"]
 
-PLACES = "weather://places"
-PROBLEM = "weather://places/problem"
+PLACES_URI = "weather://places"
+PLACES_PROBLEM_URI = "weather://places/problem"
 _JSON = "application/json"
 _TITLES = {
     "now": "Weather now", "hourly": "Next 48 hours", "daily": "Next 7 days", "alerts": "Alerts in effect",
     "air": "Air quality",
 }  # fmt: skip
+# The contents of a resource that the cache knows nothing of last so long.
+_DEFAULT_TTL_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Resources:
+    """What there is of each place, and the saved places themselves.
+
+    Attributes:
+        units: of all values.
+    """
+
     policy: Policy
     engine: Engine
-    saved: SavedPlaces
+    saved_places: SavedPlaces
     units: Units
 
     @lists_resources
-    async def of_saved_places(self) -> list[Resource]:
-        """What there is of each saved place."""
-        return [
-            Resource(
-                uri=self.policy.uri(alias, kind),
-                name=f"{alias} {kind}",
-                title=f"{_TITLES[kind]}, {place.name}",
-                mime_type=_JSON,
-            )
-            for alias, place in self.saved.all().items()
-            for kind in KINDS
-        ]
+    async def list_resources(self) -> list[Resource]:
+        """Return what there is of each saved place."""
+        resources: list[Resource] = []
+        for alias, place in self.saved_places.all().items():
+            resources.extend(self._describe(alias, place, kind) for kind in RESOURCE_KINDS)
+        return resources
 
-    @resource(PLACES, name="places", title="Saved places", mime_type=_JSON)
+    def _describe(self, alias: str, place: Place, kind: str) -> Resource:
+        return Resource(
+            uri=self.policy.resource_uri(alias, kind),
+            name=f"{alias} {kind}",
+            title=f"{_TITLES[kind]}, {place.name}",
+            mime_type=_JSON,
+        )
+
+    @resource(PLACES_URI, name="places", title="Saved places", mime_type=_JSON)
     async def read_places(self) -> TextResourceContents:
         """The saved places, and what is wrong with their file if anything is."""
-        rows = [[alias, at.name, at.latitude, at.longitude, at.timezone] for alias, at in self.saved.all().items()]
-        columns = ["alias", "name", "latitude", "longitude", "timezone"]
-        found = Places(columns=columns, rows=rows, source="the places file", problem=self.saved.problem)
-        return TextResourceContents(uri=PLACES, mime_type=_JSON, text=_json(found))
+        places = list_saved_places(self.saved_places, source="the places file")
+        return TextResourceContents(uri=PLACES_URI, mime_type=_JSON, text=_to_json(places))
 
-    @resource(PROBLEM, name="problem", title="Why the places file is not used", mime_type="text/plain")
+    @resource(PLACES_PROBLEM_URI, name="problem", title="Why the places file is not used", mime_type="text/plain")
     async def read_problem(self) -> TextResourceContents:
         """Why the places file is not used as it is now."""
-        if not self.saved.problem:
-            return TextResourceContents(uri=PROBLEM, mime_type="text/plain", text="There is none.\n")
-        return TextResourceContents(
-            uri=PROBLEM, mime_type="text/plain", text=f"The last good version is served: {self.saved.problem}\n"
-        )
+        text = "There is none.\n"
+        if self.saved_places.problem:
+            text = f"The last good version is served: {self.saved_places.problem}\n"
+        return TextResourceContents(uri=PLACES_PROBLEM_URI, mime_type="text/plain", text=text)
 
     @resource("weather://{+place}/now", name="now", title=_TITLES["now"], mime_type=_JSON)
     async def read_now(self, uri: str) -> Lasting:
@@ -90,35 +99,35 @@ class Resources:
         """Air quality now and for 24 hours."""
         return await self._read(uri)
 
-    async def where(self, subject: Subject) -> Place:
-        """The current place of `subject`."""
-        return await self.policy.place(subject.place)
-
     async def _read(self, uri: str) -> Lasting:
-        subject = self.policy.subject(uri)
-        if subject is None:
+        parsed = self.policy.parse_uri(uri)
+        if parsed is None:
             raise NotFound(f"No resource has the URI {quote(uri)}.")
-        place = await self.where(subject)
-        text = await self._shown(place, subject.kind)
-        waits = [await self.engine.cache.ttl(key) for key in await self.engine.keys(place, subject.kind)]
+        place = await self.policy.resolve_place(parsed.place)
+        text = await self._read_text(place, parsed.kind)
+        ttls = [await self.engine.cache.ttl(key) for key in await self.engine.cache_keys(place, parsed.kind)]
         contents = TextResourceContents(uri=uri, mime_type=_JSON, text=text)
-        return Lasting(contents, min(waits, default=3600.0), public=True)
+        return Lasting(contents, min(ttls, default=_DEFAULT_TTL_SECONDS), public=True)
 
-    async def _shown(self, place: Place, kind: str) -> str:
+    async def _read_text(self, place: Place, kind: str) -> str:
         match kind:
             case "now":
-                now, zone = await self.engine.now(place, self.units)
-                parts = {"place": place.info(str(zone)).model_dump(), "now": now.model_dump()}
-                return json.dumps(parts, ensure_ascii=False, separators=(",", ":")) + "\n"
+                present = await self.engine.open_meteo.fetch_present(place, self.units)
+                info = place.to_info(str(present.zone))
+                document = {"place": info.model_dump(), "now": present.reading.model_dump()}
+                return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
             case "hourly":
-                return _json(await self.engine.forecast(place, "hourly", ("basic",), 48, ("best_match",), self.units))
+                query = ForecastQuery(place, "hourly", ("basic",), 48, self.units)
+                return _to_json(await fetch_forecast(self.engine, query))
             case "daily":
-                return _json(await self.engine.forecast(place, "daily", ("basic",), 7, ("best_match",), self.units))
+                query = ForecastQuery(place, "daily", ("basic",), 7, self.units)
+                return _to_json(await fetch_forecast(self.engine, query))
             case "air":
-                return _json(await self.engine.air(place, self.units, 24, pollen=False))
+                return _to_json(await fetch_air_quality(self.engine, place, self.units, 24, pollen=False))
             case _:
-                return _json(await self.engine.alerts_page(place, self.policy.alerts_after(None, place)))
+                alerts = await self.engine.alerts.fetch(place)
+                return _to_json(take_page(alerts, self.policy.parse_alerts_cursor(None, place)))
 
 
-def _json(found: BaseModel) -> str:
-    return found.model_dump_json() + "\n"
+def _to_json(model: BaseModel) -> str:
+    return model.model_dump_json() + "\n"

@@ -8,10 +8,10 @@ from mcp_batteries.remote import Cache, open_store
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
-from mcp_weather.changes import PlacesWatcher, identity, weather_source
+from mcp_weather.changes import PlacesWatcher, cache_identity, make_weather_source
 from mcp_weather.completions import Completions
 from mcp_weather.engine.engine import Engine
-from mcp_weather.engine.gather import explained
+from mcp_weather.engine.gather import translate_error
 from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.engine.services.queries import scope_of
 from mcp_weather.engine.services.upstream import Upstream
@@ -27,34 +27,34 @@ __all__ = ["build"]
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for the upstreams in `settings`.
+    """Build the server for the services in `settings`.
 
     Raises:
         Problem: the cache folder cannot be used, or `units` are unknown.
     """
-    saved = SavedPlaces(settings.places)
-    store = open_store(settings.cache, settings.COMMAND, identity(settings))
+    saved_places = SavedPlaces(settings.places)
+    store = open_store(settings.cache, settings.COMMAND, cache_identity(settings))
     upstream = Upstream(settings, store)
     cache = Cache(store, upstream.fetch, scope=scope_of)
     engine = Engine(cache, language=settings.language)
-    policy = Policy(saved.all, engine.hits)
-    units = policy.units(settings.units, "metric")
-    resources = Resources(policy, engine, saved, units)
-    remote = weather_source(resources)
+    policy = Policy(saved_places.all, engine.geocode)
+    units = policy.parse_units(settings.units, "metric")
+    resources = Resources(policy, engine, saved_places, units)
+    remote = make_weather_source(resources)
     return assemble(
         settings.COMMAND,
         settings,
         rooms=[
             ForecastTools(policy, engine, units),
             ConditionTools(policy, engine, units),
-            PlaceTools(policy, saved, settings.language),
+            PlaceTools(policy, saved_places, settings.language),
             resources,
             Prompts(),
             Completions(policy, settings.language),
         ],
         opens=[upstream, cache],
-        explains=explained,
-        sources=[PlacesWatcher(saved, remote), remote],
+        explains=translate_error,
+        sources=[PlacesWatcher(saved_places, remote), remote],
         follows=Following(
             "forecasts, present values, alerts or air quality",
             instead="To see the values use `get_weather`.",

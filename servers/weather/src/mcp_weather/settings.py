@@ -7,12 +7,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from mcp_batteries.settings import ABSOLUTE, Dependencies, Secret, absolute
-from mcp_batteries.settings import Settings as Common
+from mcp_batteries.settings import Settings as CommonSettings
 
 __all__ = ["Settings"]
 
-
-_OPEN_METEO = (
+_OPEN_METEO_URLS = (
     "forecast_url",
     "geocoding_url",
     "air_quality_url",
@@ -23,7 +22,7 @@ _OPEN_METEO = (
 )
 
 
-class Settings(Common):
+class Settings(CommonSettings):
     """Serve the weather over MCP: current, forecast and past weather, alerts, air and sea, without configuration."""
 
     COMMAND: ClassVar[str] = "mcp-weather"
@@ -68,7 +67,6 @@ class Settings(Common):
         "https://ensemble-api.open-meteo.com", description="URL of Open-Meteo's ensemble forecasts."
     )
     nws_url: str = Field("https://api.weather.gov", description="URL of the US National Weather Service.")
-
     meteoalarm_url: str = Field(
         "https://feeds.meteoalarm.org", description="URL of MeteoAlarm, which has the warnings of Europe."
     )
@@ -81,11 +79,11 @@ class Settings(Common):
 
     @model_validator(mode="before")
     @classmethod
-    def _paying(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _use_paid_hosts(cls, values: dict[str, Any]) -> dict[str, Any]:
         # Paying users have hosts of their own, which differ by this prefix.
         if not values.get("open_meteo_key"):
             return values
-        for name in _OPEN_METEO:
+        for name in _OPEN_METEO_URLS:
             default = str(cls.model_fields[name].default)
             if values.get(name, default) == default:
                 values = {**values, name: default.replace("://", "://customer-")}
@@ -93,19 +91,21 @@ class Settings(Common):
 
     @field_validator("cache")
     @classmethod
-    def _absolute_cache(cls, path: str | None) -> str | None:
-        return path if path in (None, "memory") else absolute(str(path))
+    def _make_cache_absolute(cls, path: str | None) -> str | None:
+        if path is None or path == "memory":
+            return path
+        return absolute(path)
 
-    @field_validator(*_OPEN_METEO, "nws_url", "meteoalarm_url", "geomet_url")
+    @field_validator(*_OPEN_METEO_URLS, "nws_url", "meteoalarm_url", "geomet_url")
     @classmethod
-    def _base(cls, url: str) -> str:
+    def _check_url(cls, url: str) -> str:
         if not url.startswith(("https://", "http://")):
             raise ValueError("must begin with https:// or http://")
         return url.rstrip("/")
 
     @property
     def bases(self) -> dict[str, str]:
-        """The base URL of each service, by the name that begins its cache keys."""
+        """Return the base URL of each service, by the name that begins its cache keys."""
         return {
             "forecast": self.forecast_url,
             "geocoding": self.geocoding_url,
@@ -121,4 +121,5 @@ class Settings(Common):
         }
 
     def depends_on(self) -> Dependencies | None:
-        return Dependencies(files=(self.places,) if self.places else ())
+        files = (self.places,) if self.places else ()
+        return Dependencies(files=files)

@@ -1,115 +1,188 @@
-"""The ways in which people and models write coordinates. Lexical only: no range is checked here."""
+"""Parses the ways in which people and models write coordinates. Lexical only: no range is checked here."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-__all__ = ["Twofold", "degrees"]
+__all__ = ["AmbiguousHemisphere", "Coordinates", "parse_coordinates"]
 
 _NUMBER = r"[+-]?\d{1,3}(?:\.\d*)?"
-_LABELS = re.compile(rf"(lat|lon|lng|long)(?:itude)?[\"']?\s*[:=]?\s*[\"']?({_NUMBER})(?![\d.])", re.IGNORECASE)
-_PUNCTUATION = " ,;&{}()[]\"'"
-_AXIS = re.compile(
-    rf"({_NUMBER})\s*(?:°|deg\b)?\s*(?:(\d{{1,2}}(?:\.\d*)?)\s*['′’]\s*(?:(\d{{1,2}}(?:\.\d*)?)\s*(?:[\"″”]|'')\s*)?)?"
-    r"([NSEW])?\s*",
-    re.IGNORECASE,
-)
 _DECIMAL = r"[+-]?\d{1,3}\.\d+"
-_NAMED = re.compile(r"\b(?:(n)orth|(s)outh|(e)ast|(w)est)\b", re.IGNORECASE)
-_WORDS = re.compile(r"\b(?:degrees?|deg|minutes?|min|seconds?|sec)\b\.?", re.IGNORECASE)
-_LETTERS = re.compile(r"(?<=\d)\s*d\s*(\d+)\s*m\s*(\d+(?:\.\d*)?)\s*s(?!outh)", re.IGNORECASE)
-_MARKS = re.compile(r"[\s°'′’´`\"″”:,;/|]*")
-_LINK = re.compile(rf"(?:https?://.*?)?[@=/]({_DECIMAL})[,/]({_DECIMAL})(?:[,&?/].*)?", re.IGNORECASE)
-_POINT = re.compile(rf"POINT\s*\(\s*({_NUMBER})\s+({_NUMBER})\s*\)", re.IGNORECASE)
+
+_MAP_LINK = re.compile(rf"(?:https?://.*?)?[@=/]({_DECIMAL})[,/]({_DECIMAL})(?:[,&?/].*)?", re.IGNORECASE)
 _ISO_6709 = re.compile(r"([+-]\d{1,2}(?:\.\d+)?)([+-]\d{1,3}(?:\.\d+)?)/?")
-_GEO = re.compile(rf"geo:\s*({_NUMBER}),({_NUMBER})(?:,{_NUMBER})?(?:[;?].*)?", re.IGNORECASE)
-"""RFC 5870: a height and parameters may follow."""
-_SAME = str.maketrans(
+# RFC 5870 allows a height and parameters after the two numbers.
+_GEO_URI = re.compile(rf"geo:\s*({_NUMBER}),({_NUMBER})(?:,{_NUMBER})?(?:[;?].*)?", re.IGNORECASE)
+# Well-known text writes the longitude first.
+_WKT_POINT = re.compile(rf"POINT\s*\(\s*({_NUMBER})\s+({_NUMBER})\s*\)", re.IGNORECASE)
+
+_INTRODUCTION = re.compile(r"^\s*(?:coordinates|coords|gps)\s*:?", re.IGNORECASE)
+_LOOKALIKES = str.maketrans(
     {"−": "-", "–": "-", "º": "°", "˚": "°", "/": ",", "|": ",", "，": ",", "、": ",", "；": ";", "．": "."}
 )
+
+_LABELLED_NUMBER = re.compile(
+    rf"(lat|lon|lng|long)(?:itude)?[\"']?\s*[:=]?\s*[\"']?({_NUMBER})(?![\d.])", re.IGNORECASE
+)
+_LABEL_PUNCTUATION = " ,;&{}()[]\"'"
+_LINK_START = re.compile(r"\s*https?:", re.IGNORECASE)
+
+_AXIS = re.compile(
+    rf"(?P<degrees>{_NUMBER})\s*(?:°|deg\b)?\s*"
+    r"(?:(?P<minutes>\d{1,2}(?:\.\d*)?)\s*['′’]\s*(?:(?P<seconds>\d{1,2}(?:\.\d*)?)\s*(?:[\"″”]|'')\s*)?)?"
+    r"(?P<direction>[NSEW])?\s*",
+    re.IGNORECASE,
+)
+_AXIS_MARK = re.compile(r"[.°NSEW]", re.IGNORECASE)
 _DECIMAL_COMMAS = re.compile(r"\s*([+-]?\d{1,3}),(\d+)\s*(?:;\s*|\s)([+-]?\d{1,3}),(\d+)\s*")
 
+_DIRECTION_NAME = re.compile(r"\b(north|south|east|west)\b", re.IGNORECASE)
+_UNIT_NAME = re.compile(r"\b(?:degrees?|deg|minutes?|min|seconds?|sec)\b\.?", re.IGNORECASE)
+_UNIT_LETTERS = re.compile(r"(?<=\d)\s*d\s*(\d+)\s*m\s*(\d+(?:\.\d*)?)\s*s(?!outh)", re.IGNORECASE)
+_UNIT_MARKS = re.compile(r"[\s°'′’´`\"″”:,;/|]*")
+_DIRECTION_PAIRS = frozenset({"NE", "NW", "SE", "SW", "EN", "WN", "ES", "WS"})
 
-class Twofold(ValueError):
+
+class AmbiguousHemisphere(ValueError):
     """Raised when a number has both a sign and a direction."""
 
 
-def degrees(text: str) -> tuple[float, float] | None:
-    """Latitude and longitude in `text`, whichever comes first; None if it is something else.
+class Coordinates(NamedTuple):
+    """A latitude and a longitude in degrees, as they were written."""
+
+    latitude: float
+    longitude: float
+
+
+def parse_coordinates(text: str) -> Coordinates | None:
+    """Return the coordinates in `text`, whichever of the two comes first; None if it is something else.
 
     `47.37,8.55`, `47.37 8.55`, `(47.37; 8.55)`, `47,37; 8,55`, `geo:47.37,8.55`, `8.55E 47.37N`, `47°22'N 8°33'E`,
     `lat=47.37, lon=8.55`, `{"latitude": 47.37, "longitude": 8.55}`, `N 47 22 12, E 8 33 0`, `POINT(8.55 47.37)`, links
     to maps.
 
     Raises:
-        Twofold: a number has both a sign and a direction.
+        AmbiguousHemisphere: a number has both a sign and a direction.
     """
-    if found := _POINT.fullmatch(text.strip()):
-        return float(found[2]), float(found[1])
-    if found := _LINK.fullmatch(text.strip()) or (_ISO_6709.fullmatch(text.strip()) or _GEO.fullmatch(text.strip())):
-        return float(found[1]), float(found[2])
-    text = re.sub(r"^\s*(?:coordinates|coords|gps)\s*:?", "", text.translate(_SAME), flags=re.IGNORECASE)
-    if (point := _directed(text)) is not None:
-        return point or None
-    labelled = {name[:2].lower(): float(number) for name, number in _LABELS.findall(text)}
-    link = re.match(r"\s*https?:", text, re.IGNORECASE)
-    if labelled.keys() >= {"la"} and len(labelled) == 2 and (link or not _LABELS.sub("", text).strip(_PUNCTUATION)):
-        return labelled.pop("la"), labelled.popitem()[1]
-    text = text.strip("()[]{} ")
+    if point := _WKT_POINT.fullmatch(text.strip()):
+        return Coordinates(latitude=float(point[2]), longitude=float(point[1]))
+    for notation in (_MAP_LINK, _ISO_6709, _GEO_URI):
+        if match := notation.fullmatch(text.strip()):
+            return Coordinates(latitude=float(match[1]), longitude=float(match[2]))
+    plain = _INTRODUCTION.sub("", text.translate(_LOOKALIKES))
+    abbreviated = _abbreviate(plain)
+    directions = "".join(filter(str.isalpha, abbreviated))
+    if directions in _DIRECTION_PAIRS:
+        return _parse_directed(abbreviated, directions)
+    return _parse_labelled(plain) or _parse_pair(plain.strip("()[]{} "))
+
+
+def _abbreviate(text: str) -> str:
+    """Return `text` in capitals, with directions as letters and units as marks."""
+    lettered = _DIRECTION_NAME.sub(lambda name: name[0][0], text)
+    marked = _UNIT_LETTERS.sub(r"°\1'\2'", lettered)
+    return _UNIT_NAME.sub("'", marked).upper().strip("()[] ")
+
+
+def _parse_directed(text: str, directions: str) -> Coordinates | None:
+    """Return the coordinates of two numbers with a direction each, which stands before both or after both.
+
+    Args:
+        directions: the letters of the two, in the order of the text.
+    """
+    before, between, after = re.split("[NSEW]", text)
+    if _UNIT_MARKS.fullmatch(before):
+        axes = (between, after)
+    elif _UNIT_MARKS.fullmatch(after):
+        axes = (before, between)
+    else:
+        return None
+    values: list[float] = []
+    for axis, direction in zip(axes, directions, strict=True):
+        value = _parse_sexagesimal(axis)
+        if value is None:
+            return None
+        if direction in "SW":
+            value = -value
+        values.append(value)
+    first, second = values
+    if directions[0] in "EW":
+        return Coordinates(latitude=second, longitude=first)
+    return Coordinates(latitude=first, longitude=second)
+
+
+def _parse_sexagesimal(axis: str) -> float | None:
+    """Return degrees, minutes and seconds as degrees; the last of them may have decimals. None if it is something else.
+
+    Raises:
+        AmbiguousHemisphere: there is a sign.
+    """
+    # Only one axis is in the text, so a comma between two digits is a decimal comma.
+    numbers: list[str] = re.findall(r"[+-]?\d+(?:\.\d*)?", re.sub(r"(?<=\d),(?=\d)", ".", axis))
+    if not numbers:
+        return None
+    if numbers[0].startswith(("+", "-")):
+        raise AmbiguousHemisphere
+    if len(numbers) > 3 or not all(number.isdigit() for number in numbers[:-1]):
+        return None
+    if not all(float(number) < 60 for number in numbers[1:]):
+        return None
+    if not _UNIT_MARKS.fullmatch(re.sub(r"[\d.]", "", axis)):
+        return None
+    return sum(float(number) / 60**power for power, number in enumerate(numbers))
+
+
+def _parse_labelled(text: str) -> Coordinates | None:
+    """Return the coordinates of two numbers that are called latitude and longitude."""
+    numbers: dict[str, float] = {}
+    for label, number in _LABELLED_NUMBER.findall(text):
+        numbers[label[:2].lower()] = float(number)
+    latitude = numbers.pop("la", None)
+    if latitude is None or len(numbers) != 1:
+        return None
+    if not _LINK_START.match(text) and _LABELLED_NUMBER.sub("", text).strip(_LABEL_PUNCTUATION):
+        return None
+    (longitude,) = numbers.values()
+    return Coordinates(latitude, longitude)
+
+
+def _parse_pair(text: str) -> Coordinates | None:
+    """Return the coordinates of two numbers, the latitude first unless directions say otherwise."""
     if commas := _DECIMAL_COMMAS.fullmatch(text):
         text = "{}.{}, {}.{}".format(*commas.groups())
     first = _AXIS.match(text)
     if first is None:
         return None
-    rest = text[first.end() :]
+    remainder = text[first.end() :]
     # Two numbers with nothing between them and nothing to show what they are may be a postal code.
-    if rest[:1] not in (",", ";") and not re.search(r"[.°NSEW]", text, re.IGNORECASE):
+    if not remainder.startswith((",", ";")) and not _AXIS_MARK.search(text):
         return None
-    second = _AXIS.fullmatch(rest.lstrip(",; "))
-    if second is None or (rest == second[0] and not text[: first.end()].endswith((" ", *"NSEWnsew"))):
+    second = _AXIS.fullmatch(remainder.lstrip(",; "))
+    if second is None:
         return None
-    directions = (first[4] or "").upper(), (second[4] or "").upper()
-    if directions[0] in ("E", "W") and directions[1] in ("", "N", "S"):
-        return _value(second), _value(first)
-    if directions[0] in ("", "N", "S") and directions[1] in ("", "E", "W"):
-        return _value(first), _value(second)
+    if remainder == second[0] and not text[: first.end()].endswith((" ", *"NSEWnsew")):
+        return None
+    first_direction = (first["direction"] or "").upper()
+    second_direction = (second["direction"] or "").upper()
+    if first_direction in ("E", "W") and second_direction in ("", "N", "S"):
+        return Coordinates(latitude=_axis_value(second), longitude=_axis_value(first))
+    if first_direction in ("", "N", "S") and second_direction in ("", "E", "W"):
+        return Coordinates(latitude=_axis_value(first), longitude=_axis_value(second))
     return None
 
 
-def _directed(text: str) -> tuple[float, float] | tuple[()] | None:
-    """Two numbers in `text` with a direction each, before or after both, in up to three parts each.
+def _axis_value(axis: re.Match[str]) -> float:
+    """Return the degrees of one axis, negative in the south and the west.
 
-    Empty if it cannot be read, None if it is not of that kind.
+    Raises:
+        AmbiguousHemisphere: it has both a sign and a direction.
     """
-    plain = _LETTERS.sub(r"°\1'\2'", _NAMED.sub(lambda found: next(filter(None, found.groups())), text))
-    plain = _WORDS.sub("'", plain).upper().strip("()[] ")
-    letters = "".join(filter(str.isalpha, plain))
-    if len(letters) != 2 or not any(letters in (a + b, b + a) for a in "NS" for b in "EW"):
-        return None
-    before, between, behind = re.split("[NSEW]", plain)
-    if _MARKS.fullmatch(before):
-        written = between, behind
-    elif _MARKS.fullmatch(behind):
-        written = before, between
-    else:
-        return ()
-    values: list[float] = []
-    for part, letter in zip(written, letters, strict=True):
-        # Between two digits a comma is that of a decimal: one axis is here alone.
-        whole, *finer = re.findall(r"[+-]?\d+(?:\.\d*)?", re.sub(r"(?<=\d),(?=\d)", ".", part)) or ["?"]
-        if whole[0] in "+-":
-            raise Twofold
-        fits = all(number.isdigit() for number in (whole, *finer)[:-1]) and all(float(number) < 60 for number in finer)
-        if not fits or len(finer) > 2 or not _MARKS.fullmatch(re.sub(r"[\d.]", "", part)) or whole == "?":
-            return ()
-        value = sum(float(number) / 60**power for power, number in enumerate((whole, *finer)))
-        values.append(-value if letter in "SW" else value)
-    return (values[1], values[0]) if letters[0] in "EW" else (values[0], values[1])
-
-
-def _value(axis: re.Match[str]) -> float:
-    whole, minutes, seconds, direction = axis.groups()
-    value = abs(float(whole)) + float(minutes or 0) / 60 + float(seconds or 0) / 3600
-    if direction and whole.startswith(("-", "+")):
-        raise Twofold
-    return -value if whole.startswith("-") or (direction or "").upper() in ("S", "W") else value
+    degrees: str = axis["degrees"]
+    direction: str = axis["direction"] or ""
+    if direction and degrees.startswith(("-", "+")):
+        raise AmbiguousHemisphere
+    value = abs(float(degrees)) + float(axis["minutes"] or 0) / 60 + float(axis["seconds"] or 0) / 3600
+    if degrees.startswith("-") or direction.upper() in ("S", "W"):
+        return -value
+    return value

@@ -17,91 +17,111 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 __all__ = [
-    "COMMON", "countries", "country_called", "country_of", "fold", "languages_of", "lies_in", "spoken_in", "zone_named",
+    "COMMON_LANGUAGES", "find_countries", "find_country", "find_zone", "fold_name", "guess_languages", "is_within",
+    "official_languages", "zone_country",
 ]  # fmt: skip
 
-COMMON = ("de", "fr", "es", "it", "pt", "pl", "nl", "tr")
-"""Languages of places whose own names are in Latin letters, tried when a name is known in no other way."""
+# Languages of places whose own names are in Latin letters, tried when a name is known in no other way.
+COMMON_LANGUAGES = ("de", "fr", "es", "it", "pt", "pl", "nl", "tr")
 
-_SCRIPTS = {
+# The languages that are written in a script, by the first word of its letters' names in Unicode.
+_SCRIPT_LANGUAGES = {
     "CJK": ("zh", "ja"), "HIRAGANA": ("ja",), "KATAKANA": ("ja",), "HANGUL": ("ko",), "CYRILLIC": ("ru", "uk"),
     "ARABIC": ("ar", "fa"), "HEBREW": ("he",), "GREEK": ("el",), "DEVANAGARI": ("hi",), "THAI": ("th",),
     "GEORGIAN": ("ka",), "ARMENIAN": ("hy",), "BENGALI": ("bn",), "TAMIL": ("ta",),
 }  # fmt: skip
-"""By the first word of a letter's name in Unicode: the languages that write a name so."""
-_SHORT = {"uk": "GB", "great britain": "GB", "britain": "GB", "america": "US", "holland": "NL", "korea": "KR"}
-"""What people write and neither CLDR nor ISO 3166 lists."""
-_LETTERS = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"})
-_PLACES = ("country", "country_code", "admin1", "admin2", "admin3", "admin4")
+# What people write and neither CLDR nor ISO 3166 lists.
+_COLLOQUIAL_COUNTRIES = {
+    "uk": "GB", "great britain": "GB", "britain": "GB", "america": "US", "holland": "NL", "korea": "KR",
+}  # fmt: skip
+# Letters that Unicode does not decompose.
+_BASE_LETTERS = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"})
+_REGION_KEYS = ("country", "country_code", "admin1", "admin2", "admin3", "admin4")
 
 
-def fold(text: str) -> str:
-    """`text` without what people omit: capitals, accents, full stops, apostrophes, doubled spaces."""
-    plain = unicodedata.normalize("NFKD", text.casefold()).translate(_LETTERS)
-    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return " ".join(re.sub(r"[.'’`]", "", kept).replace("-", " ").split())
+def fold_name(text: str) -> str:
+    """Return `text` without what people omit: capitals, accents, full stops, apostrophes, doubled spaces."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold()).translate(_BASE_LETTERS)
+    letters = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return " ".join(re.sub(r"[.'’`]", "", letters).replace("-", " ").split())
 
 
-def languages_of(name: str) -> tuple[str, ...]:
-    """The languages that `name` may be in, judged by its letters; none for Latin ones."""
-    words = (unicodedata.name(letter, "").split(" ")[0] for letter in name)
-    return tuple(dict.fromkeys(language for word in words for language in _SCRIPTS.get(word, ())))
+def guess_languages(name: str) -> tuple[str, ...]:
+    """Return the languages that `name` may be in, judged by its letters; none for Latin ones."""
+    languages: dict[str, None] = {}
+    for letter in name:
+        script = unicodedata.name(letter, "").split(" ")[0]
+        languages |= dict.fromkeys(_SCRIPT_LANGUAGES.get(script, ()))
+    return tuple(languages)
 
 
-def spoken_in(countries: Sequence[str]) -> tuple[str, ...]:
-    """The official languages of `countries`, which are ISO 3166-1 codes."""
-    return tuple(dict.fromkeys(language for country in countries for language in _known("spoken").get(country, ())))
+def official_languages(countries: Sequence[str]) -> tuple[str, ...]:
+    """Return the official languages of `countries`, which are ISO 3166-1 codes."""
+    languages: dict[str, None] = {}
+    for country in countries:
+        languages |= dict.fromkeys(_load_names()["spoken"].get(country, ()))
+    return tuple(languages)
 
 
-def country_of(zone: tzinfo) -> str | None:
-    """The country of a time zone, as an ISO 3166-1 code; None for zones at sea."""
-    return _known("zones").get(str(zone))
+def zone_country(zone: tzinfo) -> str | None:
+    """Return the country of a time zone as an ISO 3166-1 code; None for zones at sea."""
+    return _load_names()["zones"].get(str(zone))
 
 
-def lies_in(hit: Mapping[str, Any], part: str) -> bool:
-    """Whether a geocoder's `hit` is in the country, region or postal code that `part` names in any language."""
-    wanted = fold(part)
-    names = {fold(str(hit.get(key) or "")) for key in _PLACES} - {""}
-    codes = hit.get("postcodes")
-    if wanted in names or wanted in map(fold, map(str, cast("list[Any]", codes) if isinstance(codes, list) else ())):
+def is_within(result: Mapping[str, Any], region: str) -> bool:
+    """Return whether a geocoder's `result` lies in the country, region or postal code that `region` names.
+
+    The name may be in any language.
+    """
+    folded = fold_name(region)
+    names = {fold_name(str(result.get(key) or "")) for key in _REGION_KEYS} - {""}
+    if folded in names or folded in _folded_postcodes(result):
         return True
-    country = str(hit.get("country_code") or "").upper()
-    return bool(country) and (_subdivision(country, wanted) in names or country in countries(wanted))
+    country = str(result.get("country_code") or "").upper()
+    if not country:
+        return False
+    return _find_subdivision(country, folded) in names or country in find_countries(folded)
+
+
+def _folded_postcodes(result: Mapping[str, Any]) -> list[str]:
+    postcodes = result.get("postcodes")
+    if not isinstance(postcodes, list):
+        return []
+    return [fold_name(str(postcode)) for postcode in cast("list[Any]", postcodes)]
 
 
 @cache
-def countries(wanted: str) -> frozenset[str]:
-    """The countries called `wanted`, which is folded, in any of the languages; ISO 3166-1 codes of two letters."""
-    code = _SHORT.get(wanted) or _known("countries").get(wanted)
-    return frozenset({code} if code else ())
+def find_countries(folded_name: str) -> frozenset[str]:
+    """Return the countries with a folded name, in any of the languages, as ISO 3166-1 codes of two letters."""
+    code = _COLLOQUIAL_COUNTRIES.get(folded_name) or _load_names()["countries"].get(folded_name)
+    if code is None:
+        return frozenset()
+    return frozenset({code})
 
 
-def country_called(text: str) -> str | None:
-    """The code of the country that `text` is the name or code of; None if there is none."""
+def find_country(text: str) -> str | None:
+    """Return the code of the country that `text` is the name or code of; None if there is none."""
     code = text.strip().upper()
-    return code if code in _known("spoken") else next(iter(countries(fold(text))), None)
+    if code in _load_names()["spoken"]:
+        return code
+    return next(iter(find_countries(fold_name(text))), None)
 
 
-def zone_named(name: str) -> tzinfo | None:
-    """The zone that the IANA calls `name`; None if there is none."""
+def find_zone(name: str) -> tzinfo | None:
+    """Return the zone that the IANA calls `name`; None if there is none."""
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        return None  # `America` is a folder of the system's.
+        # The system has folders among its zones, such as `America`.
+        return None
 
 
-def _subdivision(country: str, code: str) -> str | None:
-    """The folded name of the subdivision `code` of `country` in ISO 3166-2, such as the state that people write as
-    `VA`."""
-    return _known("regions").get(f"{country}-{code.upper()}")
-
-
-def _known(kind: str) -> dict[str, Any]:
-    return _names()[kind]
+def _find_subdivision(country: str, code: str) -> str | None:
+    """Return the folded name of a subdivision in ISO 3166-2, such as the state that people write as `VA`."""
+    return _load_names()["regions"].get(f"{country}-{code.upper()}")
 
 
 @cache
-def _names() -> dict[str, dict[str, Any]]:
-    return json.loads(
-        gzip.decompress(resources.files("mcp_weather.geography").joinpath("countries.json.gz").read_bytes())
-    )
+def _load_names() -> dict[str, dict[str, Any]]:
+    packed = resources.files("mcp_weather.geography").joinpath("countries.json.gz").read_bytes()
+    return json.loads(gzip.decompress(packed))

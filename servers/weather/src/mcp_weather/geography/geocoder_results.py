@@ -1,85 +1,110 @@
-"""The geocoder's hits for a name: which place each hit is, in all languages that it was returned in."""
+"""The geocoder's results for a name: which place each result is, in all languages that it was returned in."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from mcp_weather.geography.countries import fold, lies_in
+from mcp_weather.geography.countries import fold_name, is_within
 
-__all__ = ["Hit", "fitting", "full_name", "is_place", "listed", "merged", "population"]
+__all__ = [
+    "Candidate", "Result", "full_name", "has_coordinates", "list_names", "merge_candidates", "population",
+    "select_within",
+]  # fmt: skip
 
-_SHOWN = 8
+_MAX_LISTED = 8
+
+# One place in one language, as the geocoder returns it.
+Result = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Hit:
-    """One place from the geocoder, perhaps in several languages."""
+class Candidate:
+    """One place that a name may mean.
 
-    told: tuple[Mapping[str, Any], ...]
+    Attributes:
+        results: the geocoder's results for it, one for each language that it was asked in.
+    """
+
+    results: tuple[Result, ...]
 
     @property
-    def first(self) -> Mapping[str, Any]:
-        return self.told[0]
+    def result(self) -> Result:
+        return self.results[0]
 
     @property
     def country(self) -> str:
-        return str(self.first.get("country_code") or "").upper()
+        return str(self.result.get("country_code") or "").upper()
 
     def is_called(self, name: str) -> bool:
-        return any(fold(str(hit.get("name", ""))) == fold(name) for hit in self.told)
+        """Return whether `name` is its name in one of the languages."""
+        return any(fold_name(str(result.get("name", ""))) == fold_name(name) for result in self.results)
 
-    def lies_in(self, part: str) -> bool:
-        return any(lies_in(hit, part) for hit in self.told)
-
-
-def is_place(hit: Mapping[str, Any]) -> bool:
-    """Whether `hit` is a point on the globe; an answer may contain other things."""
-    latitude, longitude = hit.get("latitude"), hit.get("longitude")
-    numbers = all(isinstance(item, int | float) for item in (latitude, longitude))
-    return numbers and abs(cast("float", latitude)) <= 90 and abs(cast("float", longitude)) <= 180
+    def is_within(self, region: str) -> bool:
+        """Return whether it lies in `region`, by its name in one of the languages."""
+        return any(is_within(result, region) for result in self.results)
 
 
-def population(hit: Mapping[str, Any]) -> int:
-    """Its population; 0 if unknown."""
-    told = hit.get("population")
-    return int(told) if isinstance(told, int) or (isinstance(told, float) and math.isfinite(told)) else 0
+def has_coordinates(result: Result) -> bool:
+    """Return whether `result` is a point on the globe; an answer may contain other things."""
+    latitude = result.get("latitude")
+    longitude = result.get("longitude")
+    if not isinstance(latitude, int | float) or not isinstance(longitude, int | float):
+        return False
+    return abs(latitude) <= 90 and abs(longitude) <= 180
 
 
-def full_name(hit: Mapping[str, Any]) -> str:
-    """Its name, region and country."""
-    parts = [hit.get("name"), hit.get("admin1"), hit.get("country") or hit.get("country_code")]
-    return ", ".join(dict.fromkeys(str(part) for part in parts if part))
+def population(result: Result) -> int:
+    """Return the population of a place; 0 if it is unknown."""
+    count = result.get("population")
+    if isinstance(count, int):
+        return int(count)
+    if isinstance(count, float) and math.isfinite(count):
+        return int(count)
+    return 0
 
 
-def listed(hits: Sequence[Mapping[str, Any]]) -> str:
-    """The first of them, in words that work as `place`."""
-    names = [full_name(hit) for hit in hits]
-    shown: list[str] = []
-    for hit, name in zip(hits[:_SHOWN], names, strict=False):
-        # Two of one name, state and country can only be told apart by where they are.
-        shown.append(
-            f"`{hit['latitude']:.2f},{hit['longitude']:.2f}` ({name})" if names.count(name) > 1 else f"`{name}`"
-        )
-    more = f" and {len(hits) - _SHOWN} more" if len(hits) > _SHOWN else ""
-    return "; ".join(shown) + more
+def full_name(result: Result) -> str:
+    """Return the name, region and country of a place."""
+    names = [result.get("name"), result.get("admin1"), result.get("country") or result.get("country_code")]
+    return ", ".join(dict.fromkeys(str(name) for name in names if name))
 
 
-def merged(known: Sequence[Hit], answers: Sequence[Sequence[Mapping[str, Any]]]) -> list[Hit]:
-    """`known` and the geocoder's answers in several languages, each place once."""
-    found: dict[Any, list[Mapping[str, Any]]] = {_key(hit.first): list(hit.told) for hit in known}
-    for hit in (hit for hits in answers for hit in hits):
-        found.setdefault(_key(hit), []).append(hit)
-    return [Hit(tuple(told)) for told in found.values()]
+def list_names(results: Sequence[Result]) -> str:
+    """Return the first of `results` in words that work as `place`."""
+    names = [full_name(result) for result in results]
+    words: list[str] = []
+    for result, name in zip(results[:_MAX_LISTED], names, strict=False):
+        if names.count(name) > 1:
+            # Only coordinates tell two places with the same name, state and country apart.
+            words.append(f"`{result['latitude']:.2f},{result['longitude']:.2f}` ({name})")
+        else:
+            words.append(f"`{name}`")
+    listed = "; ".join(words)
+    if len(results) > _MAX_LISTED:
+        listed += f" and {len(results) - _MAX_LISTED} more"
+    return listed
 
 
-def _key(hit: Mapping[str, Any]) -> Any:
-    known = hit.get("id")
-    return known if isinstance(known, int) else (hit["latitude"], hit["longitude"])
+def merge_candidates(candidates: Sequence[Candidate], answers: Sequence[Sequence[Result]]) -> list[Candidate]:
+    """Return `candidates` and the geocoder's answers in several languages, each place once."""
+    results_of: dict[Any, list[Result]] = {_identity(item.result): list(item.results) for item in candidates}
+    for results in answers:
+        for result in results:
+            results_of.setdefault(_identity(result), []).append(result)
+    return [Candidate(tuple(results)) for results in results_of.values()]
 
 
-def fitting(within: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
-    """Those of `hits` that are in every part of `within`."""
-    return [hit for hit in hits if all(hit.lies_in(part) for part in within)]
+def _identity(result: Result) -> Any:
+    """Return what is the same for a place in all languages."""
+    identifier = result.get("id")
+    if isinstance(identifier, int):
+        return identifier
+    return result["latitude"], result["longitude"]
+
+
+def select_within(candidates: Sequence[Candidate], regions: Sequence[str]) -> list[Candidate]:
+    """Return those of `candidates` that lie in all of `regions`."""
+    return [candidate for candidate in candidates if all(candidate.is_within(region) for region in regions)]

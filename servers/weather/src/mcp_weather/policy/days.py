@@ -9,21 +9,29 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["Day", "Days", "forecast_day", "past_days", "sky_day"]
+__all__ = ["Day", "Days", "parse_astronomy_day", "parse_forecast_day", "parse_past_days"]
 
-FIRST_DAY = date(1940, 1, 1)
-"""The first day of the reanalysis behind past weather."""
+# The reanalysis behind past weather begins on this day.
+FIRST_PAST_DAY = date(1940, 1, 1)
 
+# Whole days for which there is a forecast by hour, today included.
 FORECAST_DAYS = 15
-"""Whole days for which there is a forecast by hour, today included."""
 
-FIRST_SKY, LAST_SKY = date(1900, 1, 1), date(2099, 12, 31)
-"""The years for which the formulas of NOAA's solar calculator are made."""
+# The formulas of NOAA's solar calculator are made for the years between these days.
+FIRST_ASTRONOMY_DAY = date(1900, 1, 1)
+LAST_ASTRONOMY_DAY = date(2099, 12, 31)
 
 _CLOCK = r"[t ]\d{1,2}(?::?\d\d){0,2}(?:[.,]\d+)?(?: ?(?:z|utc|[ap]m|[+-]\d\d(?::?\d\d)?))?"
-_DATE = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}})(?:{_CLOCK})?|(\d{{4}})(\d\d)(\d\d)")
-_DAY_LAST = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
-_DAYS = {
+_YEAR_FIRST = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}})(?:{_CLOCK})?|(\d{{4}})(\d\d)(\d\d)")
+_YEAR_LAST = re.compile(r"(?P<first>\d{1,2})(?P<separator>[./])(?P<second>\d{1,2})(?P=separator)(?P<year>\d{4})")
+_DAYS_AWAY = re.compile(r"(?P<ahead>in )?(?P<count>\d{1,4}) days?(?P<direction> ago| from now)?")
+_MONTH_AND_DAY = re.compile(
+    r"(?:(?P<month>[a-z]{3,9})\.? (?P<day>\d{1,2})|(?P<day_before>\d{1,2})\.? (?:of )?(?P<month_after>[a-z]{3,9})\.?)"
+    r"(?:,? (?P<year>\d{4}))?"
+)
+_FILLER = re.compile(r"^(on|this|the) (?=[a-z])|(?<=\d)(st|nd|rd|th)\b")
+
+_RELATIVE_DAYS = {
     "yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "day after tomorrow": 2, "day before yesterday": -2,
 }  # fmt: skip
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -31,8 +39,9 @@ _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_AWAY = re.compile(r"(in )?(\d{1,4}) days?( ago| from now)?")
-_NAMED = re.compile(r"(?:([a-z]{3,9})\.? (\d{1,2})|(\d{1,2})\.? (?:of )?([a-z]{3,9})\.?)(?:,? (\d{4}))?")
+# Between two leap days there are eight years where a century is no leap year.
+_MAX_YEARS_TO_LEAP_DAY = 8
+_LEAP_YEAR = 2000
 
 
 @dataclass(frozen=True)
@@ -49,73 +58,80 @@ class Days:
     first: date
     last: date
 
-    def starting(self, year: int) -> Days:
-        """The same calendar days, the first of them in `year`; a missing leap day becomes the day before it."""
-        return Days(_in_year(self.first, year), _in_year(self.last, year + self.last.year - self.first.year))
+    def in_year(self, year: int) -> Days:
+        """Return the same calendar days, the first of them in `year`; a missing leap day becomes the day before it."""
+        last_year = year + self.last.year - self.first.year
+        return Days(_replace_year(self.first, year), _replace_year(self.last, last_year))
 
     def since(self, day: date) -> Days:
-        """Those from `day` on, which is one of them."""
+        """Return those from `day` on, which is one of them."""
         return Days(day, self.last)
 
+    def list_dates(self) -> list[date]:
+        """Return each of the days."""
+        return [self.first + timedelta(days=offset) for offset in range((self.last - self.first).days + 1)]
 
-def forecast_day(text: str, today: date) -> Day:
-    """The day of the next two weeks that `text` means.
+
+def parse_forecast_day(text: str, today: date) -> Day:
+    """Return the day of the next two weeks that `text` means.
 
     Raises:
         Invalid: it means none, or one for which there is no forecast by hour.
     """
-    day = _day(text, today)
+    day = _parse_day(text, today)
     last = today + timedelta(days=FORECAST_DAYS - 1)
     if not today <= day <= last:
-        raise Invalid(
-            f"There is a forecast by hour from {today} to {last}, not for {day}.",
-            "Use `get_history` for days that are past." if day < today else "Ask for an earlier day.",
-        )
+        fix = "Use `get_history` for days that are past." if day < today else "Ask for an earlier day."
+        raise Invalid(f"There is a forecast by hour from {today} to {last}, not for {day}.", fix)
     return Day(day)
 
 
-def sky_day(text: str | None, today: date, zone: tzinfo = UTC) -> Day:
-    """The day whose sun and moon can be computed; `today` without `text`.
+def parse_astronomy_day(text: str | None, today: date, zone: tzinfo = UTC) -> Day:
+    """Return the day whose sun and moon can be computed; `today` without `text`.
 
     Raises:
         Invalid: it means none, one for which the formulas are not made, or one that `zone` never had.
     """
-    day = today if text is None else _day(text, today)
-    if not FIRST_SKY.year <= day.year <= LAST_SKY.year:
-        raise Invalid(f"Sun and moon are computed from {FIRST_SKY} to {LAST_SKY}, not for {day}.")
-    begin, end = (datetime.combine(on, time.min, zone).timestamp() for on in (day, day + timedelta(days=1)))
-    if begin >= end:  # in Samoa, 30 December 2011
+    day = today if text is None else _parse_day(text, today)
+    if not FIRST_ASTRONOMY_DAY.year <= day.year <= LAST_ASTRONOMY_DAY.year:
+        raise Invalid(f"Sun and moon are computed from {FIRST_ASTRONOMY_DAY} to {LAST_ASTRONOMY_DAY}, not for {day}.")
+    if _midnight(day, zone) >= _midnight(day + timedelta(days=1), zone):  # as in Samoa, 30 December 2011
         raise Invalid(f"There was no {day} there: the calendar went over the date line.", "Ask for the day before it.")
     return Day(day)
 
 
-def past_days(start: str, end: str | None, *, today: date, most: int) -> Days:
-    """The past days from `start` to `end`, both included; without `end` that one day.
+def _midnight(day: date, zone: tzinfo) -> float:
+    """Return when `day` begins, in seconds since the epoch."""
+    return datetime.combine(day, time.min, zone).timestamp()
+
+
+def parse_past_days(start: str, end: str | None, *, today: date, max_days: int) -> Days:
+    """Return the past days from `start` to `end`, both included; without `end` that one day.
 
     Raises:
         Invalid: they mean no days, are not past, the wrong way round, too many, or before the records begin.
     """
-    first = _day(start, today, past=True)
-    last = first if end is None else _day(end, today, past=True)
+    first = _parse_day(start, today, past=True)
+    last = first if end is None else _parse_day(end, today, past=True)
     if last < first:
         raise Invalid(f"`end` {last} is before `start` {first}.", "Swap them.")
     if last > today:
         raise Invalid(
             f"{last} is not past yet at the place, where it is {today}.", "Use `get_forecast` for days to come."
         )
-    if first < FIRST_DAY:
-        raise Invalid(f"Records begin on {FIRST_DAY}, `start` is {first}.", f"Start on {FIRST_DAY} or later.")
-    if (last - first).days >= most:
-        fits = first + timedelta(days=most - 1)
+    if first < FIRST_PAST_DAY:
+        raise Invalid(f"Records begin on {FIRST_PAST_DAY}, `start` is {first}.", f"Start on {FIRST_PAST_DAY} or later.")
+    if (last - first).days >= max_days:
+        last_of_call = first + timedelta(days=max_days - 1)
         raise Invalid(
-            f"{(last - first).days + 1} days are more than the {most} of one call.",
-            f"Ask for {first} to {fits} first.",
+            f"{(last - first).days + 1} days are more than the {max_days} of one call.",
+            f"Ask for {first} to {last_of_call} first.",
         )
     return Days(first, last)
 
 
-def _day(text: str, today: date, *, past: bool = False) -> date:
-    """The day that `text` means where it is `today`: YYYY-MM-DD, or in words.
+def _parse_day(text: str, today: date, *, past: bool = False) -> date:
+    """Return the day that `text` means where it is `today`: YYYY-MM-DD, or in words.
 
     Args:
         past: whether a weekday, or a date without a year, means its last occurrence; otherwise the next one.
@@ -123,76 +139,142 @@ def _day(text: str, today: date, *, past: bool = False) -> date:
     Raises:
         Invalid: it means none, or may mean two.
     """
-    said = " ".join(text.casefold().replace("–", "-").replace("−", "-").split())
-    said = re.sub(r"^(on|this|the) (?=[a-z])|(?<=\d)(st|nd|rd|th)\b", "", said)
-    if (offset := _DAYS.get(said)) is not None:
-        return today + timedelta(days=offset)
-    if (found := _AWAY.fullmatch(said)) and bool(found[1]) != bool(found[3]):
-        return today + timedelta(days=int(found[2])) * (-1 if found[3] == " ago" else 1)
-    which, _, name = said.rpartition(" ")
-    if which in ("", "next", "last") and (number := _index(_WEEKDAYS, name)) is not None:
-        return _weekday(text, which, number, today, past=past)
-    try:
-        if found := _DATE.fullmatch(said):
-            return date(*map(int, filter(None, found.groups())))
-        if found := _DAY_LAST.fullmatch(said):
-            return _day_last(text, found)
-        first, _, rest = said.partition(" ")
-        weekday = _index(_WEEKDAYS, first.strip(",")) if rest else None
-        if (found := _NAMED.fullmatch(said if weekday is None else rest)) and (
-            month := _index(_MONTHS, found[1] or found[4])
-        ) is not None:
-            day = _of_month(month + 1, int(found[2] or found[3]), found[5], today, past=past)
-            if weekday in (None, day.weekday()):
-                return day
-            raise Invalid(
-                f"{day}, for {quote(text)}, is a {_WEEKDAYS[day.weekday()].title()}.", "Pass one or the other."
-            )
-    except (ValueError, StopIteration):
-        raise Invalid(f"{quote(text)} is not a day of the calendar.", "Pass it as YYYY-MM-DD.") from None
-    raise Invalid(
-        f"{quote(text)} can't be read as a day.",
-        f"Pass it as YYYY-MM-DD: today is {_WEEKDAYS[today.weekday()].title()}, {today}.",
-    )
+    words = " ".join(text.casefold().replace("–", "-").replace("−", "-").split())
+    words = _FILLER.sub("", words)
+    day = _parse_relative(words, today)
+    if day is None:
+        day = _parse_weekday(text, words, today, past=past)
+    if day is None:
+        try:
+            day = _parse_date(text, words, today, past=past)
+        except ValueError:
+            raise Invalid(f"{quote(text)} is not a day of the calendar.", "Pass it as YYYY-MM-DD.") from None
+    if day is None:
+        raise Invalid(
+            f"{quote(text)} can't be read as a day.",
+            f"Pass it as YYYY-MM-DD: today is {_WEEKDAYS[today.weekday()].title()}, {today}.",
+        )
+    return day
 
 
-def _of_month(month: int, day: int, year: str | None, today: date, *, past: bool) -> date:
-    """That day of `year`; without one the last that was or, if not `past`, the next: a leap day may be years away."""
+def _parse_relative(words: str, today: date) -> date | None:
+    """Return the day of words such as `tomorrow`, `in 3 days`, `3 days ago`; None if they are something else."""
+    if words in _RELATIVE_DAYS:
+        return today + timedelta(days=_RELATIVE_DAYS[words])
+    match = _DAYS_AWAY.fullmatch(words)
+    if match is None:
+        return None
+    if bool(match["ahead"]) == bool(match["direction"]):
+        return None  # Neither `3 days` nor `in 3 days ago` is a day.
+    distance = timedelta(days=int(match["count"]))
+    if match["direction"] == " ago":
+        return today - distance
+    return today + distance
+
+
+def _parse_weekday(text: str, words: str, today: date, *, past: bool) -> date | None:
+    """Return the day of `monday` or `last monday`; None if the words are something else.
+
+    Raises:
+        Invalid: it is `next monday`, which some take for the one after the next.
+    """
+    which, _, name = words.rpartition(" ")
+    weekday = _find_name(_WEEKDAYS, name)
+    if weekday is None or which not in ("", "next", "last"):
+        return None
+    days_ahead = (weekday - today.weekday()) % 7
+    days_ago = (7 - days_ahead) % 7
+    if which == "next":
+        nearer = today + timedelta(days=days_ahead or 7)
+        raise Invalid(f"{quote(text)} may be {nearer} or {nearer + timedelta(days=7)}.", "Pass the one you mean.")
+    if which == "last":
+        return today - timedelta(days=days_ago or 7)
+    if past:
+        return today - timedelta(days=days_ago)
+    return today + timedelta(days=days_ahead)
+
+
+def _parse_date(text: str, words: str, today: date, *, past: bool) -> date | None:
+    """Return the day of a date in numbers or with the name of its month; None if the words are something else.
+
+    Raises:
+        ValueError: it is not a day of the calendar.
+        Invalid: it may be two days, or its weekday is another.
+    """
+    if match := _YEAR_FIRST.fullmatch(words):
+        year, month, day = (int(group) for group in match.groups() if group)
+        return date(year, month, day)
+    if match := _YEAR_LAST.fullmatch(words):
+        return _date_with_year_last(text, match)
+    first_word, _, after = words.partition(" ")
+    weekday = _find_name(_WEEKDAYS, first_word.strip(",")) if after else None
+    match = _MONTH_AND_DAY.fullmatch(words if weekday is None else after)
+    if match is None:
+        return None
+    month = _find_name(_MONTHS, match["month"] or match["month_after"])
+    if month is None:
+        return None
+    day_of_month = int(match["day"] or match["day_before"])
+    day = _date_of_month(month + 1, day_of_month, match["year"], today, past=past)
+    if weekday is not None and weekday != day.weekday():
+        name = _WEEKDAYS[day.weekday()].title()
+        raise Invalid(f"{day}, for {quote(text)}, is a {name}.", "Pass one or the other.")
+    return day
+
+
+def _date_with_year_last(text: str, match: re.Match[str]) -> date:
+    """Return the day of `3.4.2024`. With dots the day comes first; with slashes only if no other order makes a day.
+
+    Raises:
+        ValueError: it is not a day of the calendar.
+        Invalid: it may be two days.
+    """
+    first = int(match["first"])
+    second = int(match["second"])
+    year = int(match["year"])
+    has_slashes = match["separator"] == "/"
+    if has_slashes and first <= 12 and second <= 12 and first != second:
+        both = f"{date(year, second, first)} or {date(year, first, second)}"
+        raise Invalid(f"{quote(text)} may be {both}.", "Pass the one you mean.")
+    if has_slashes and second > 12:
+        return date(year, first, second)
+    return date(year, second, first)
+
+
+def _date_of_month(month: int, day: int, year: str | None, today: date, *, past: bool) -> date:
+    """Return that day of `year`; without one the last that was or, if not `past`, the next.
+
+    Raises:
+        ValueError: the month has no such day.
+    """
     if year:
         return date(int(year), month, day)
-    if day > monthrange(2000, month)[1]:
+    if day > monthrange(_LEAP_YEAR, month)[1]:
         raise ValueError
-    years = (today.year + (-more if past else more) for more in range(9))
-    days = (date(one, month, day) for one in years if day <= monthrange(one, month)[1])
-    return next(one for one in days if (one <= today if past else one >= today))
+    # A leap day may be years away.
+    for distance in range(_MAX_YEARS_TO_LEAP_DAY + 1):
+        candidate_year = today.year - distance if past else today.year + distance
+        if day > monthrange(candidate_year, month)[1]:
+            continue
+        candidate = date(candidate_year, month, day)
+        if past and candidate <= today:
+            return candidate
+        if not past and candidate >= today:
+            return candidate
+    raise ValueError
 
 
-def _weekday(text: str, which: str, number: int, today: date, *, past: bool) -> date:
-    ahead = (number - today.weekday()) % 7
-    if which == "next":
-        both = [str(today + timedelta(days=ahead or 7)), str(today + timedelta(days=(ahead or 7) + 7))]
-        raise Invalid(f"{quote(text)} may be {' or '.join(both)}.", "Pass the one you mean.")
-    back = (7 - ahead) % 7
-    if which == "last":
-        return today - timedelta(days=back or 7)
-    return today - timedelta(days=back) if past else today + timedelta(days=ahead)
+def _find_name(names: tuple[str, ...], name: str) -> int | None:
+    """Return the index in `names` of `name`, written out or by at least three first letters."""
+    if len(name) < 3:
+        return None
+    for index, full_name in enumerate(names):
+        if full_name.startswith(name):
+            return index
+    return None
 
 
-def _day_last(text: str, found: re.Match[str]) -> date:
-    """Dots mean that the day comes first; slashes only if no other order makes a day."""
-    one, other, year = int(found[1]), int(found[3]), int(found[4])
-    if found[2] == "/" and one <= 12 and other <= 12 and one != other:
-        both = f"{date(year, other, one)} or {date(year, one, other)}"
-        raise Invalid(f"{quote(text)} may be {both}.", "Pass the one you mean.")
-    return date(year, one, other) if found[2] == "/" and other > 12 else date(year, other, one)
-
-
-def _index(names: tuple[str, ...], name: str) -> int | None:
-    """The index in `names` of `name`, written out or by at least three first letters."""
-    return next((n for n, full in enumerate(names) if len(name) > 2 and full.startswith(name)), None)
-
-
-def _in_year(day: date, year: int) -> date:
+def _replace_year(day: date, year: int) -> date:
     try:
         return day.replace(year=year)
     except ValueError:

@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["OwnUnits", "System", "Units", "units"]
+__all__ = ["CustomUnits", "System", "Units", "parse_units"]
 
+# The nautical system is the metric one with knots.
 System = Literal["metric", "imperial", "nautical"]
-"""Nautical is metric with knots."""
 
 _SYSTEMS: dict[str, System] = {"metric": "metric", "imperial": "imperial", "nautical": "nautical", "us": "imperial"}
 _UNITS = {
@@ -23,45 +23,74 @@ _UNITS = {
     "distance": {"m": "m", "ft": "ft", "km": "km", "mi": "mi"},
 }  # fmt: skip
 
-_ALONE = {unit: quantity for quantity in ("temperature", "wind", "pressure") for unit in _UNITS[quantity]}
-"""Units that are those of one quantity, whose name can be left out."""
+# Units of one quantity only, whose name can therefore be left out.
+_UNAMBIGUOUS = {
+    **dict.fromkeys(_UNITS["temperature"], "temperature"),
+    **dict.fromkeys(_UNITS["wind"], "wind"),
+    **dict.fromkeys(_UNITS["pressure"], "pressure"),
+}
 
 
 @dataclass(frozen=True)
-class OwnUnits:
-    """A system of units, and exceptions as pairs of quantity and unit."""
+class CustomUnits:
+    """A system of units with exceptions.
+
+    Attributes:
+        overrides: pairs of a quantity and its unit.
+    """
 
     system: System
-    own: tuple[tuple[str, str], ...]
+    overrides: tuple[tuple[str, str], ...]
 
 
-Units = System | OwnUnits
+Units = System | CustomUnits
 
 
-def units(text: str | None, default: Units) -> Units:
-    """The units in `text`: a system, quantities with separate units, or both.
+def parse_units(text: str | None, default: Units) -> Units:
+    """Return the units in `text`: a system, quantities with units of their own, or both.
 
     Raises:
         Invalid: a quantity or a unit is not known.
     """
     if text is None:
         return default
-    system: System = default.system if isinstance(default, OwnUnits) else default
-    own: dict[str, str] = dict(default.own) if isinstance(default, OwnUnits) else {}
-    for part in filter(None, (item.strip().casefold() for item in text.split(","))):
-        quantity, _, unit = (word.strip() for word in part.partition("="))
-        if part in _ALONE:
-            quantity, unit = _ALONE[part], part
-        if part in _SYSTEMS:
-            system, own = _SYSTEMS[part], {}
-        elif quantity not in _UNITS:
-            raise Invalid(
-                f"{quote(part)} is neither a system of units nor a quantity.",
-                f"Pass {', '.join(get_args(System))}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
-            )
-        elif unit not in _UNITS[quantity]:
-            known = ", ".join(dict.fromkeys(_UNITS[quantity].values()))
-            raise Invalid(f"{quote(unit)} is not a unit of {quantity} here.", f"It can be {known}.")
+    if isinstance(default, CustomUnits):
+        system = default.system
+        overrides = dict(default.overrides)
+    else:
+        system = default
+        overrides: dict[str, str] = {}
+    for item in text.split(","):
+        word = item.strip().casefold()
+        if not word:
+            continue
+        if word in _SYSTEMS:
+            system = _SYSTEMS[word]
+            overrides = {}
         else:
-            own[quantity] = _UNITS[quantity][unit]
-    return OwnUnits(system, tuple(own.items())) if own else system
+            quantity, unit = _parse_override(word)
+            overrides[quantity] = unit
+    if overrides:
+        return CustomUnits(system, tuple(overrides.items()))
+    return system
+
+
+def _parse_override(word: str) -> tuple[str, str]:
+    """Return the quantity and the unit of `wind=kn`, or of `kn` alone.
+
+    Raises:
+        Invalid: one of them is not known.
+    """
+    if word in _UNAMBIGUOUS:
+        quantity = _UNAMBIGUOUS[word]
+        return quantity, _UNITS[quantity][word]
+    quantity, _, unit = (side.strip() for side in word.partition("="))
+    if quantity not in _UNITS:
+        raise Invalid(
+            f"{quote(word)} is neither a system of units nor a quantity.",
+            f"Pass {', '.join(get_args(System))}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
+        )
+    if unit not in _UNITS[quantity]:
+        choices = ", ".join(dict.fromkeys(_UNITS[quantity].values()))
+        raise Invalid(f"{quote(unit)} is not a unit of {quantity} here.", f"It can be {choices}.")
+    return quantity, _UNITS[quantity][unit]

@@ -10,7 +10,7 @@ from mcp_batteries.server.fields import in_header
 from mcp_weather.engine.services.queries import Group, Model
 from mcp_weather.models import AirQuality, Forecast, Marine
 
-__all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem", "at_most"]
+__all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem", "note_limit"]
 
 PlaceText = Annotated[
     str,
@@ -33,9 +33,14 @@ Models = Annotated[list[Model], Field(min_length=1, max_length=4, description="S
 T = TypeVar("T", Forecast, AirQuality, Marine)
 
 
-def at_most(found: T, hours: int, most: int, fix: str = "") -> T:
-    """`found` with a note if `hours` were asked for of which there are no more than `most`."""
-    if hours <= most:
-        return found
-    note = f"[These are {most} hours, as many as there can be here, of the {hours} asked for.{fix}]"
-    return found.model_copy(update={"notes": [*found.notes, note]})
+def note_limit(result: T, hours: int, max_hours: int, fix: str = "") -> T:
+    """Return `result`, with a note if more hours were asked for than there can be.
+
+    Args:
+        hours: how many were asked for.
+        fix: what the caller can do, with a space before it.
+    """
+    if hours <= max_hours:
+        return result
+    note = f"[These are {max_hours} hours, as many as there can be here, of the {hours} asked for.{fix}]"
+    return result.model_copy(update={"notes": [*result.notes, note]})

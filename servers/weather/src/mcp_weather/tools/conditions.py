@@ -8,24 +8,38 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.errors import NotFound
+from mcp_batteries.limits import in_thread
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import Cursor
+from mcp_weather.engine.alerts.answer import take_page
+from mcp_weather.engine.answers.air_quality import fetch_air_quality
+from mcp_weather.engine.answers.history import fetch_history
+from mcp_weather.engine.answers.local_time import find_local_time
+from mcp_weather.engine.answers.marine import fetch_marine
+from mcp_weather.engine.computed.astronomy import compute_astronomy
 from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.services.aviation import fetch_airport
 from mcp_weather.models import Airport, AirQuality, Alerts, Astronomy, History, Marine
-from mcp_weather.policy import Policy, Units
-from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem, at_most
+from mcp_weather.policy import AirportCode, Place, Policy, Units
+from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem, note_limit
 
 __all__ = ["ConditionTools"]
 
-_MOST_HOURS = 144
-"""Of what Open-Meteo tells of seven days, the first of which may be nearly over."""
-_MOST_DAYS = 92
-_MOST_NORMAL_DAYS = 14
-"""Days of one call with normals: thirty years of more would use up the minute of the free limit."""
+# Open-Meteo has the air and the sea of seven days, the first of which may be nearly over.
+_MAX_HOURS = 144
+_MAX_PAST_DAYS = 92
+# Thirty years of more days would use up the minute of the free limit.
+_MAX_NORMAL_DAYS = 14
 
 
 @dataclass(frozen=True)
 class ConditionTools:
+    """The tools for all but forecasts.
+
+    Attributes:
+        units: of all values, unless a call says otherwise.
+    """
+
     policy: Policy
     engine: Engine
     units: Units
@@ -41,8 +55,9 @@ class ConditionTools:
         `status` is alerts, none, not_covered (no service there) or unavailable: an empty list alone does not mean none.
         For weather and alerts at once use `get_weather`.
         """
-        where = await self.policy.place(place)
-        return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
+        resolved_place = await self.policy.resolve_place(place)
+        position = self.policy.parse_alerts_cursor(cursor, resolved_place)
+        return take_page(await self.engine.alerts.fetch(resolved_place), position)
 
     @tool("Air quality", open_world=True)
     async def get_air_quality(
@@ -56,10 +71,12 @@ class ConditionTools:
 
         From a model, not measured at a station. For other weather use `get_weather`.
         """
-        where = await self.policy.place(place)
-        shown = self.policy.units(units, self.units)
-        found = await self.engine.air(where, shown, min(hours, _MOST_HOURS), pollen=pollen)
-        return at_most(found, hours, _MOST_HOURS)
+        resolved_place = await self.policy.resolve_place(place)
+        parsed_units = self.policy.parse_units(units, self.units)
+        air_quality = await fetch_air_quality(
+            self.engine, resolved_place, parsed_units, min(hours, _MAX_HOURS), pollen=pollen
+        )
+        return note_limit(air_quality, hours, _MAX_HOURS)
 
     @tool("Airport weather", open_world=True)
     async def get_metar(self, place: PlaceText, units: UnitSystem = None) -> Airport:
@@ -67,23 +84,28 @@ class ConditionTools:
 
         Both as issued, METAR decoded too, with other airports near. For a place's weather use `get_weather`.
         """
-        shown = self.policy.units(units, self.units)
-        if station := self.policy.station(place):
-            try:
-                return await self.engine.airport(station, shown)
-            except NotFound as problem:
-                try:
-                    where = await self.policy.place(place)
-                except NotFound:
-                    raise problem from None
-                return await self.engine.airport(where, shown)
+        parsed_units = self.policy.parse_units(units, self.units)
+        code = self.policy.parse_airport_code(place)
+        if code is None:
+            return await fetch_airport(self.engine.cache, await self._resolve_airport(place), parsed_units)
         try:
-            where = await self.policy.place(place)
+            return await fetch_airport(self.engine.cache, code, parsed_units)
+        except NotFound as problem:
+            try:
+                resolved_place = await self.policy.resolve_place(place)
+            except NotFound:
+                raise problem from None
+            return await fetch_airport(self.engine.cache, resolved_place, parsed_units)
+
+    async def _resolve_airport(self, text: str) -> Place | AirportCode:
+        """Return the place that `text` means, else the airport whose code it may be in small letters."""
+        try:
+            return await self.policy.resolve_place(text)
         except NotFound:
-            if (station := self.policy.station_in_any_case(place)) is None:
+            code = self.policy.parse_lowercase_airport_code(text)
+            if code is None:
                 raise
-            return await self.engine.airport(station, shown)
-        return await self.engine.airport(where, shown)
+            return code
 
     @tool("Sea and rivers", open_world=True)
     async def get_marine(
@@ -98,10 +120,12 @@ class ConditionTools:
         From a model, at the nearest sea within 40 km, else it says that there is none. For wind and rain use
         `get_forecast`.
         """
-        where = await self.policy.place(place)
-        shown = self.policy.units(units, self.units)
-        found = await self.engine.marine(where, shown, min(hours, _MOST_HOURS), river=river)
-        return at_most(found, hours, _MOST_HOURS) if found.table else found
+        resolved_place = await self.policy.resolve_place(place)
+        parsed_units = self.policy.parse_units(units, self.units)
+        marine = await fetch_marine(self.engine, resolved_place, parsed_units, min(hours, _MAX_HOURS), river=river)
+        if marine.table is None:
+            return marine
+        return note_limit(marine, hours, _MAX_HOURS)
 
     @tool("Past weather", open_world=True, seconds=120.0)
     async def get_history(
@@ -117,11 +141,12 @@ class ConditionTools:
         The last days are the forecasts' own, as a note says. For today use `get_weather`, for days to come
         `get_forecast`.
         """
-        where = await self.policy.place(place)
-        here = await self.engine.local_time(where)
-        most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
-        days = self.policy.past_days(start, end, today=here.today, most=most)
-        return await self.engine.history(where, days, here, self.policy.units(units, self.units), normals=normals)
+        resolved_place = await self.policy.resolve_place(place)
+        local_time = await find_local_time(self.engine, resolved_place)
+        max_days = _MAX_NORMAL_DAYS if normals else _MAX_PAST_DAYS
+        days = self.policy.parse_past_days(start, end, today=local_time.today, max_days=max_days)
+        parsed_units = self.policy.parse_units(units, self.units)
+        return await fetch_history(self.engine, resolved_place, days, local_time, parsed_units, normals=normals)
 
     @tool("Sun and moon", open_world=True)
     async def get_astronomy(
@@ -133,6 +158,7 @@ class ConditionTools:
 
         Computed, not observed; what does not happen, as in polar night, is null. For clouds use `get_forecast`.
         """
-        where = await self.policy.place(place)
-        here = await self.engine.local_time(where)
-        return await self.engine.astronomy(where, self.policy.sky_day(date, here.today, here.zone), here)
+        resolved_place = await self.policy.resolve_place(place)
+        local_time = await find_local_time(self.engine, resolved_place)
+        day = self.policy.parse_astronomy_day(date, local_time.today, local_time.zone)
+        return await in_thread(lambda stop: compute_astronomy(resolved_place, day, local_time.zone, local_time.notes))

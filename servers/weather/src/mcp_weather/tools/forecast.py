@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,24 +15,119 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import in_thread
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.views import FORECAST
+from mcp_weather.engine.answers.forecasts import (
+    ForecastQuery,
+    add_spread,
+    fetch_day,
+    fetch_forecast,
+    fetch_quarter_hours,
+)
+from mcp_weather.engine.answers.local_time import find_local_time
+from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.computed import plot
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.services.queries import Group, Model
 from mcp_weather.models import Forecast, Picture, Weather
-from mcp_weather.policy import Policy, Units
-from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem, at_most
+from mcp_weather.policy import Place, Policy, Units
+from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem, note_limit
 
 __all__ = ["ForecastTools"]
 
-_PLOTTED: tuple[Group, ...] = ("basic", "wind")
-_MOST_HOURS = 168
-_QUARTER_HOURS, _MOST_QUARTER_HOURS = 6, 24
-_BASIC: list[Group] = ["basic"]
-_BEST: list[Model] = ["best_match"]
+_PLOTTED_GROUPS: tuple[Group, ...] = ("basic", "wind")
+_DEFAULT_GROUPS: list[Group] = ["basic"]
+_DEFAULT_MODELS: list[Model] = ["best_match"]
+_DEFAULT_DAYS = 7
+_MAX_HOURS = 168
+_DEFAULT_QUARTERED_HOURS = 6
+_MAX_QUARTERED_HOURS = 24
+
+Step = Literal["hourly", "daily", "15-minute"]
+ForecastSource = Literal["open-meteo", "nws"]
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """What a caller of `get_forecast` passed."""
+
+    step: Step | None
+    hours: int | None
+    days: int | None
+    day: str | None
+    groups: Sequence[Group]
+    models: Sequence[Model]
+    spread: bool
+    source: ForecastSource
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether variables, models or a source were chosen."""
+        return self.source == "nws" or self.models != _DEFAULT_MODELS or self.groups != _DEFAULT_GROUPS
+
+    @property
+    def chosen_step(self) -> Literal["hourly", "daily"]:
+        """The step of a forecast that is not by quarters of an hour."""
+        if self.step == "daily" or (self.step is None and self.days and not self.hours):
+            return "daily"
+        return "hourly"
+
+    @property
+    def span(self) -> int:
+        """The hours or days of a forecast that is not by quarters of an hour."""
+        if self.chosen_step == "hourly":
+            return self.hours or min(24 * (self.days or 1), _MAX_HOURS)
+        if self.days:
+            return self.days
+        if self.hours:
+            return math.ceil(self.hours / 24)
+        return _DEFAULT_DAYS
+
+    @property
+    def requested_hours(self) -> int:
+        """The hours of the days that were asked for by hour; 0 if none were."""
+        if self.chosen_step == "hourly" and self.days:
+            return 24 * self.days
+        return 0
+
+    def validate(self) -> None:
+        """Refuse arguments that exclude each other.
+
+        Raises:
+            Invalid: some do.
+        """
+        if self.hours and self.days:
+            raise Invalid("`hours` and `days` can't be used together.", "Pass one of them.")
+        if self.spread:
+            self._validate_spread()
+        if self.step == "15-minute":
+            self._validate_quarter_hours()
+        elif self.day is not None:
+            self._validate_day()
+        elif self.source == "nws" and (self.models != _DEFAULT_MODELS or self.groups != _DEFAULT_GROUPS):
+            raise Invalid(
+                "`nws` has no `models` and no `variables` to choose.", "Leave them out, or leave out `source`."
+            )
+
+    def _validate_spread(self) -> None:
+        if self.day is not None or self.days or self.step not in (None, "hourly") or self.source == "nws":
+            raise Invalid("`spread` goes with `hours` only.", "Leave out `day`, `days`, `step` and `source`.")
+
+    def _validate_quarter_hours(self) -> None:
+        if self.has_choices or self.days or self.day:
+            raise Invalid("A forecast by quarters of an hour has rain and gusts only.", "Pass `hours` alone.")
+
+    def _validate_day(self) -> None:
+        if self.source == "nws" or self.models != _DEFAULT_MODELS or self.hours or self.days or self.step == "daily":
+            raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
 
 
 @dataclass(frozen=True)
 class ForecastTools:
+    """The tools for the weather now and to come.
+
+    Attributes:
+        units: of all values, unless a call says otherwise.
+    """
+
     policy: Policy
     engine: Engine
     units: Units
@@ -45,21 +141,21 @@ class ForecastTools:
         Begin here. The values are a model's, in the US also those of a station. For hours use `get_forecast`, for past
         days `get_history`.
         """
-        where = await self.policy.place(place)
-        return await self.engine.weather(where, self.policy.units(units, self.units), days)
+        resolved_place = await self.policy.resolve_place(place)
+        return await fetch_overview(self.engine, resolved_place, self.policy.parse_units(units, self.units), days)
 
     @tool("Forecast", open_world=True, view=FORECAST)
     async def get_forecast(
         self,
         place: PlaceText,
-        step: Literal["hourly", "daily", "15-minute"] | None = None,
+        step: Step | None = None,
         hours: Annotated[Hours | None, Field(description="Default: 24, or 6 by 15 minutes.")] = None,
         days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
         day: Annotated[Day | None, Field(description="The hours of one day: YYYY-MM-DD, `tomorrow`.")] = None,
-        variables: Groups = _BASIC,
-        models: Models = _BEST,
+        variables: Groups = _DEFAULT_GROUPS,
+        models: Models = _DEFAULT_MODELS,
         spread: Annotated[bool, Field(description="Also how certain: p10, median, p90 of an ensemble.")] = False,
-        source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
+        source: Annotated[ForecastSource, Field(description="nws: official, US only.")] = "open-meteo",
         units: UnitSystem = None,
     ) -> Forecast:
         """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
@@ -67,42 +163,36 @@ class ForecastTools:
         Pass `hours`, `days` or one `day`; several `models`, or `spread`, tell how certain it is. Times are local to the
         place. For the weather now use `get_weather`, for past days `get_history`.
         """
-        where = await self.policy.place(place)
-        wanted_units = self.policy.units(units, self.units)
-        if hours and days:
-            raise Invalid("`hours` and `days` can't be used together.", "Pass one of them.")
-        if spread and (day is not None or days or step not in (None, "hourly") or source == "nws"):
-            raise Invalid("`spread` goes with `hours` only.", "Leave out `day`, `days`, `step` and `source`.")
-        if step == "15-minute":
-            if source == "nws" or models != _BEST or variables != _BASIC or days or day:
-                raise Invalid("A forecast by quarters of an hour has rain and gusts only.", "Pass `hours` alone.")
-            span = hours or _QUARTER_HOURS
-            found = await self.engine.quarters(where, min(span, _MOST_QUARTER_HOURS), wanted_units)
-            return at_most(found, span, _MOST_QUARTER_HOURS)
+        arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
+        resolved_place = await self.policy.resolve_place(place)
+        parsed_units = self.policy.parse_units(units, self.units)
+        arguments.validate()
+        if arguments.step == "15-minute":
+            return await self._fetch_quarter_hours(resolved_place, hours or _DEFAULT_QUARTERED_HOURS, parsed_units)
         if day is not None:
-            if source == "nws" or models != _BEST or hours or days or step == "daily":
-                raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
-            here = await self.engine.local_time(where)
-            wanted = self.policy.forecast_day(day, here.today)
-            return await self.engine.day(where, variables, wanted, here, self.policy.units(units, self.units))
-        step = step or ("daily" if days and not hours else "hourly")
-        if step == "hourly":
-            span = hours or min(24 * (days or 1), _MOST_HOURS)
-        else:
-            span = days or (math.ceil(hours / 24) if hours else 7)
-        if source == "nws":
-            if models != _BEST or variables != _BASIC:
-                raise Invalid(
-                    "`nws` has no `models` and no `variables` to choose.", "Leave them out, or leave out `source`."
-                )
-            found = await self.engine.official(where, step, span, wanted_units)
-        else:
-            unique = list(dict.fromkeys(models))
-            found = await self.engine.forecast(where, step, variables, span, unique, wanted_units)
+            return await self._fetch_day(resolved_place, day, variables, parsed_units)
+        forecast = await self._fetch_span(resolved_place, arguments, parsed_units)
         if spread:
-            return await self.engine.with_spread(found, where, span, wanted_units)
-        asked = 24 * (days or 0) if step == "hourly" else 0
-        return at_most(found, asked, _MOST_HOURS, " For more days pass `step` daily.")
+            return await add_spread(self.engine, forecast, resolved_place, arguments.span, parsed_units)
+        return note_limit(forecast, arguments.requested_hours, _MAX_HOURS, " For more days pass `step` daily.")
+
+    async def _fetch_quarter_hours(self, place: Place, hours: int, units: Units) -> Forecast:
+        forecast = await fetch_quarter_hours(self.engine, place, min(hours, _MAX_QUARTERED_HOURS), units)
+        return note_limit(forecast, hours, _MAX_QUARTERED_HOURS)
+
+    async def _fetch_day(self, place: Place, day: str, groups: Sequence[Group], units: Units) -> Forecast:
+        local_time = await find_local_time(self.engine, place)
+        forecast_day = self.policy.parse_forecast_day(day, local_time.today)
+        return await fetch_day(self.engine, place, groups, forecast_day, local_time, units)
+
+    async def _fetch_span(self, place: Place, arguments: _Arguments, units: Units) -> Forecast:
+        """Return the next hours or days, from the models or from the Weather Service."""
+        step = arguments.chosen_step
+        if arguments.source == "nws":
+            return await self.engine.nws.fetch_forecast(place, step, arguments.span, units)
+        models = list(dict.fromkeys(arguments.models))
+        query = ForecastQuery(place, step, arguments.groups, arguments.span, units, models)
+        return await fetch_forecast(self.engine, query)
 
     @tool("Plot a forecast", open_world=True)
     async def plot_forecast(
@@ -112,17 +202,22 @@ class ForecastTools:
 
         The answer is a PNG, without the figures: for those use `get_forecast`.
         """
-        where = await self.policy.place(place)
-        found = await self.engine.forecast(
-            where, "hourly", _PLOTTED, hours, ("best_match",), self.policy.units(units, self.units)
+        resolved_place = await self.policy.resolve_place(place)
+        parsed_units = self.policy.parse_units(units, self.units)
+        query = ForecastQuery(resolved_place, "hourly", _PLOTTED_GROUPS, hours, parsed_units)
+        forecast = await fetch_forecast(self.engine, query)
+        table = next(iter(forecast.tables.values()))
+        png = await in_thread(lambda stop: plot.draw_png(table, resolved_place.name), what="Plotting")
+        picture = Picture(
+            place=forecast.place,
+            hours=len(table.time),
+            series=list(plot.select_series(table)),
+            origin=table.origin,
         )
-        table = next(iter(found.tables.values()))
-        drawn = await in_thread(lambda stop: plot.png(table, where.name), what="Plotting")
-        picture = Picture(place=found.place, hours=len(table.time), series=list(plot.told(table)), origin=table.origin)
         return CallToolResult(
             content=[
                 TextContent(type="text", text=picture.text() + "\n"),
-                ImageContent(type="image", data=base64.b64encode(drawn).decode(), mime_type="image/png"),
+                ImageContent(type="image", data=base64.b64encode(png).decode(), mime_type="image/png"),
             ],
             structured_content=picture.model_dump(mode="json", exclude_none=True),
         )

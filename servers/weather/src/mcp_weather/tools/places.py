@@ -8,17 +8,25 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
-from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.models import Places
-from mcp_weather.policy import FOUND, Policy
+from mcp_weather.engine.saved_places import SavedPlaces, list_saved_places
+from mcp_weather.models import Places, Value
+from mcp_weather.policy import GEOCODED, Policy
 
-__all__ = ["PlaceTools", "saved_places"]
+__all__ = ["PlaceTools"]
+
+_COLUMNS = ["place", "latitude", "longitude", "timezone", "population", "elevation_m"]
 
 
 @dataclass(frozen=True)
 class PlaceTools:
+    """The tool that finds places.
+
+    Attributes:
+        language: of names, unless a call says otherwise.
+    """
+
     policy: Policy
-    saved: SavedPlaces
+    saved_places: SavedPlaces
     language: str
 
     @tool("Find a place", open_world=True)
@@ -35,21 +43,12 @@ class PlaceTools:
         understood.
         """
         if query is None or not query.strip():
-            return saved_places(self.saved)
-        found = await self.policy.places(query, language or self.language)
-        columns = ["place", "latitude", "longitude", "timezone", "population", "elevation_m"]
-        rows = [[at.name, at.latitude, at.longitude, at.timezone, people, at.elevation] for at, people in found]
-        if found and found[0][0].resolved != FOUND:
-            return Places(columns=columns, rows=rows, source=found[0][0].resolved)
-        return Places(columns=columns, rows=rows, source="Open-Meteo.com geocoding (GeoNames)", licence="CC BY 4.0")
-
-
-def saved_places(saved: SavedPlaces) -> Places:
-    """The saved places as a result."""
-    rows = [[alias, at.name, at.latitude, at.longitude, at.timezone] for alias, at in saved.all().items()]
-    return Places(
-        columns=["alias", "name", "latitude", "longitude", "timezone"],
-        rows=rows,
-        source="the places file" if saved.path else "no places file (set one with --places)",
-        problem=saved.problem,
-    )
+            source = "the places file" if self.saved_places.path else "no places file (set one with --places)"
+            return list_saved_places(self.saved_places, source=source)
+        matches = await self.policy.find_places(query, language or self.language)
+        rows: list[list[Value]] = []
+        for place, population in matches:
+            rows.append([place.name, place.latitude, place.longitude, place.timezone, population, place.elevation])
+        if matches and matches[0].place.resolved != GEOCODED:
+            return Places(columns=_COLUMNS, rows=rows, source=matches[0].place.resolved)
+        return Places(columns=_COLUMNS, rows=rows, source="Open-Meteo.com geocoding (GeoNames)", licence="CC BY 4.0")

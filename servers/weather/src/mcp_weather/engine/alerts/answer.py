@@ -4,114 +4,132 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import tzinfo
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from mcp_batteries.limits import Cursor
-from mcp_weather.engine.services.cap import moment
+from mcp_weather.engine.computed.timestamps import parse_timestamp
+from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
-from mcp_weather.policy import place_scope
+from mcp_weather.policy import AlertPosition, place_scope
 
-__all__ = ["Look", "answer", "page"]
+__all__ = ["combine_alerts", "take_page"]
 
-_MOST_BYTES = 8000
-"""Of the alerts of one answer; with all that is around them it stays below 10 kB."""
+# With all that is around them, an answer with so many bytes of alerts stays below 10 kB.
+_MAX_PAGE_BYTES = 8000
 
-_MOST_AGE = 900
-"""Seconds after which a list without alerts proves nothing, whatever the cache says of it."""
+# CAP 1.2, severity; what is of unknown severity comes last.
 _RANK = {"Extreme": 0, "Severe": 1, "Moderate": 2, "Minor": 3}
-"""CAP 1.2, severity; what is of unknown severity comes last."""
+_UNKNOWN_RANK = 4
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one service answered for a place that it covers, or why it did not."""
+class _Verdict(NamedTuple):
+    """What the services say together."""
 
-    service: str
-    alerts: Sequence[Alert] = ()
-    origin: Origin | None = None
-    zone: tzinfo | None = None
-    problem: str | None = None
-
-    @property
-    def confirmed(self) -> bool:
-        """The service itself said so, just now: only then does an empty list mean that there are none."""
-        return self.origin is not None and not self.origin.stale and self.origin.age_s <= _MOST_AGE
+    status: Literal["alerts", "none", "not_covered", "unavailable"]
+    explanation: str
 
 
-def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str], *, now: float) -> Alerts:
-    """The answer for `place`, with all alerts.
+def combine_alerts(
+    place: PlaceInfo, answers: Sequence[ServiceAlerts], other_services: Sequence[str], *, now: float
+) -> Alerts:
+    """Return the answer for `place`, with all alerts.
 
     Args:
-        looks: one for each service that covers the place.
-        elsewhere: the services that do not.
+        answers: one of each service that covers the place.
+        other_services: those that do not.
         now: seconds since the epoch.
     """
-    found = sorted({alert.id: alert for look in looks for alert in look.alerts}.values(), key=_order)
-    shaky = [look for look in looks if not look.confirmed]
-    doubts = " ".join(_doubt(look) for look in shaky)
-    if found:
-        worst = found[0].severity or "of unknown severity"
-        over = sum((end := moment(alert.ends)) is not None and end.timestamp() <= now for alert in found)
-        # A service may be late with its end, or with taking it off the list: it is told, not left out.
-        ended = f"Of {over} the end has passed, though still listed. " if over else ""
-        status = "alerts"
-        explanation = f"{len(found)} in effect or announced, the worst {worst}. {ended}{doubts}".strip()
-    elif shaky:
-        status, explanation = "unavailable", f"Not known, so there may well be some. {doubts}"
-    elif looks:
-        status, explanation = "none", f"None in effect, says {' and '.join(look.service for look in looks)}."
-    else:
-        status = "not_covered"
-        explanation = (
-            "Not known: no service built in covers this place. Ask the national weather service of the country."
-        )
-    origins = [look.origin for look in looks if look.origin]
+    alerts_by_id: dict[str, Alert] = {}
+    for answer in answers:
+        for alert in answer.alerts:
+            alerts_by_id[alert.id] = alert
+    alerts = sorted(alerts_by_id.values(), key=_sort_key)
+    verdict = _judge(answers, alerts, now)
     return Alerts(
         place=place,
-        status=status,
-        explanation=explanation,
-        covered_by=[look.service for look in looks],
-        not_covered_by=list(elsewhere),
-        alerts=found,
-        total=len(found),
-        origin=max(origins, key=lambda origin: (origin.stale, origin.age_s), default=None),
+        status=verdict.status,
+        explanation=verdict.explanation,
+        covered_by=[answer.service for answer in answers],
+        not_covered_by=list(other_services),
+        alerts=alerts,
+        total=len(alerts),
+        origin=_oldest_origin(answers),
     )
 
 
-def page(found: Alerts, after: Sequence[Any]) -> Alerts:
-    """As many alerts of `found` as fit into an answer, the worst first.
+def _judge(answers: Sequence[ServiceAlerts], alerts: Sequence[Alert], now: float) -> _Verdict:
+    """Say what the answers mean together."""
+    unconfirmed = [answer for answer in answers if not answer.is_confirmed]
+    doubts = " ".join(_describe_doubt(answer) for answer in unconfirmed)
+    if alerts:
+        return _Verdict("alerts", f"{_describe_alerts(alerts, now)} {doubts}".strip())
+    if unconfirmed:
+        return _Verdict("unavailable", f"Not known, so there may well be some. {doubts}")
+    if answers:
+        services = " and ".join(answer.service for answer in answers)
+        return _Verdict("none", f"None in effect, says {services}.")
+    return _Verdict(
+        "not_covered",
+        "Not known: no service built in covers this place. Ask the national weather service of the country.",
+    )
+
+
+def _describe_alerts(alerts: Sequence[Alert], now: float) -> str:
+    """Say how many alerts there are and which is the worst."""
+    worst = alerts[0].severity or "of unknown severity"
+    description = f"{len(alerts)} in effect or announced, the worst {worst}."
+    # A service may be late with the end of an alert, or with taking it off the list: such an alert is still shown.
+    ended = sum(1 for alert in alerts if _has_ended(alert, now))
+    if ended:
+        description += f" Of {ended} the end has passed, though still listed."
+    return description
+
+
+def _has_ended(alert: Alert, now: float) -> bool:
+    end = parse_timestamp(alert.ends)
+    return end is not None and end.timestamp() <= now
+
+
+def _describe_doubt(answer: ServiceAlerts) -> str:
+    """Say why an answer may not be true any more."""
+    if answer.origin is None:
+        return f"{answer.service} could not be asked: {answer.problem}"
+    content = "had these" if answer.alerts else "had none"
+    reason = answer.origin.reason or "Nothing newer is known."
+    return f"{answer.service}, last looked at {answer.origin.fetched_at}, {content} then: {reason}"
+
+
+def _oldest_origin(answers: Sequence[ServiceAlerts]) -> Origin | None:
+    """Return the origin that is worth least."""
+    origins = [answer.origin for answer in answers if answer.origin]
+    return max(origins, key=lambda origin: (origin.stale, origin.age_s), default=None)
+
+
+def take_page(answer: Alerts, position: AlertPosition) -> Alerts:
+    """Return as many alerts of `answer` as fit into a page, the worst first.
 
     Args:
-        after: the position of the last alert that was shown before; empty for the first page.
+        position: of the last alert of the page before.
     """
-    left = [alert for alert in found.alerts if _order(alert) > tuple(after)] if after else found.alerts
-    shown: list[Alert] = []
+    remaining = answer.alerts
+    if position.sort_key:
+        remaining = [alert for alert in answer.alerts if _sort_key(alert) > position.sort_key]
+    page: list[Alert] = []
     size = 0
-    for alert in left:
-        # It is told twice, as data and as text.
+    for alert in remaining:
+        # A result has it twice, as data and as text.
         size += 2 * len(alert.model_dump_json(exclude_none=True).encode())
-        if shown and size > _MOST_BYTES:
+        if page and size > _MAX_PAGE_BYTES:
             break
-        shown.append(alert)
-    more = len(left) > len(shown)
-    cursor = (
-        Cursor.encode("alerts", _order(shown[-1]), place_scope(found.place.latitude, found.place.longitude))
-        if more
-        else None
-    )
-    return found.model_copy(update={"alerts": shown, "next_cursor": cursor})
+        page.append(alert)
+    cursor = None
+    if len(remaining) > len(page):
+        scope = place_scope(answer.place.latitude, answer.place.longitude)
+        cursor = Cursor.encode("alerts", _sort_key(page[-1]), scope)
+    return answer.model_copy(update={"alerts": page, "next_cursor": cursor})
 
 
-def _order(alert: Alert) -> tuple[Any, ...]:
-    name = hashlib.blake2b(alert.id.encode(), digest_size=8).hexdigest()
-    return _RANK.get(alert.severity or "", 4), alert.onset or "", name
-
-
-def _doubt(look: Look) -> str:
-    if look.origin is None:
-        return f"{look.service} could not be asked: {look.problem}"
-    then = "had these" if look.alerts else "had none"
-    why = look.origin.reason or "Nothing newer is known."
-    return f"{look.service}, last looked at {look.origin.fetched_at}, {then} then: {why}"
+def _sort_key(alert: Alert) -> tuple[Any, ...]:
+    """Return what the worst alert has the least of."""
+    digest = hashlib.blake2b(alert.id.encode(), digest_size=8).hexdigest()
+    return _RANK.get(alert.severity or "", _UNKNOWN_RANK), alert.onset or "", digest

@@ -3,112 +3,173 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, timedelta, tzinfo
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache, Snapshot
-from mcp_weather.engine.computed.series import convert, moment_at, origin, table
-from mcp_weather.engine.gather import attempt, together
-from mcp_weather.engine.services import queries as ask
-from mcp_weather.models import History, Table
+from mcp_weather.engine.answers.local_time import LocalTime
+from mcp_weather.engine.computed.conversion import Column, convert_values, make_table
+from mcp_weather.engine.computed.timestamps import moment_at
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.gather import attempt, gather
+from mcp_weather.engine.services import queries
+from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, read_table
+from mcp_weather.engine.services.queries import NORMAL_VARIABLES
+from mcp_weather.engine.services.source import origin_of
+from mcp_weather.models import History, Table, Value
 from mcp_weather.policy import Days, Place, Units
 
-__all__ = ["history"]
+__all__ = ["fetch_history"]
 
+# The period of reference of the World Meteorological Organization.
 _NORMAL_YEARS = range(1991, 2021)
-"""The period of reference of the World Meteorological Organization."""
-_AT_ONCE = 6
+_MAX_CONCURRENT_YEARS = 6
+# Open-Meteo's forecast service keeps the forecasts of so many days.
 _RECENT_DAYS = 90
-"""For which the forecasts are kept by Open-Meteo's forecast service."""
-_NORMAL_NAMES = (
-    "temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max",
-)  # fmt: skip
+_MAX_NAMED_DAYS = 6
 
 
-async def history(
-    cache: Cache, place: Place, days: Days, zone: tzinfo, notes: Sequence[str], units: Units, *, normals: bool
+@dataclass(frozen=True)
+class _Request:
+    """Which days of which place are asked for, in which units."""
+
+    cache: Cache
+    place: Place
+    days: Days
+    units: Units
+
+    async def fetch_table(self, key: str) -> Table:
+        """Return the days of a document."""
+        snapshot = await self.cache.get(key)
+        return read_table(snapshot.json(), "daily", self.units, origin_of(snapshot, OPEN_METEO))
+
+
+class _FilledDays(NamedTuple):
+    """A table of days, and a note that says which of them are not from the archive."""
+
+    table: Table
+    note: str
+
+
+async def fetch_history(
+    engine: Engine, place: Place, days: Days, local_time: LocalTime, units: Units, *, normals: bool
 ) -> History:
-    """The weather of `days`, and the normal one if asked for; without it a note says why."""
-    found = await cache.get(ask.archive_key(place, days))
-    daily = table(found.json(), "daily", units, origin(found))
-    said = list(notes)
-    kept = (moment_at(cache.clock()) - timedelta(days=_RECENT_DAYS)).date().isoformat()
-    if late := [
-        day
-        for number, day in enumerate(daily.time)
-        if day >= kept and all(values[number] is None for values in daily.values)
-    ]:
-        daily, note = await _with_recent(cache, place, days, daily, late, units)
-        said.append(note)
-    if daily.values and any(item is None for values in daily.values for item in values):
-        said.append("[Values that are null are not known.]")
-    normal = await attempt(lambda: _normals(cache, place, days, units)) if normals else None
-    if isinstance(normal, Problem):
-        said.append(f"[The normal weather is missing: {normal}]")
-        normal = None
-    return History(place=place.info(str(zone)), daily=daily, normals=normal, notes=said)
+    """Return the weather of `days`, and the normal one if asked for; without it a note says why."""
+    request = _Request(engine.cache, place, days, units)
+    notes = list(local_time.notes)
+    daily = await request.fetch_table(queries.archive_key(place, days))
+    late_days = _find_late_days(daily, engine.cache.clock())
+    if late_days:
+        filled = await _fill_late_days(request, daily, late_days)
+        daily = filled.table
+        notes.append(filled.note)
+    if any(None in values for values in daily.values):
+        notes.append("[Values that are null are not known.]")
+    normal_days = None
+    if normals:
+        answer = await attempt(partial(_fetch_normals, request))
+        if isinstance(answer, Problem):
+            notes.append(f"[The normal weather is missing: {answer}]")
+        else:
+            normal_days = answer
+    return History(place=place.to_info(str(local_time.zone)), daily=daily, normals=normal_days, notes=notes)
 
 
-async def _with_recent(
-    cache: Cache, place: Place, days: Days, daily: Table, late: Sequence[str], units: Units
-) -> tuple[Table, str]:
-    """`daily` with the days that are `late` in the archive as the forecasts have them, and a note that says so."""
-    why = f"the archive does not have {', '.join(late[:6])}{' and more' if len(late) > 6 else ''} yet"
+def _find_late_days(daily: Table, now: float) -> list[str]:
+    """Return the days that the archive does not have yet and the forecasts may have."""
+    first_recent = (moment_at(now) - timedelta(days=_RECENT_DAYS)).date().isoformat()
+    late_days: list[str] = []
+    for row, day in enumerate(daily.time):
+        if day >= first_recent and all(values[row] is None for values in daily.values):
+            late_days.append(day)
+    return late_days
 
-    async def asked() -> Table:
-        found = await cache.get(ask.recent_key(place, days.since(date.fromisoformat(late[0]))))
-        return table(found.json(), "daily", units, origin(found))
 
-    recent = await attempt(asked)
+async def _fill_late_days(request: _Request, daily: Table, late_days: Sequence[str]) -> _FilledDays:
+    """Return `daily` with the days that are late in the archive as the forecasts have them."""
+    listed = ", ".join(late_days[:_MAX_NAMED_DAYS])
+    if len(late_days) > _MAX_NAMED_DAYS:
+        listed += " and more"
+    reason = f"the archive does not have {listed} yet"
+    first_late_day = date.fromisoformat(late_days[0])
+    key = queries.recent_days_key(request.place, request.days.since(first_late_day))
+    recent = await attempt(partial(request.fetch_table, key))
     if isinstance(recent, Problem):
-        return daily, f"[Missing: {why}. {recent}]"
-    known = {
-        name: dict(zip(recent.time, values, strict=True))
-        for name, values in zip(recent.names, recent.values, strict=True)
-    }
-    filled = [
-        [known.get(name, {}).get(day) if day in late else value for day, value in zip(daily.time, values, strict=True)]
-        for name, values in zip(daily.names, daily.values, strict=True)
-    ]
-    return daily.model_copy(update={"values": filled}), f"[From the forecasts' models: {why}.]"
+        return _FilledDays(daily, f"[Missing: {reason}. {recent}]")
+    columns: list[list[Value]] = []
+    for name, values in zip(daily.names, daily.values, strict=True):
+        recent_values = _values_by_day(recent, name)
+        column: list[Value] = []
+        for day, value in zip(daily.time, values, strict=True):
+            column.append(recent_values.get(day) if day in late_days else value)
+        columns.append(column)
+    filled = daily.model_copy(update={"values": columns})
+    return _FilledDays(filled, f"[From the forecasts' models: {reason}.]")
 
 
-async def _normals(cache: Cache, place: Place, days: Days, units: Units) -> Table:
-    """Means over the years of reference, day by day; a leap day counts with the leap years."""
-    columns: dict[str, dict[str, list[float]]] = {name: {} for name in _NORMAL_NAMES}
-    said: dict[str, str] = {}
-    last: list[Snapshot] = []
-    at_once = anyio.CapacityLimiter(_AT_ONCE)
+def _values_by_day(table: Table, name: str) -> dict[str, Value]:
+    """Return the values of one variable; none if the table does not have it."""
+    if name not in table.names:
+        return {}
+    return dict(zip(table.time, table.values[table.names.index(name)], strict=True))
 
-    async def one(year: int) -> None:
-        async with at_once:
-            found = await cache.get(ask.archive_key(place, days.starting(year), normal=True))
-        last.append(found)
-        document = found.json()
-        shown = table(document, "daily", "metric", origin(found))
-        for name, unit, values in zip(shown.names, shown.units, shown.values, strict=True):
-            said[name] = unit
-            for day, value in zip(shown.time, values, strict=True):
+
+@dataclass
+class _ReferenceValues:
+    """The values of the years of reference, by variable and calendar day, which is written as MM-DD.
+
+    Attributes:
+        units: of the variables.
+        snapshots: the answers that the values are from.
+    """
+
+    values: dict[tuple[str, str], list[float]] = field(default_factory=dict[tuple[str, str], list[float]])
+    units: dict[str, str] = field(default_factory=dict[str, str])
+    snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add the days of one year."""
+        self.snapshots.append(snapshot)
+        table = read_table(snapshot.json(), "daily", "metric", origin_of(snapshot, OPEN_METEO))
+        for name, unit, values in zip(table.names, table.units, table.values, strict=True):
+            self.units[name] = unit
+            for day, value in zip(table.time, values, strict=True):
                 if isinstance(value, int | float):
-                    columns.setdefault(name, {}).setdefault(day[5:], []).append(float(value))
+                    self.values.setdefault((name, day[5:]), []).append(float(value))
 
-    await together(*(partial(one, year) for year in _NORMAL_YEARS))
-    span = [days.first + timedelta(days=number) for number in range((days.last - days.first).days + 1)]
-    shown = [
-        convert(name, [_mean(columns[name].get(day.isoformat()[5:])) for day in span], said.get(name, ""), units)
-        for name in _NORMAL_NAMES
-    ]
-    return Table(
-        time=[day.isoformat()[5:] for day in span],
-        names=list(_NORMAL_NAMES),
-        units=[unit for unit, _ in shown],
-        values=[values for _, values in shown],
-        origin=origin(min(last, key=lambda item: (not item.stale, item.fetched_at))),
-    )
+    def mean(self, name: str, day: str) -> float | None:
+        """Return the mean of all years; None if none of them knows the day."""
+        values = self.values.get((name, day))
+        if not values:
+            return None
+        return sum(values) / len(values)
+
+    def least_fresh(self) -> Snapshot:
+        """Return the answer that is worth least."""
+        return min(self.snapshots, key=lambda snapshot: (not snapshot.stale, snapshot.fetched_at))
 
 
-def _mean(values: list[float] | None) -> float | None:
-    return sum(values) / len(values) if values else None
+async def _fetch_normals(request: _Request) -> Table:
+    """Return means over the years of reference, day by day; a leap day counts with the leap years."""
+    reference = _ReferenceValues()
+    limiter = anyio.CapacityLimiter(_MAX_CONCURRENT_YEARS)
+
+    async def fetch_year(year: int) -> None:
+        key = queries.archive_key(request.place, request.days.in_year(year), normal=True)
+        async with limiter:
+            snapshot = await request.cache.get(key)
+        reference.add(snapshot)
+
+    await gather(*(partial(fetch_year, year) for year in _NORMAL_YEARS))
+    calendar_days = [day.isoformat()[5:] for day in request.days.list_dates()]
+    columns: list[Column] = []
+    for name in NORMAL_VARIABLES:
+        means = [reference.mean(name, day) for day in calendar_days]
+        converted = convert_values(name, means, reference.units.get(name, ""), request.units)
+        columns.append(Column(name, *converted))
+    return make_table(calendar_days, columns, origin_of(reference.least_fresh(), OPEN_METEO))

@@ -4,121 +4,208 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mcp_weather.models import Astronomy
 from mcp_weather.policy import Day, Place
 
-__all__ = ["NAMES", "sky"]
+if TYPE_CHECKING:
+    from astral import Observer
 
-NAMES = (
+__all__ = ["EVENTS", "compute_astronomy"]
+
+EVENTS = (
     "astronomical_dawn", "nautical_dawn", "civil_dawn", "sunrise", "noon", "sunset", "civil_dusk", "nautical_dusk",
     "astronomical_dusk", "moonrise", "moonset",
 )  # fmt: skip
 
-_STEP = timedelta(minutes=10)
-"""Between two looks at a height: what rises and sets within it is not told."""
-_SUN, _MOON = -0.833, 0.125
-"""Degrees at which the upper limb is on the horizon, refraction included, for the moon its mean parallax too."""
-_TWILIGHT = {"civil": -6.0, "nautical": -12.0, "astronomical": -18.0}
+# What rises and sets again between two samples of an altitude is missed.
+_SAMPLE_INTERVAL = timedelta(minutes=10)
+_PRECISION = timedelta(seconds=1)
+# The altitudes in degrees at which the upper limb is on the horizon, with refraction and the moon's mean parallax.
+_SUN_HORIZON = -0.833
+_MOON_HORIZON = 0.125
+_TWILIGHT_ALTITUDES = {"civil": -6.0, "nautical": -12.0, "astronomical": -18.0}
+
 _PHASES = (
     "new moon", "waxing crescent", "first quarter", "waxing gibbous", "full moon", "waning gibbous", "last quarter",
     "waning crescent",
 )  # fmt: skip
-_MONTH, _PER_DAY = 29.530588853, 12.1907
-"""Days from new moon to new moon, and the degrees that the moon gains on the sun in one of them, in the mean."""
+_SYNODIC_MONTH_DAYS = 29.530588853
+_MEAN_ELONGATION_PER_DAY = 12.1907  # degrees that the moon gains on the sun
+_AGE_ITERATIONS = 4
+
+SunKind = Literal["rises and sets", "polar day", "polar night"]
 
 
-def sky(place: Place, wanted: Day, zone: tzinfo, notes: Sequence[str]) -> Astronomy:
-    """Sun, twilight and moon of a local day."""
-    from astral import Observer, moon
-    from astral import sun as sun_
+def compute_astronomy(place: Place, day: Day, zone: tzinfo, notes: Sequence[str]) -> Astronomy:
+    """Return sun, twilight and moon of a local day.
 
-    day = wanted.date
-    here = Observer(place.latitude, place.longitude)
-    begin, end = (datetime.combine(on, time.min, zone).astimezone(UTC) for on in (day, day + timedelta(days=1)))
-    moments = [begin + number * _STEP for number in range(math.ceil((end - begin) / _STEP))] + [end]
-    sun = _Course(lambda at: sun_.elevation(here, at, with_refraction=False), moments)
-    found = {
-        f"{name}_{what}": at for name, height in _TWILIGHT.items() for what, at in sun.ends(height, "dawn", "dusk")
-    }
-    found |= dict(sun.ends(_SUN, "sunrise", "sunset"))
-    found |= dict(_Course(lambda at: moon.elevation(here, at), moments).ends(_MOON, "moonrise", "moonset"))
-    noons = (sun_.noon(here, day + timedelta(days=away)) for away in (0, -1, 1))
-    # The library counts days by UTC, which far from Greenwich is the one beside it.
-    found["noon"] = next((noon for noon in noons if begin <= noon < end), None)
-    kind: Literal["rises and sets", "polar day", "polar night"] = "rises and sets"
-    if not sun.crossings(_SUN):
-        kind = "polar day" if sun.heights[0] > _SUN else "polar night"
+    Args:
+        notes: what to say about the zone.
+    """
+    from astral import Observer, moon, sun
+
+    observer = Observer(place.latitude, place.longitude)
+    begin = _midnight(day.date, zone)
+    end = _midnight(day.date + timedelta(days=1), zone)
+    samples = _sample_times(begin, end)
+    sun_curve = _AltitudeCurve(lambda moment: sun.elevation(observer, moment, with_refraction=False), samples)
+    moon_curve = _AltitudeCurve(lambda moment: moon.elevation(observer, moment), samples)
+    events: dict[str, datetime | None] = {"noon": _find_noon(observer, day.date, begin, end)}
+    for name, altitude in _TWILIGHT_ALTITUDES.items():
+        events[f"{name}_dawn"] = sun_curve.first_rise(altitude)
+        events[f"{name}_dusk"] = sun_curve.last_fall(altitude)
+    events["sunrise"] = sun_curve.first_rise(_SUN_HORIZON)
+    events["sunset"] = sun_curve.last_fall(_SUN_HORIZON)
+    events["moonrise"] = moon_curve.first_rise(_MOON_HORIZON)
+    events["moonset"] = moon_curve.last_fall(_MOON_HORIZON)
     middle = begin + (end - begin) / 2
-    age = _moon_age(middle)
     return Astronomy(
-        place=place.info(str(zone)),
-        date=day.isoformat(),
-        sun=kind,
-        names=list(NAMES),
-        times=[at and at.astimezone(zone).isoformat(timespec="minutes") for at in (found[name] for name in NAMES)],
-        day_length_s=round(sun.above(_SUN)),
+        place=place.to_info(str(zone)),
+        date=day.date.isoformat(),
+        sun=_classify(sun_curve),
+        names=list(EVENTS),
+        times=[_format_event(events[name], zone) for name in EVENTS],
+        day_length_s=round(sun_curve.seconds_above(_SUN_HORIZON)),
         moon_phase=_PHASES[round(_elongation(middle) / 45) % 8],
-        moon_age_days=round(age, 1),
+        moon_age_days=round(_moon_age(middle), 1),
         source="Computed here with astral, to about a minute",
         licence="Apache-2.0",
         notes=notes,
     )
 
 
-class _Course:
-    """How high the sun or the moon is from one midnight to the next."""
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    """Return when a local day begins."""
+    return datetime.combine(day, time.min, zone).astimezone(UTC)
 
-    def __init__(self, height: Callable[[datetime], float], moments: Sequence[datetime]) -> None:
-        self._height, self._moments = height, moments
-        self.heights = [height(at) for at in moments]
+
+def _sample_times(begin: datetime, end: datetime) -> list[datetime]:
+    """Return the times at which altitudes are sampled, the first and the last included."""
+    count = math.ceil((end - begin) / _SAMPLE_INTERVAL)
+    return [begin + number * _SAMPLE_INTERVAL for number in range(count)] + [end]
+
+
+def _find_noon(observer: Observer, day: date, begin: datetime, end: datetime) -> datetime | None:
+    """Return the noon between `begin` and `end`.
+
+    astral counts days by UTC, so that far from Greenwich the noon of a local day is that of a day before or after.
+    """
+    from astral import sun
+
+    for offset in (0, -1, 1):
+        noon = sun.noon(observer, day + timedelta(days=offset))
+        if begin <= noon < end:
+            return noon
+    return None
+
+
+def _classify(sun_curve: _AltitudeCurve) -> SunKind:
+    if sun_curve.crossings(_SUN_HORIZON):
+        return "rises and sets"
+    if sun_curve.starts_above(_SUN_HORIZON):
+        return "polar day"
+    return "polar night"
+
+
+def _format_event(moment: datetime | None, zone: tzinfo) -> str | None:
+    if moment is None:
+        return None
+    return moment.astimezone(zone).isoformat(timespec="minutes")
+
+
+class _AltitudeCurve:
+    """How high the sun or the moon is from one midnight to the next.
+
+    Args:
+        altitude: returns its degrees above the horizon at a moment.
+        samples: moments that are near enough to each other to find all crossings of an altitude.
+    """
+
+    def __init__(self, altitude: Callable[[datetime], float], samples: Sequence[datetime]) -> None:
+        self._altitude = altitude
+        self._samples = samples
+        self._altitudes = [altitude(moment) for moment in samples]
+        self._crossings: dict[float, list[datetime]] = {}
+
+    def starts_above(self, level: float) -> bool:
+        """Return whether it is above `level` degrees at the first midnight."""
+        return self._altitudes[0] > level
 
     def crossings(self, level: float) -> list[datetime]:
-        """When it passes `level` degrees."""
-        both = zip(self._moments, self._moments[1:], self.heights, self.heights[1:], strict=False)
-        return [self._between(one, other, level) for one, other, low, high in both if (low > level) != (high > level)]
+        """Return when it passes `level` degrees."""
+        if level not in self._crossings:
+            self._crossings[level] = self._find_crossings(level)
+        return self._crossings[level]
 
-    def ends(self, level: float, rise: str, fall: str) -> list[tuple[str, datetime | None]]:
-        """The first time that it comes above `level`, and the last that it goes below; None where it does not."""
-        found = self.crossings(level)
-        rises = found[self.heights[0] > level :: 2]
-        falls = found[self.heights[0] <= level :: 2]
-        return [(rise, rises[0] if rises else None), (fall, falls[-1] if falls else None)]
+    def _find_crossings(self, level: float) -> list[datetime]:
+        crossings: list[datetime] = []
+        for index, (before, after) in enumerate(pairwise(self._altitudes)):
+            if (before > level) != (after > level):
+                crossings.append(self._bisect(self._samples[index], self._samples[index + 1], level))
+        return crossings
 
-    def above(self, level: float) -> float:
-        """For how many seconds it is above `level`."""
-        found = [self._moments[0], *self.crossings(level), self._moments[-1]]
-        spans = [(other - one).total_seconds() for one, other in pairwise(found)]
-        return sum(spans[self.heights[0] <= level :: 2])
+    def first_rise(self, level: float) -> datetime | None:
+        """Return when it comes above `level` for the first time; None if it does not."""
+        crossings = self.crossings(level)
+        # Rises and falls alternate: a curve that starts above falls first.
+        rises = crossings[1::2] if self.starts_above(level) else crossings[::2]
+        if not rises:
+            return None
+        return rises[0]
 
-    def _between(self, one: datetime, other: datetime, level: float) -> datetime:
-        starts_above = self._height(one) > level
-        while other - one > timedelta(seconds=1):
-            middle = one + (other - one) / 2
-            one, other = (middle, other) if (self._height(middle) > level) == starts_above else (one, middle)
-        return one
+    def last_fall(self, level: float) -> datetime | None:
+        """Return when it goes below `level` for the last time; None if it does not."""
+        crossings = self.crossings(level)
+        falls = crossings[::2] if self.starts_above(level) else crossings[1::2]
+        if not falls:
+            return None
+        return falls[-1]
+
+    def seconds_above(self, level: float) -> float:
+        """Return for how many seconds it is above `level`."""
+        boundaries = [self._samples[0], *self.crossings(level), self._samples[-1]]
+        is_above = self.starts_above(level)
+        seconds = 0.0
+        for begin, end in pairwise(boundaries):
+            if is_above:
+                seconds += (end - begin).total_seconds()
+            is_above = not is_above
+        return seconds
+
+    def _bisect(self, begin: datetime, end: datetime, level: float) -> datetime:
+        """Return when it passes `level` between two moments, to a second."""
+        starts_above = self._altitude(begin) > level
+        while end - begin > _PRECISION:
+            middle = begin + (end - begin) / 2
+            if (self._altitude(middle) > level) == starts_above:
+                begin = middle
+            else:
+                end = middle
+        return begin
 
 
-def _elongation(at: datetime) -> float:
-    """Degrees from the sun to the moon along the ecliptic: 0 at new moon, 180 at full moon."""
-    from astral import julian, moon
-    from astral import sun as sun_
+def _elongation(moment: datetime) -> float:
+    """Return the degrees from the sun to the moon along the ecliptic: 0 at new moon, 180 at full moon."""
+    from astral import julian, moon, sun
 
-    century = julian.julianday_to_juliancentury(julian.julianday(at))
-    position, tilt = moon.moon_position(julian.julianday_2000(at)), math.radians(sun_.obliquity_correction(century))
-    across = math.sin(position.right_ascension) * math.cos(tilt) + math.tan(position.declination) * math.sin(tilt)
-    return (
-        math.degrees(math.atan2(across, math.cos(position.right_ascension))) - sun_.sun_apparent_long(century)
-    ) % 360
+    century = julian.julianday_to_juliancentury(julian.julianday(moment))
+    position = moon.moon_position(julian.julianday_2000(moment))
+    obliquity = math.radians(sun.obliquity_correction(century))
+    y = math.sin(position.right_ascension) * math.cos(obliquity) + math.tan(position.declination) * math.sin(obliquity)
+    moon_longitude = math.degrees(math.atan2(y, math.cos(position.right_ascension)))
+    return (moon_longitude - sun.sun_apparent_long(century)) % 360
 
 
-def _moon_age(at: datetime) -> float:
-    """Days since the last new moon."""
-    age = _elongation(at) / _PER_DAY
-    for _ in range(4):
-        off = (_elongation(at - timedelta(days=age)) + 180) % 360 - 180
-        age += off / _PER_DAY
-    return age % _MONTH if age < 0 else age
+def _moon_age(moment: datetime) -> float:
+    """Return the days since the last new moon."""
+    age = _elongation(moment) / _MEAN_ELONGATION_PER_DAY
+    for _ in range(_AGE_ITERATIONS):
+        error = (_elongation(moment - timedelta(days=age)) + 180) % 360 - 180
+        age += error / _MEAN_ELONGATION_PER_DAY
+    if age < 0:
+        return age % _SYNODIC_MONTH_DAYS
+    return age

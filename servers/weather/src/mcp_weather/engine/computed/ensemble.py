@@ -1,49 +1,59 @@
-"""How sure a forecast is: what nine in ten members of an ensemble of forecasts say, hour by hour."""
+"""How certain a forecast is: what nine in ten members of an ensemble of forecasts say, hour by hour."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from mcp_weather.models import Table, Value
 
-from mcp_weather.engine.computed.series import table
-from mcp_weather.models import Origin, Table, Value
-from mcp_weather.policy import Units
+__all__ = ["compute_percentiles"]
 
-__all__ = ["spread"]
-
-_PARTS = ((10, "p10"), (50, "median"), (90, "p90"))
-_LEAST_MEMBERS = 5
+# By the suffix that a column of the percentile gets.
+_PERCENTILES = {"p10": 10, "median": 50, "p90": 90}
+_MIN_MEMBERS = 5
 
 
-def spread(document: dict[str, Any], units: Units, from_: Origin, *, now: float) -> Table:
-    """The 10th, 50th and 90th percentile of each variable over the members; null where few members know."""
-    whole = table(document, "hourly", units, from_, now=now)
-    members: dict[str, list[int]] = {}
-    for number, name in enumerate(whole.names):
-        members.setdefault(name.partition("_member")[0], []).append(number)
+def compute_percentiles(members: Table) -> Table:
+    """Return the 10th, 50th and 90th percentile of each variable over its members; null where few members know.
+
+    Args:
+        members: one column for each member, called after its variable: `temperature_2m_member07`.
+    """
     names: list[str] = []
-    said: list[str] = []
+    units: list[str] = []
     values: list[list[Value]] = []
-    for variable, numbers in members.items():
-        ordered = [
-            sorted(
-                cast("float", whole.values[number][hour])
-                for number in numbers
-                if isinstance(whole.values[number][hour], int | float)
-            )
-            for hour in range(len(whole.time))
-        ]
-        for part, word in _PARTS:
-            names.append(f"{variable}_{word}")
-            said.append(whole.units[numbers[0]])
-            values.append([_percentile(items, part) for items in ordered])
-    return whole.model_copy(update={"names": names, "units": said, "values": values})
+    for variable, columns in _group_columns(members.names).items():
+        sorted_by_hour = [_sort_known(members, columns, hour) for hour in range(len(members.time))]
+        for suffix, percent in _PERCENTILES.items():
+            names.append(f"{variable}_{suffix}")
+            units.append(members.units[columns[0]])
+            values.append([_percentile(hour_values, percent) for hour_values in sorted_by_hour])
+    return members.model_copy(update={"names": names, "units": units, "values": values})
 
 
-def _percentile(ordered: list[float], part: int) -> float | None:
-    """Between the two nearest members, as far as it is between them."""
-    if len(ordered) < _LEAST_MEMBERS:
+def _group_columns(names: list[str]) -> dict[str, list[int]]:
+    """Return the indexes of the columns of each variable."""
+    columns: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        variable = name.partition("_member")[0]
+        columns.setdefault(variable, []).append(index)
+    return columns
+
+
+def _sort_known(members: Table, columns: list[int], hour: int) -> list[float]:
+    """Return what the members say of one hour, ascending."""
+    numbers: list[float] = []
+    for column in columns:
+        value = members.values[column][hour]
+        if isinstance(value, int | float):
+            numbers.append(value)
+    return sorted(numbers)
+
+
+def _percentile(ascending: list[float], percent: int) -> float | None:
+    """Return the percentile, interpolated between the two nearest members."""
+    if len(ascending) < _MIN_MEMBERS:
         return None
-    position = (len(ordered) - 1) * part / 100
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return round(ordered[low] + (ordered[high] - ordered[low]) * (position - low), 2) + 0.0
+    position = (len(ascending) - 1) * percent / 100
+    lower = int(position)
+    upper = min(lower + 1, len(ascending) - 1)
+    interpolated = ascending[lower] + (ascending[upper] - ascending[lower]) * (position - lower)
+    return round(interpolated, 2) + 0.0  # Minus zero becomes zero.

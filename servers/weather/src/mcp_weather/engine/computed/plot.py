@@ -8,92 +8,156 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
+from mcp_weather.engine.computed.conversion import Column
 from mcp_weather.models import Table, Value
 
-__all__ = ["SERIES", "png", "svg", "told"]
+__all__ = ["SERIES", "draw_png", "draw_svg", "select_series"]
 
 SERIES = ("temperature_2m", "precipitation", "precipitation_probability", "wind_speed_10m", "wind_gusts_10m")
 
-_OTHERWISE = {"temperature_2m": "temperature", "wind_speed_10m": "wind_speed"}
-"""What the National Weather Service's forecast, which stands in for Open-Meteo's, calls them."""
+# What the National Weather Service's forecast, which stands in for Open-Meteo's, calls them.
+_NWS_NAMES = {"temperature_2m": "temperature", "wind_speed_10m": "wind_speed"}
 
-_WARM, _WET, _WIND, _QUIET, _FAINT = "#c2410c", "#1d4ed8", "#15803d", "#6b7280", "#e5e7eb"
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 1000, 700, 84, 934, 656
 _FONT = Path(__file__).with_name("DejaVuSans.ttf")
+_TEMPERATURE_COLOR = "#c2410c"
+_PRECIPITATION_COLOR = "#1d4ed8"
+_WIND_COLOR = "#15803d"
+_GRAY = "#6b7280"
+_LIGHT_GRAY = "#e5e7eb"
+
+# All positions and sizes are pixels from the top left.
+_WIDTH = 1000
+_HEIGHT = 700
+_LEFT = 84
+_RIGHT = 934
+_BOTTOM = 656
+_MAX_GRID_LINES = 6
+_MAX_TIME_LABELS = 14
+_MIN_DAY_LABEL_WIDTH = 100
+_HALF_HOUR = timedelta(minutes=30)
 
 
-def png(table: Table, title: str) -> bytes:
-    """`table` with `SERIES` over time as a PNG of 1000 by 700 pixels; a gap is a gap."""
+def draw_png(table: Table, title: str) -> bytes:
+    """Return a PNG of 1000 by 700 pixels with the `SERIES` of `table` over time; a gap is a gap."""
     from resvg_py import svg_to_bytes
 
     # The system's fonts draw the letters that ours lacks, where there are any.
-    return svg_to_bytes(svg_string=svg(table, title), font_files=[str(_FONT)], font_family="DejaVu Sans")
+    return svg_to_bytes(svg_string=draw_svg(table, title), font_files=[str(_FONT)], font_family="DejaVu Sans")
 
 
-def told(table: Table) -> dict[str, tuple[str, Sequence[Value]]]:
-    """Unit and values of each of `SERIES` that `table` has."""
-    there = {name: (unit, values) for name, unit, values in zip(table.names, table.units, table.values, strict=True)}
-    named = {name: name if name in there else _OTHERWISE.get(name, name) for name in SERIES}
-    return {name: there[theirs] for name, theirs in named.items() if theirs in there}
+def select_series(table: Table) -> dict[str, Column]:
+    """Return those of `SERIES` that `table` has, by their names here."""
+    columns = {
+        name: Column(name, unit, values)
+        for name, unit, values in zip(table.names, table.units, table.values, strict=True)
+    }
+    selected: dict[str, Column] = {}
+    for name in SERIES:
+        column = columns.get(name) or columns.get(_NWS_NAMES.get(name, name))
+        if column is not None:
+            selected[name] = column
+    return selected
 
 
-def svg(table: Table, title: str) -> str:
+def draw_svg(table: Table, title: str) -> str:
+    """Return the picture as SVG."""
     picture = _Picture([datetime.fromisoformat(time) for time in table.time])
-    known = told(table)
-    columns = {name: _floats(known[name][1] if name in known else [None] * len(table.time)) for name in SERIES}
-    units = {name: known[name][0] if name in known else "unknown" for name in SERIES}
+    series = _Series(table)
     picture.text(16, 30, title, size=19, anchor="start")
-    note = f"{table.origin.source}, {table.origin.licence}"
-    stale = f" - STALE, {table.origin.age_s} s old" if table.origin.stale else ""
-    picture.text(_WIDTH - 16, 46, note + stale, size=10, anchor="end", fill=_QUIET)
-
-    heat = picture.panel(60, 250, *_span(columns["temperature_2m"]), f"Temperature, {units['temperature_2m']}")
-    heat.line(columns["temperature_2m"], stroke=_WARM, stroke_width="2.2")
-
-    most = max([1.0, *(value for value in columns["precipitation"] if not math.isnan(value))])
-    rain = picture.panel(332, 152, 0, most * 1.15, f"Precipitation, {units['precipitation']}")
-    rain.bars(columns["precipitation"], fill=_WET)
-    chance = _Panel(picture, rain.top, rain.height, 0, 100)
-    chance.line(columns["precipitation_probability"], stroke=_QUIET, stroke_width="1.2", stroke_dasharray="2 3")
-    for percent in (0, 25, 50, 75, 100):
-        picture.text(_RIGHT + 8, chance.y(percent) + 4, str(percent), anchor="start", fill=_QUIET)
-    picture.text(_WIDTH - 12, rain.top + rain.height / 2, "Chance, %", turned=True, fill=_QUIET)
-
-    gusts, mean = columns["wind_gusts_10m"], columns["wind_speed_10m"]
-    wind = picture.panel(504, 152, 0, _span([*gusts, *mean])[1], f"Wind, {units['wind_speed_10m']}")
-    wind.line(mean, stroke=_WIND, stroke_width="1.8")
-    wind.line(gusts, stroke=_WIND, stroke_width="1.2", stroke_dasharray="6 3")
-    for x, dashes, words in ((_RIGHT - 140, "none", "wind"), (_RIGHT - 68, "6 3", "gusts")):
-        picture.path(f"M{x} 493h22", stroke=_WIND, stroke_width="1.6", stroke_dasharray=dashes)
-        picture.text(x + 28, 497, words, anchor="start")
-    picture.hours()
+    source = f"{table.origin.source}, {table.origin.licence}"
+    if table.origin.stale:
+        source += f" - STALE, {table.origin.age_s} s old"
+    picture.text(_WIDTH - 16, 46, source, size=10, anchor="end", fill=_GRAY)
+    _draw_temperature(picture, series)
+    _draw_precipitation(picture, series)
+    _draw_wind(picture, series)
+    picture.label_times()
     return Xml.tostring(picture.root, encoding="unicode")
+
+
+def _draw_temperature(picture: _Picture, series: _Series) -> None:
+    temperature = series.numbers("temperature_2m")
+    axis = _axis_around(temperature)
+    panel = picture.draw_panel(_Panel(picture, 60, 250, axis), f"Temperature, {series.unit('temperature_2m')}")
+    panel.draw_line(temperature, stroke=_TEMPERATURE_COLOR, stroke_width="2.2")
+
+
+def _draw_precipitation(picture: _Picture, series: _Series) -> None:
+    precipitation = series.numbers("precipitation")
+    most = max([1.0, *(value for value in precipitation if not math.isnan(value))])
+    amount = _Panel(picture, 332, 152, _Axis(0, most * 1.15))
+    picture.draw_panel(amount, f"Precipitation, {series.unit('precipitation')}")
+    amount.draw_bars(precipitation, fill=_PRECIPITATION_COLOR)
+    probability = _Panel(picture, amount.top, amount.height, _Axis(0, 100))
+    probability.draw_line(
+        series.numbers("precipitation_probability"), stroke=_GRAY, stroke_width="1.2", stroke_dasharray="2 3"
+    )
+    for percent in (0, 25, 50, 75, 100):
+        picture.text(_RIGHT + 8, probability.y(percent) + 4, str(percent), anchor="start", fill=_GRAY)
+    picture.text(_WIDTH - 12, amount.top + amount.height / 2, "Chance, %", is_vertical=True, fill=_GRAY)
+
+
+def _draw_wind(picture: _Picture, series: _Series) -> None:
+    wind = series.numbers("wind_speed_10m")
+    gusts = series.numbers("wind_gusts_10m")
+    axis = _Axis(0, _axis_around([*gusts, *wind]).high)
+    panel = picture.draw_panel(_Panel(picture, 504, 152, axis), f"Wind, {series.unit('wind_speed_10m')}")
+    panel.draw_line(wind, stroke=_WIND_COLOR, stroke_width="1.8")
+    panel.draw_line(gusts, stroke=_WIND_COLOR, stroke_width="1.2", stroke_dasharray="6 3")
+    _draw_legend(picture, _RIGHT - 140, "wind", dashes="none")
+    _draw_legend(picture, _RIGHT - 68, "gusts", dashes="6 3")
+
+
+def _draw_legend(picture: _Picture, x: float, label: str, *, dashes: str) -> None:
+    picture.path(f"M{x} 493h22", stroke=_WIND_COLOR, stroke_width="1.6", stroke_dasharray=dashes)
+    picture.text(x + 28, 497, label, anchor="start")
+
+
+class _Series:
+    """The numbers and units of a table's `SERIES`."""
+
+    def __init__(self, table: Table) -> None:
+        self._columns = select_series(table)
+        self._length = len(table.time)
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a series as numbers, NaN where it is unknown."""
+        if name not in self._columns:
+            return [math.nan] * self._length
+        return [_as_float(value) for value in self._columns[name].values]
+
+    def unit(self, name: str) -> str:
+        if name not in self._columns:
+            return "unknown"
+        return self._columns[name].unit
+
+
+class _Axis(NamedTuple):
+    """The least and the greatest value of an axis."""
+
+    low: float
+    high: float
 
 
 class _Picture:
     """The paper, and where on it a moment is."""
 
     def __init__(self, moments: Sequence[datetime]) -> None:
-        # Clocks that change would fold the axis: it counts in the offset of the first hour.
+        # Clocks that change would fold the axis, so it counts in the offset of the first hour.
         zone = moments[0].tzinfo if moments else None
         self.moments = [moment.astimezone(zone) for moment in moments]
-        half = timedelta(minutes=30)
-        self.first = self.moments[0] - half if moments else datetime.min
-        last = self.moments[-1] + half if moments else datetime.max
-        self.hour = (_RIGHT - _LEFT) / ((last - self.first) / timedelta(hours=1))
+        self._first = self.moments[0] - _HALF_HOUR if moments else datetime.min
+        last = self.moments[-1] + _HALF_HOUR if moments else datetime.max
+        self.hour_width = (_RIGHT - _LEFT) / ((last - self._first) / timedelta(hours=1))
         size = {"width": str(_WIDTH), "height": str(_HEIGHT), "viewBox": f"0 0 {_WIDTH} {_HEIGHT}"}
         self.root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size})
         self._add("rect", width="100%", height="100%", fill="#ffffff")
 
     def x(self, moment: datetime) -> float:
-        return _LEFT + self.hour * ((moment - self.first) / timedelta(hours=1))
-
-    def _add(self, kind: str, **attributes: str | float) -> Xml.Element:
-        named = {name.replace("_", "-"): f"{value:.4g}" if isinstance(value, float) else str(value)
-                 for name, value in attributes.items()}  # fmt: skip
-        return Xml.SubElement(self.root, kind, named)
+        return _LEFT + self.hour_width * ((moment - self._first) / timedelta(hours=1))
 
     def path(self, moves: str, **style: str) -> None:
         self._add("path", d=moves, fill="none", stroke_linecap="round", stroke_linejoin="round", **style)
@@ -102,61 +166,90 @@ class _Picture:
         self._add("rect", **attributes)
 
     def text(
-        self, x: float, y: float, words: str, *, size: int = 12, anchor: str = "middle", fill: str = "#000000",
-        turned: bool = False,
-    ) -> None:  # fmt: skip
-        turn = {"transform": f"rotate(-90 {x} {y})"} if turned else {}
-        element = self._add("text", x=x, y=y, font_size=size, text_anchor=anchor, fill=fill, **turn)
-        # XML has no way to write a control character.
-        element.text = "".join(letter if letter.isprintable() else " " for letter in words)
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: int = 12,
+        anchor: str = "middle",
+        fill: str = "#000000",
+        is_vertical: bool = False,
+    ) -> None:
+        """Write a line.
 
-    def panel(self, top: float, height: float, low: float, high: float, name: str) -> _Panel:
-        made = _Panel(self, top, height, low, high)
-        step = _step(high - low, 6)
-        for count in range(math.ceil(low / step), math.floor(high / step) + 1):
-            y = made.y(count * step)
-            self.path(f"M{_LEFT} {y:.1f}H{_RIGHT}", stroke=_FAINT)
+        Args:
+            anchor: which part of the text is at `x`: start, middle or end.
+        """
+        element = self._add("text", x=x, y=y, font_size=size, text_anchor=anchor, fill=fill)
+        if is_vertical:
+            element.set("transform", f"rotate(-90 {x} {y})")
+        # XML has no way to write a control character.
+        element.text = "".join(letter if letter.isprintable() else " " for letter in text)
+
+    def draw_panel(self, panel: _Panel, name: str) -> _Panel:
+        """Draw the grid, the axis and the name of a panel."""
+        axis = panel.axis
+        step = _round_step(axis.high - axis.low, _MAX_GRID_LINES)
+        for count in range(math.ceil(axis.low / step), math.floor(axis.high / step) + 1):
+            y = panel.y(count * step)
+            self.path(f"M{_LEFT} {y:.1f}H{_RIGHT}", stroke=_LIGHT_GRAY)
             self.text(_LEFT - 8, y + 4, f"{count * step:.10g}", anchor="end")
         for moment in self.moments[1:]:
             if moment.hour == 0:
-                self.path(f"M{self.x(moment):.1f} {top}v{height}", stroke=_QUIET, stroke_opacity="0.5")
-        self.path(f"M{_LEFT} {top}v{height}H{_RIGHT}", stroke=_QUIET)
-        self.text(26, top + height / 2, name, turned=True)
-        return made
+                self.path(f"M{self.x(moment):.1f} {panel.top}v{panel.height}", stroke=_GRAY, stroke_opacity="0.5")
+        self.path(f"M{_LEFT} {panel.top}v{panel.height}H{_RIGHT}", stroke=_GRAY)
+        self.text(26, panel.top + panel.height / 2, name, is_vertical=True)
+        return panel
 
-    def hours(self) -> None:
-        """Times below the last panel: as many as fit, and a day's name at its midnight."""
-        step = next((step for step in (1, 2, 3, 6, 12) if len(self.moments) <= 14 * step), 24)
+    def label_times(self) -> None:
+        """Write times below the last panel: as many as fit, and a day's name at its midnight."""
+        step = _label_step_hours(len(self.moments))
         for number, moment in enumerate(self.moments):
+            x = self.x(moment)
             if moment.hour % step == 0:
-                x = self.x(moment)
-                self.path(f"M{x:.1f} {_BOTTOM}v4", stroke=_QUIET)
+                self.path(f"M{x:.1f} {_BOTTOM}v4", stroke=_GRAY)
                 self.text(x, _BOTTOM + 18, f"{moment:%H:%M}")
-            if moment.hour == 0 or (number == 0 and (24 - moment.hour) * self.hour > 100):
-                self.text(self.x(moment), _BOTTOM + 35, f"{moment:%a %d %b}")
+            has_room_for_day = (24 - moment.hour) * self.hour_width > _MIN_DAY_LABEL_WIDTH
+            if moment.hour == 0 or (number == 0 and has_room_for_day):
+                self.text(x, _BOTTOM + 35, f"{moment:%a %d %b}")
+
+    def _add(self, tag: str, **attributes: str | float) -> Xml.Element:
+        """Add an element; an underscore in the name of an attribute is a hyphen."""
+        formatted: dict[str, str] = {}
+        for name, value in attributes.items():
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            formatted[name.replace("_", "-")] = text
+        return Xml.SubElement(self.root, tag, formatted)
 
 
 @dataclass(frozen=True)
 class _Panel:
+    """A part of the picture with an axis of its own."""
+
     picture: _Picture
     top: float
     height: float
-    low: float
-    high: float
+    axis: _Axis
 
     def y(self, value: float) -> float:
-        return self.top + self.height * (self.high - value) / (self.high - self.low)
+        return self.top + self.height * (self.axis.high - value) / (self.axis.high - self.axis.low)
 
-    def line(self, values: Sequence[float], **style: str) -> None:
-        pairs = zip(self.picture.moments, values, strict=True)
-        for known, run in groupby(pairs, key=lambda pair: not math.isnan(pair[1])):
-            if known:
-                points = [f"{self.picture.x(moment):.1f} {self.y(value):.1f}" for moment, value in run]
-                # A lone point is a line of no length, which its round caps make a dot.
-                self.picture.path("M" + "L".join(points if len(points) > 1 else points * 2), **style)
+    def draw_line(self, values: Sequence[float], **style: str) -> None:
+        """Draw a line that is broken where values are unknown."""
+        points = zip(self.picture.moments, values, strict=True)
+        for is_unknown, run in groupby(points, key=lambda point: math.isnan(point[1])):
+            if is_unknown:
+                continue
+            corners = [f"{self.picture.x(moment):.1f} {self.y(value):.1f}" for moment, value in run]
+            if len(corners) == 1:
+                # The round caps of a line of no length make it a dot.
+                corners *= 2
+            self.picture.path("M" + "L".join(corners), **style)
 
-    def bars(self, values: Sequence[float], **style: str) -> None:
-        width = self.picture.hour * 0.9
+    def draw_bars(self, values: Sequence[float], **style: str) -> None:
+        """Draw a bar for each value above zero."""
+        width = self.picture.hour_width * 0.9
         for moment, value in zip(self.picture.moments, values, strict=True):
             if value > 0:
                 y = self.y(value)
@@ -164,18 +257,28 @@ class _Panel:
                 self.picture.rect(x=x, y=y, width=width, height=self.top + self.height - y, **style)
 
 
-def _floats(values: Sequence[Value]) -> list[float]:
-    return [float(value) if isinstance(value, int | float) else math.nan for value in values]
+def _as_float(value: Value) -> float:
+    if isinstance(value, int | float):
+        return float(value)
+    return math.nan
 
 
-def _span(values: Sequence[float]) -> tuple[float, float]:
-    """The least and the greatest of `values`, with some air."""
+def _axis_around(values: Sequence[float]) -> _Axis:
+    """Return an axis with some air above and below `values`."""
     known = [value for value in values if not math.isnan(value)] or [0.0, 1.0]
     air = max((max(known) - min(known)) * 0.08, 0.5)
-    return min(known) - air, max(known) + air
+    return _Axis(min(known) - air, max(known) + air)
 
 
-def _step(span: float, most: int) -> float:
-    """A round distance between at most so many marks: one, two or five of a power of ten."""
-    power = 10.0 ** math.floor(math.log10(span / most))
-    return next(power * times for times in (1, 2, 5, 10) if span / (power * times) <= most)
+def _round_step(span: float, max_marks: int) -> float:
+    """Return a round distance between at most so many marks: one, two or five times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(span / max_marks))
+    return next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= max_marks)
+
+
+def _label_step_hours(hours: int) -> int:
+    """Return the hours between two labels, of which not too many stand below the picture."""
+    for step in (1, 2, 3, 6, 12):
+        if hours <= _MAX_TIME_LABELS * step:
+            return step
+    return 24

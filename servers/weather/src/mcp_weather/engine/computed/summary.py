@@ -2,43 +2,73 @@
 
 from __future__ import annotations
 
-from mcp_weather.engine.computed.series import rounded
-from mcp_weather.models import Table, Value
+from collections.abc import Sequence
+from typing import NamedTuple
 
-__all__ = ["summary"]
+from mcp_weather.engine.computed.conversion import round_significantly
+from mcp_weather.models import Table
 
-_SUMS = ("precipitation", "rain", "showers", "snowfall")
+__all__ = ["summarize"]
+
+_SUMMED = ("precipitation", "rain", "showers", "snowfall")
 _EXTREMES = ("temperature_2m", "temperature", "apparent_temperature", "wind_speed_10m", "wind_speed", "wind_gusts_10m")
-_WET = {"mm": 0.1, "cm": 0.1, "inch": 0.0039}
-"""In an hour, from where it counts; the WMO's trace is less."""
-_SNOWY = 0.039
-"""The same of snow in inches."""
+# The least precipitation of an hour that counts; the WMO's trace is less.
+_MIN_PRECIPITATION = {"mm": 0.1, "cm": 0.1, "inch": 0.0039}
+_MIN_SNOWFALL_INCHES = 0.039
 
 
-def summary(table: Table, steps: str = "hours") -> list[str]:
-    """One line for each quantity that can be summed up; what is partly unknown says so.
+class _TimedNumber(NamedTuple):
+    """A number and the time of its row. Numbers sort before times."""
+
+    number: float
+    time: str
+
+
+def summarize(table: Table, steps: str = "hours") -> list[str]:
+    """Return one line for each quantity that can be summed up; what is partly unknown says so.
 
     Args:
         steps: what the rows of the table are.
     """
     lines: list[str] = []
     for name, unit, values in zip(table.names, table.units, table.values, strict=True):
-        known = [
-            (value, time) for value, time in zip(values, table.time, strict=True) if isinstance(value, int | float)
-        ]
-        if not known or name not in (*_SUMS, *_EXTREMES):
+        numbers: list[_TimedNumber] = []
+        for value, time in zip(values, table.time, strict=True):
+            if isinstance(value, int | float):
+                numbers.append(_TimedNumber(value, time))
+        if not numbers:
             continue
-        missing = f"; {len(values) - len(known)} of {len(values)} {steps} unknown" if len(known) < len(values) else ""
-        if name in _SUMS:
-            least = _SNOWY if name == "snowfall" and unit == "inch" else _WET.get(unit, 0.1)
-            wet = [time for value, time in known if value >= least]
-            first = f", first {wet[0]}, {len(wet)} {steps}" if wet else ""
-            lines.append(f"{name}: sum {_text(sum(value for value, _ in known))} {unit}{first}{missing}")
+        if name in _SUMMED:
+            line = _describe_sum(name, unit, numbers, steps)
+        elif name in _EXTREMES:
+            line = _describe_extremes(name, unit, numbers)
         else:
-            low, high = min(known), max(known, key=lambda item: item[0])
-            lines.append(f"{name}: {_text(low[0])} ({low[1]}) to {_text(high[0])} {unit} ({high[1]}){missing}")
+            continue
+        unknown = len(values) - len(numbers)
+        if unknown:
+            line += f"; {unknown} of {len(values)} {steps} unknown"
+        lines.append(line)
     return lines
 
 
-def _text(value: Value) -> str:
-    return f"{rounded(float(value or 0)) + 0.0:g}"
+def _describe_sum(name: str, unit: str, numbers: Sequence[_TimedNumber], steps: str) -> str:
+    least = _MIN_PRECIPITATION.get(unit, 0.1)
+    if name == "snowfall" and unit == "inch":
+        least = _MIN_SNOWFALL_INCHES
+    total = sum(item.number for item in numbers)
+    line = f"{name}: sum {_format_number(total)} {unit}"
+    wet_times = [item.time for item in numbers if item.number >= least]
+    if wet_times:
+        line += f", first {wet_times[0]}, {len(wet_times)} {steps}"
+    return line
+
+
+def _describe_extremes(name: str, unit: str, numbers: Sequence[_TimedNumber]) -> str:
+    lowest = min(numbers)
+    highest = max(numbers, key=lambda item: item.number)
+    low = f"{_format_number(lowest.number)} ({lowest.time})"
+    return f"{name}: {low} to {_format_number(highest.number)} {unit} ({highest.time})"
+
+
+def _format_number(number: float) -> str:
+    return f"{round_significantly(float(number)) + 0.0:g}"

@@ -3,125 +3,238 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import Any, cast
+from typing import Any
 
 from mcp_batteries.errors import NotFound, Unavailable
-from mcp_batteries.remote import Cache
-from mcp_weather.engine.computed.series import convert, origin, stamp, zone_of
-from mcp_weather.engine.services import queries as ask
+from mcp_batteries.remote import Cache, Snapshot
+from mcp_weather.engine.computed.conversion import Column, convert_values, make_reading
+from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
+from mcp_weather.engine.services import queries
+from mcp_weather.engine.services.json_values import as_objects
+from mcp_weather.engine.services.source import Source, origin_of
 from mcp_weather.models import Airport, Origin, Reading, Value
-from mcp_weather.policy import Place, Station, Units, point_at
+from mcp_weather.policy import AirportCode, Place, Units, point_at
 
-__all__ = ["airport"]
+__all__ = ["fetch_airport"]
 
-AWC = ("NOAA Aviation Weather Center", "public domain")
-_KNOT = 1.852
-_MOST_BESIDE = 4
-_OLD = 2 * 3600
-_IF_ANY = {"wind_gusts": "wgst", "weather": "wxString"}
-_EARTH_KM = 6371.0
+AVIATION_WEATHER_CENTER = Source("NOAA Aviation Weather Center", "public domain")
+
+_KMH_PER_KNOT = 1.852
+_EARTH_RADIUS_KM = 6371.0
+_MAX_OTHER_AIRPORTS = 4
+_MAX_AGE_SECONDS = 2 * 3600
 
 
-async def airport(cache: Cache, where: Place | Station, units: Units) -> Airport:
-    """What an airport reports, or the nearest to a place that does.
+@dataclass(frozen=True)
+class _Measurement:
+    """A number of a METAR: what it is called there, and how it gets into one of our units."""
+
+    name: str
+    key: str
+    unit: str
+    factor: float = 1.0
+
+
+_MEASUREMENTS = (
+    _Measurement("temperature", "temp", "°C"),
+    _Measurement("dew_point", "dewp", "°C"),
+    _Measurement("wind_speed", "wspd", "km/h", _KMH_PER_KNOT),
+    _Measurement("wind_gusts", "wgst", "km/h", _KMH_PER_KNOT),
+    _Measurement("pressure_altimeter", "altim", "hPa"),
+)
+# A report without a group for gusts or for weather says that there were none.
+_OPTIONAL_KEYS = {"wind_gusts": "wgst", "weather": "wxString"}
+
+
+@dataclass(frozen=True)
+class _Report:
+    """The newest report of one airport.
+
+    Attributes:
+        fields: the report in the service's own names.
+        distance_km: from the place that was asked for; 0 for a code.
+        snapshot: the answer that the report is from.
+    """
+
+    code: str
+    fields: dict[str, Any]
+    distance_km: float
+    snapshot: Snapshot
+
+
+async def fetch_airport(cache: Cache, where: Place | AirportCode, units: Units) -> Airport:
+    """Return what an airport reports, or the nearest to a place that does.
 
     Raises:
         NotFound: there is no report of that airport, or none near the place.
     """
-    keys = [ask.airport_key(where.code)] if isinstance(where, Station) else ask.airports_keys(where)
-    listed = [(found, item) for found in [await cache.get(key) for key in keys] for item in _reports(found.json())]
-    if isinstance(where, Station):
-        near = [(0.0, *one) for one in listed if one[1].get("icaoId") == where.code]
-        if not near:
-            raise NotFound(
-                f"There is no report of an airport `{where.code}`.", "Pass the name of a place for the nearest one."
-            )
+    if isinstance(where, AirportCode):
+        reports = await _fetch_reports_of(cache, where)
+        distance_km = None
+        zone = UTC
     else:
-        near = sorted(((_distance(where, one[1]), *one) for one in listed), key=lambda one: one[0])
-        if not near:
-            raise NotFound(f"No airport near {where.name} has a report.", "`get_weather` has a model's weather.")
-    distance, found, report = near[0]
-    zone = zone_of({"timezone": where.timezone}) if isinstance(where, Place) and where.timezone else UTC
-    at = report.get("obsTime")
-    age = cache.clock() - at if isinstance(at, int | float) else None
-    taf = report.get("rawTaf")
-    notes = [] if taf else ["[This airport has no TAF.]"]
-    if age is None or age > _OLD:
-        notes.append(f"[OLD: {'of an unknown time' if age is None else f'{age / 3600:.0f} h ago'}.]")
-    name = f"{report['icaoId']}, {report.get('name') or 'name unknown'}"
-    place = point_at(float(report["lat"]), float(report["lon"]), name=name, resolved="an airport that reports")
+        reports = await _fetch_reports_near(cache, where)
+        distance_km = round(reports[0].distance_km, 1)
+        zone = zone_of({"timezone": where.timezone}) if where.timezone else UTC
+    report = reports[0]
+    fields = report.fields
+    taf = fields.get("rawTaf")
+    place = point_at(
+        float(fields["lat"]),
+        float(fields["lon"]),
+        name=f"{fields['icaoId']}, {fields.get('name') or 'name unknown'}",
+        resolved="an airport that reports",
+    )
     return Airport(
-        place=place.info(None if zone is UTC else str(zone), elevation=_number(report.get("elev"))),
-        distance_km=None if isinstance(where, Station) else round(distance, 1),
-        metar=str(report["rawOb"]),
+        place=place.to_info(None if zone is UTC else str(zone), elevation=_read_number(fields.get("elev"))),
+        distance_km=distance_km,
+        metar=str(fields["rawOb"]),
         taf=str(taf) if taf else None,
-        decoded=_decoded(report, units, zone, origin(found, AWC)),
-        beside=[f"{item['icaoId']} {km:.0f} km" for km, _, item in near[1 : 1 + _MOST_BESIDE]],
-        notes=notes,
+        decoded=_decode(fields, units, zone, origin_of(report.snapshot, AVIATION_WEATHER_CENTER)),
+        beside=[f"{other.code} {other.distance_km:.0f} km" for other in reports[1 : 1 + _MAX_OTHER_AIRPORTS]],
+        notes=_write_notes(fields, cache.clock()),
     )
 
 
-def _reports(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The newest report of each airport."""
-    listed = document.get("reports")
-    if not isinstance(listed, list):
+async def _fetch_reports_of(cache: Cache, airport: AirportCode) -> Sequence[_Report]:
+    """Return the report of an airport.
+
+    Raises:
+        NotFound: there is none.
+    """
+    snapshot = await cache.get(queries.airport_key(airport.code))
+    for fields in _newest_reports(snapshot.json()):
+        if fields.get("icaoId") == airport.code:
+            return [_Report(airport.code, fields, 0.0, snapshot)]
+    raise NotFound(
+        f"There is no report of an airport `{airport.code}`.", "Pass the name of a place for the nearest one."
+    )
+
+
+async def _fetch_reports_near(cache: Cache, place: Place) -> Sequence[_Report]:
+    """Return the reports of the airports near a place, the nearest first.
+
+    Raises:
+        NotFound: there is none.
+    """
+    snapshots = [await cache.get(key) for key in queries.airports_keys(place)]
+    reports: list[_Report] = []
+    for snapshot in snapshots:
+        reports += _read_reports(snapshot, place)
+    if not reports:
+        raise NotFound(f"No airport near {place.name} has a report.", "`get_weather` has a model's weather.")
+    return sorted(reports, key=lambda report: report.distance_km)
+
+
+def _read_reports(snapshot: Snapshot, place: Place) -> list[_Report]:
+    """Return the reports of an answer."""
+    return [
+        _Report(str(fields["icaoId"]), fields, _distance_km(place, fields), snapshot)
+        for fields in _newest_reports(snapshot.json())
+    ]
+
+
+def _newest_reports(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the newest report of each airport that says where it is.
+
+    Raises:
+        Unavailable: the document is no list of reports.
+    """
+    if not isinstance(document.get("reports"), list):
         raise Unavailable("The Aviation Weather Center sent something that can't be read.", "Try again in a moment.")
-    found: dict[str, dict[str, Any]] = {}
-    for entry in cast("list[Any]", listed):
-        if not isinstance(entry, dict):
+    newest: dict[str, dict[str, Any]] = {}
+    for report in as_objects(document["reports"]):
+        if not report.get("rawOb") or not report.get("icaoId"):
             continue
-        item = cast("dict[str, Any]", entry)
-        point = _number(item.get("lat")), _number(item.get("lon"))
-        if not item.get("rawOb") or not item.get("icaoId") or None in point:
+        if _read_number(report.get("lat")) is None or _read_number(report.get("lon")) is None:
             continue
-        code = str(item["icaoId"])
-        if code not in found or (_number(item.get("obsTime")) or 0) > (_number(found[code].get("obsTime")) or 0):
-            found[code] = item
-    return list(found.values())
+        code = str(report["icaoId"])
+        if code not in newest or _report_time(report) > _report_time(newest[code]):
+            newest[code] = report
+    return list(newest.values())
 
 
-def _decoded(report: dict[str, Any], units: Units, zone: tzinfo, from_: Origin) -> Reading:
-    columns: list[tuple[str, str, Value]] = []
-    for name, theirs, unit, factor in (
-        ("temperature", "temp", "°C", 1.0),
-        ("dew_point", "dewp", "°C", 1.0),
-        ("wind_speed", "wspd", "km/h", _KNOT),
-        ("wind_gusts", "wgst", "km/h", _KNOT),
-        ("pressure_altimeter", "altim", "hPa", 1.0),
-    ):
-        number = _number(report.get(theirs))
-        shown, values = convert(name, [None if number is None else number * factor], unit, units)
-        columns.append((name, shown, round(values[0], 2) if isinstance(values[0], float) else values[0]))
-    direction = report.get("wdir")
-    columns.append(("wind_direction", "°", "variable" if direction == "VRB" else _number(direction)))
-    # "10+" is ten or more: how much more nobody says.
-    seen = report.get("visib")
-    columns.append(("visibility", "statute miles", seen if isinstance(seen, str) else _number(seen)))
-    columns.append(("weather", "", str(report["wxString"]) if report.get("wxString") else None))
-    columns.append(("flight_category", "", str(report["fltCat"]) if report.get("fltCat") else None))
-    # A report without a group for gusts or for weather says that there were none.
-    columns = [column for column in columns if (theirs := _IF_ANY.get(column[0])) is None or report.get(theirs)]
-    at = report.get("obsTime")
-    return Reading(
-        observed_at=stamp(at, zone) if isinstance(at, int | float) else None,
-        station=str(report["icaoId"]),
-        names=[name for name, _, _ in columns],
-        units=[unit for _, unit, _ in columns],
-        values=[value for _, _, value in columns],
-        origin=from_,
-    )
+def _report_time(fields: dict[str, Any]) -> float:
+    """Return the seconds since the epoch of a report; 0 if they are unknown."""
+    return _read_number(fields.get("obsTime")) or 0
 
 
-def _number(value: Any) -> float | None:
+def _write_notes(fields: dict[str, Any], now: float) -> list[str]:
+    """Say that a forecast is missing, and how old an old report is."""
+    notes: list[str] = []
+    if not fields.get("rawTaf"):
+        notes.append("[This airport has no TAF.]")
+    observed = fields.get("obsTime")
+    if not isinstance(observed, int | float):
+        notes.append("[OLD: of an unknown time.]")
+    elif now - observed > _MAX_AGE_SECONDS:
+        notes.append(f"[OLD: {(now - observed) / 3600:.0f} h ago.]")
+    return notes
+
+
+def _decode(fields: dict[str, Any], units: Units, zone: tzinfo, origin: Origin) -> Reading:
+    """Return a report in columns."""
+    columns = [_convert(measurement, fields, units) for measurement in _MEASUREMENTS]
+    direction = fields.get("wdir")
+    columns.append(Column("wind_direction", "°", ["variable" if direction == "VRB" else _read_number(direction)]))
+    columns.append(Column("visibility", "statute miles", [_read_visibility(fields.get("visib"))]))
+    columns.append(Column("weather", "", [_read_word(fields.get("wxString"))]))
+    columns.append(Column("flight_category", "", [_read_word(fields.get("fltCat"))]))
+    reported = [column for column in columns if _is_reported(column.name, fields)]
+    observed = fields.get("obsTime")
+    observed_at = None
+    if isinstance(observed, int | float):
+        observed_at = format_timestamp(observed, zone)
+    return make_reading(reported, observed_at=observed_at, station=str(fields["icaoId"]), origin=origin)
+
+
+def _convert(measurement: _Measurement, fields: dict[str, Any], units: Units) -> Column:
+    number = _read_number(fields.get(measurement.key))
+    if number is not None:
+        number *= measurement.factor
+    converted = convert_values(measurement.name, [number], measurement.unit, units)
+    value = converted.values[0]
+    if isinstance(value, float):
+        value = round(value, 2)
+    return Column(measurement.name, converted.unit, [value])
+
+
+def _is_reported(name: str, fields: dict[str, Any]) -> bool:
+    key = _OPTIONAL_KEYS.get(name)
+    return key is None or bool(fields.get(key))
+
+
+def _read_visibility(value: Any) -> Value:
+    """Return the statute miles of a report: "10+" is ten or more, and nobody says how much more."""
+    if isinstance(value, str):
+        return value
+    return _read_number(value)
+
+
+def _read_word(value: Any) -> str | None:
+    if not value:
+        return None
+    return str(value)
+
+
+def _read_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return int(value) if value == int(value) else float(value)
+    if value == int(value):
+        return int(value)
+    return float(value)
 
 
-def _distance(place: Place, report: dict[str, Any]) -> float:
-    """Kilometres on the globe."""
-    one, two = math.radians(place.latitude), math.radians(float(report["lat"]))
-    across = math.radians(float(report["lon"]) - place.longitude)
-    part = math.sin((two - one) / 2) ** 2 + math.cos(one) * math.cos(two) * math.sin(across / 2) ** 2
-    return 2 * _EARTH_KM * math.asin(math.sqrt(min(1.0, part)))
+def _distance_km(place: Place, fields: dict[str, Any]) -> float:
+    """Return the distance on the globe from a place to an airport, by the haversine formula."""
+    latitude = math.radians(place.latitude)
+    airport_latitude = math.radians(float(fields["lat"]))
+    longitude_difference = math.radians(float(fields["lon"]) - place.longitude)
+    haversine = (
+        math.sin((airport_latitude - latitude) / 2) ** 2
+        + math.cos(latitude) * math.cos(airport_latitude) * math.sin(longitude_difference / 2) ** 2
+    )
+    return 2 * _EARTH_RADIUS_KM * math.asin(math.sqrt(min(1.0, haversine)))

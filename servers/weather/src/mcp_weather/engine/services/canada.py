@@ -6,46 +6,57 @@ from datetime import tzinfo
 from typing import Any
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.services.cap import local, objects, words
+from mcp_weather.engine.computed.timestamps import format_local
+from mcp_weather.engine.services.cap import read_text
+from mcp_weather.engine.services.json_values import as_object, as_objects
+from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert
 
-__all__ = ["CANADA", "alerts"]
+__all__ = ["CANADA", "read_alerts"]
 
-CANADA = ("Environment Canada", "Environment and Climate Change Canada Data Server End-use Licence")
+CANADA = Source("Environment Canada", "Environment and Climate Change Canada Data Server End-use Licence")
 
+# Canada ranks alerts by their kind; this is CAP's word for it.
 _SEVERITY = {"warning": "Severe", "watch": "Moderate", "advisory": "Minor", "statement": "Minor"}
-"""Canada ranks alerts by their kind; CAP's word for it."""
 
 
-def alerts(document: dict[str, Any], zone: tzinfo, language: str) -> list[Alert]:
-    """The alerts of a list that was asked for one point, in French if that is `language`, else in English.
+def read_alerts(document: dict[str, Any], zone: tzinfo, language: str) -> list[Alert]:
+    """Return the alerts of a list that was asked for one point, in French if that is `language`, else in English.
 
     Raises:
-        Unavailable: it is not such a list.
+        Unavailable: it is not such a list, or not all of it.
     """
     features: Any = document.get("features")
     if document.get("type") != "FeatureCollection" or not isinstance(features, list):
         raise Unavailable("Environment Canada sent a list of alerts that can't be read.", "Try again soon.")
     if not features and document.get("numberMatched"):
         raise Unavailable("Environment Canada sent the list of alerts in parts.", "Try again soon.")
-    found: list[Alert] = []
-    for number, feature in enumerate(objects(features)):
-        about = objects([feature.get("properties")])[0]
-        tongue = "fr" if language == "fr" and about.get("alert_name_fr") else "en"
-        if about.get("alert_type") == "ending" or about.get("status_en") == "ended":
+    alerts: list[Alert] = []
+    for number, feature in enumerate(as_objects(features)):
+        properties = as_object(feature.get("properties"))
+        if properties.get("alert_type") == "ending" or properties.get("status_en") == "ended":
             continue
-        kind = str(about.get("alert_type") or "")
-        found.append(
-            Alert(
-                id=words(about.get("id")) or f"without an identifier {number}",
-                event=words(about.get(f"alert_name_{tongue}")) or "Alert that can't be read",
-                severity=_SEVERITY.get(kind),
-                headline=words(about.get(f"alert_short_name_{tongue}")),
-                area=words(about.get(f"feature_name_{tongue}")),
-                onset=local(about.get("validity_datetime") or about.get("publication_datetime"), zone),
-                ends=local(about.get("event_end_datetime"), zone),
-                sender=CANADA[0],
-                description=words(about.get(f"alert_text_{tongue}")),
-            )
-        )
-    return found
+        alerts.append(_read_alert(properties, number, zone, language))
+    return alerts
+
+
+def _read_alert(properties: dict[str, Any], number: int, zone: tzinfo, language: str) -> Alert:
+    """Return an alert; what can't be read is an alert all the same.
+
+    Args:
+        number: which of the list it is.
+    """
+    suffix = "en"
+    if language == "fr" and properties.get("alert_name_fr"):
+        suffix = "fr"
+    return Alert(
+        id=read_text(properties.get("id")) or f"without an identifier {number}",
+        event=read_text(properties.get(f"alert_name_{suffix}")) or "Alert that can't be read",
+        severity=_SEVERITY.get(str(properties.get("alert_type") or "")),
+        headline=read_text(properties.get(f"alert_short_name_{suffix}")),
+        area=read_text(properties.get(f"feature_name_{suffix}")),
+        onset=format_local(properties.get("validity_datetime") or properties.get("publication_datetime"), zone),
+        ends=format_local(properties.get("event_end_datetime"), zone),
+        sender=CANADA.name,
+        description=read_text(properties.get(f"alert_text_{suffix}")),
+    )

@@ -3,58 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, tzinfo
-from typing import Any, cast
+from typing import Any
 
-__all__ = ["NOT_ACTUAL", "local", "moment", "objects", "replaced", "words"]
+from mcp_weather.engine.computed.timestamps import parse_timestamp
 
+__all__ = ["NOT_ACTUAL", "find_superseded", "read_text"]
+
+# CAP 1.2, status: what is not meant for the public.
 NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
-"""CAP 1.2, status: what is not meant for the public."""
-_KEPT = 900
-"""Bytes of each text of an alert."""
+# CAP 1.2, msgType: what takes the place of earlier messages.
+_SUPERSEDING = ("Update", "Cancel", "Error")
+_MAX_TEXT_BYTES = 900
 
 
-def objects(said: Any) -> list[dict[str, Any]]:
-    """The items of a list, with an empty object for each that is something else: it may have been an alert."""
-    items = cast("list[Any]", said) if isinstance(said, list) else []
-    return [cast("dict[str, Any]", item) if isinstance(item, dict) else {} for item in items]
-
-
-def moment(said: Any) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(str(said))
-    except ValueError:
-        return None
-    # The year 1 is how some say that they do not know; no zone can be applied to it.
-    return at if at.tzinfo and 1900 < at.year < 9999 else None
-
-
-def local(said: Any, zone: tzinfo) -> str | None:
-    at = moment(said)
-    return at.astimezone(zone).isoformat(timespec="minutes") if at else None
-
-
-def replaced(messages: Sequence[dict[str, Any]]) -> set[str]:
-    """The identifiers of those of `messages` that a later one of them updates, cancels or calls an error.
-
-    CAP 1.2, references: of each earlier message its sender, identifier and time.
-    """
-    sent = {str(message.get("identifier")): moment(message.get("sent")) for message in messages}
-    found: set[str] = set()
+def find_superseded(messages: Sequence[dict[str, Any]]) -> set[str]:
+    """Return the identifiers of those of `messages` that a later one of them updates, cancels or calls an error."""
+    sent = {str(message.get("identifier")): parse_timestamp(message.get("sent")) for message in messages}
+    superseded: set[str] = set()
     for message in messages:
-        if message.get("msgType") not in ("Update", "Cancel", "Error") or message.get("status") in NOT_ACTUAL:
+        if message.get("msgType") not in _SUPERSEDING or message.get("status") in NOT_ACTUAL:
             continue
-        for reference in str(message.get("references") or "").split():
-            name = reference.partition(",")[2].partition(",")[0]
-            then, now = sent.get(name), moment(message.get("sent"))
-            # Two that name each other are both still there.
-            if then is not None and now is not None and then < now:
-                found.add(name)
-    return found
+        message_sent = parse_timestamp(message.get("sent"))
+        if message_sent is None:
+            continue
+        for identifier in _referenced_identifiers(message):
+            earlier_sent = sent.get(identifier)
+            # Two messages that name each other both stay.
+            if earlier_sent is not None and earlier_sent < message_sent:
+                superseded.add(identifier)
+    return superseded
 
 
-def words(said: Any) -> str | None:
-    if not isinstance(said, str) or not said.strip():
+def _referenced_identifiers(message: dict[str, Any]) -> list[str]:
+    """Return the identifiers in `references`, which has `sender,identifier,time` of each earlier message (CAP 1.2)."""
+    references = str(message.get("references") or "").split()
+    return [reference.partition(",")[2].partition(",")[0] for reference in references]
+
+
+def read_text(value: Any) -> str | None:
+    """Return `value` as text for people, cut if it is long; None if there is none."""
+    if not isinstance(value, str) or not value.strip():
         return None
-    kept = said.strip().encode("utf-8", "replace")
-    return kept.decode() if len(kept) <= _KEPT else kept[:_KEPT].decode("utf-8", "ignore").rstrip() + " […]"
+    text = value.strip().encode("utf-8", "replace")
+    if len(text) <= _MAX_TEXT_BYTES:
+        return text.decode()
+    return text[:_MAX_TEXT_BYTES].decode("utf-8", "ignore").rstrip() + " […]"

@@ -7,19 +7,24 @@ warning is told with that doubt.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.services.cap import NOT_ACTUAL, local, objects, replaced, words
-from mcp_weather.engine.services.meteoalarm_areas import covers, inside
+from mcp_weather.engine.computed.timestamps import format_local
+from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
+from mcp_weather.engine.services.json_values import as_object, as_objects
+from mcp_weather.engine.services.meteoalarm_areas import area_contains, ring_contains
+from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert
 from mcp_weather.policy import Place
 
-__all__ = ["COUNTRIES", "METEOALARM", "alerts"]
+__all__ = ["COUNTRIES", "METEOALARM", "read_alerts"]
 
-METEOALARM = ("MeteoAlarm (EUMETNET)", "CC BY 4.0")
+METEOALARM = Source("MeteoAlarm (EUMETNET)", "CC BY 4.0")
 
+# The name of each country's list, by ISO 3166-1 code.
 COUNTRIES = {
     "AT": "austria", "BA": "bosnia-herzegovina", "BE": "belgium", "BG": "bulgaria", "CH": "switzerland", "CY": "cyprus",
     "CZ": "czechia", "DE": "germany", "DK": "denmark", "EE": "estonia", "ES": "spain", "FI": "finland", "FR": "france",
@@ -29,91 +34,162 @@ COUNTRIES = {
     "PL": "poland", "PT": "portugal", "RO": "romania", "RS": "serbia", "SE": "sweden", "SI": "slovenia",
     "SK": "slovakia", "UA": "ukraine",
 }  # fmt: skip
-"""The name of each country's list, by ISO 3166-1 code."""
 
-_NO_WARNING = "1"
-"""The awareness level green: some services send it to say that there is no warning."""
-_DOUBT = " (not known whether the place is in it)"
+# Some services send the awareness level green to say that there is no warning.
+_NO_WARNING_LEVEL = "1"
+_DOUBTFUL_AREA = " (not known whether the place is in it)"
 
 
-def alerts(document: dict[str, Any], place: Place, zone: tzinfo, language: str) -> list[Alert]:
-    """The warnings for `place`, in `language` if they are told in it, else in English, else as they come.
+def read_alerts(document: dict[str, Any], *, place: Place, zone: tzinfo, language: str) -> list[Alert]:
+    """Return the warnings for `place`, in `language` if they are told in it, else in English, else as they come.
 
     Raises:
-        Unavailable: it is not such a list.
+        Unavailable: it is not a list of warnings.
     """
     if not isinstance(document.get("warnings"), list):
         raise Unavailable("MeteoAlarm sent a list of warnings that can't be read.", "Try again soon.")
-    found: list[Alert] = []
-    messages = [objects([warning.get("alert")])[0] for warning in objects(document["warnings"])]
-    over = replaced(messages)
+    messages = [as_object(warning.get("alert")) for warning in as_objects(document["warnings"])]
+    superseded = find_superseded(messages)
+    alerts: list[Alert] = []
     for number, message in enumerate(messages):
-        if message.get("status") in NOT_ACTUAL or message.get("msgType") in ("Cancel", "Error"):
+        if _is_in_force(message) and message.get("identifier") not in superseded:
+            identifier = read_text(message.get("identifier")) or f"without an identifier {number}"
+            alerts += _read_message(message, identifier, place, zone, language)
+    return alerts
+
+
+def _is_in_force(message: dict[str, Any]) -> bool:
+    return message.get("status") not in NOT_ACTUAL and message.get("msgType") not in ("Cancel", "Error")
+
+
+def _read_message(message: dict[str, Any], identifier: str, place: Place, zone: tzinfo, language: str) -> list[Alert]:
+    """Return the warnings of one message that may concern `place`."""
+    alerts: list[Alert] = []
+    infos = as_objects(message.get("info")) or [{}]
+    for number, info in enumerate(_select_language(infos, language)):
+        if _is_all_clear(info):
             continue
-        if message.get("identifier") in over:
+        area = _find_area(info, place)
+        if area is None:
             continue
-        name = words(message.get("identifier")) or f"without an identifier {number}"
-        told = objects(message.get("info")) or [{}]
-        for part, info in enumerate(_in_language(told, language)):
-            if _level(info) == _NO_WARNING or info.get("responseType") in ("AllClear", ["AllClear"]):
-                continue
-            areas = objects(info.get("area"))
-            here = [(area, _covered(area, place)) for area in areas]
-            if here and all(covered is False for _, covered in here):
-                continue
-            nowhere: tuple[dict[str, Any], bool | None] = ({}, None)
-            area, covered = max(here, key=lambda item: item[1] is True, default=nowhere)
-            found.append(
-                Alert(
-                    id=f"{name} {part}" if part else name,
-                    event=words(info.get("event")) or "Warning that can't be read",
-                    severity=words(info.get("severity")),
-                    urgency=words(info.get("urgency")),
-                    headline=words(info.get("headline")),
-                    area=(words(area.get("areaDesc")) or "area without a name") + ("" if covered else _DOUBT),
-                    onset=local(info.get("onset") or info.get("effective"), zone),
-                    ends=local(info.get("expires"), zone),
-                    sender=words(info.get("senderName")),
-                    description=words(info.get("description")),
-                    instruction=words(info.get("instruction")),
-                )
-            )
-    return found
+        alert_id = f"{identifier} {number}" if number else identifier
+        alerts.append(_make_alert(info, alert_id, area, zone))
+    return alerts
 
 
-def _in_language(told: Sequence[dict[str, Any]], language: str) -> list[dict[str, Any]]:
-    """Those of one language: each is told in several."""
-    spoken = [str(info.get("language") or "")[:2].lower() for info in told]
-    chosen = next((item for item in (language, "en") if item in spoken), spoken[0])
-    return [info for info, item in zip(told, spoken, strict=True) if item == chosen]
+@dataclass(frozen=True)
+class _Area:
+    """An area of a warning.
+
+    Attributes:
+        contains_place: None if it is not known whether the place is in it.
+    """
+
+    name: str | None
+    contains_place: bool | None
+
+    def describe(self) -> str:
+        name = self.name or "area without a name"
+        if self.contains_place:
+            return name
+        return name + _DOUBTFUL_AREA
 
 
-def _level(info: dict[str, Any]) -> str | None:
-    for item in objects(info.get("parameter")):
-        if item.get("valueName") == "awareness_level":
-            return str(item.get("value")).partition(";")[0].strip()
+def _make_alert(info: dict[str, Any], alert_id: str, area: _Area, zone: tzinfo) -> Alert:
+    return Alert(
+        id=alert_id,
+        event=read_text(info.get("event")) or "Warning that can't be read",
+        severity=read_text(info.get("severity")),
+        urgency=read_text(info.get("urgency")),
+        headline=read_text(info.get("headline")),
+        area=area.describe(),
+        onset=format_local(info.get("onset") or info.get("effective"), zone),
+        ends=format_local(info.get("expires"), zone),
+        sender=read_text(info.get("senderName")),
+        description=read_text(info.get("description")),
+        instruction=read_text(info.get("instruction")),
+    )
+
+
+def _select_language(infos: Sequence[dict[str, Any]], language: str) -> list[dict[str, Any]]:
+    """Return the infos in one language: the same warning is told in several."""
+    languages = [str(info.get("language") or "")[:2].lower() for info in infos]
+    chosen = languages[0]
+    for candidate in (language, "en"):
+        if candidate in languages:
+            chosen = candidate
+            break
+    return [info for info, info_language in zip(infos, languages, strict=True) if info_language == chosen]
+
+
+def _is_all_clear(info: dict[str, Any]) -> bool:
+    """Return whether it says that there is no danger."""
+    return _awareness_level(info) == _NO_WARNING_LEVEL or info.get("responseType") in ("AllClear", ["AllClear"])
+
+
+def _awareness_level(info: dict[str, Any]) -> str | None:
+    for parameter in as_objects(info.get("parameter")):
+        if parameter.get("valueName") == "awareness_level":
+            return str(parameter.get("value")).partition(";")[0].strip()
     return None
 
 
-def _covered(area: dict[str, Any], place: Place) -> bool | None:
-    """Whether `place` lies in `area`; None if that can't be told."""
-    known: list[bool | None] = [
-        covers(str(code.get("value")), place.latitude, place.longitude)
-        for code in objects(area.get("geocode"))
-        if code.get("valueName") == "EMMA_ID"
-    ]
-    polygons: Any = area.get("polygon")
-    texts = cast("list[Any]", polygons if isinstance(polygons, list) else [polygons] if polygons else [])
-    known += [_encloses(str(text), place) for text in texts]
-    if any(known):
+def _find_area(info: dict[str, Any], place: Place) -> _Area | None:
+    """Return the area that `place` lies in, else the first; None if it certainly lies in none of them."""
+    areas = [_read_area(area, place) for area in as_objects(info.get("area"))]
+    if not areas:
+        return _Area(None, None)
+    if all(area.contains_place is False for area in areas):
+        return None
+    for area in areas:
+        if area.contains_place:
+            return area
+    return areas[0]
+
+
+def _read_area(area: dict[str, Any], place: Place) -> _Area:
+    return _Area(read_text(area.get("areaDesc")), _area_contains(area, place))
+
+
+def _area_contains(area: dict[str, Any], place: Place) -> bool | None:
+    """Return whether `place` lies in `area`; None if that can't be told."""
+    answers = [area_contains(code, place.latitude, place.longitude) for code in _list_codes(area)]
+    answers += [_polygon_contains(polygon, place) for polygon in _list_polygons(area)]
+    if any(answers):
         return True
-    return None if not known or None in known else False
+    if not answers or None in answers:
+        return None
+    return False
 
 
-def _encloses(polygon: str, place: Place) -> bool | None:
-    """Whether `polygon`, which is CAP's pairs of latitude and longitude, has `place` in it."""
+def _list_codes(area: dict[str, Any]) -> list[str]:
+    """Return the EMMA_IDs of an area."""
+    geocodes = as_objects(area.get("geocode"))
+    return [str(geocode.get("value")) for geocode in geocodes if geocode.get("valueName") == "EMMA_ID"]
+
+
+def _list_polygons(area: dict[str, Any]) -> list[str]:
+    """Return the polygons of an area, which may have one or a list of them."""
+    polygons: Any = area.get("polygon")
+    if not polygons:
+        return []
+    if not isinstance(polygons, list):
+        return [str(polygons)]
+    return [str(polygon) for polygon in cast("list[Any]", polygons)]
+
+
+def _polygon_contains(polygon: str, place: Place) -> bool | None:
+    """Return whether `place` lies in `polygon`, which is CAP's pairs of latitude and longitude; None if it is none."""
     try:
-        corners = [(float(pair.split(",")[1]), float(pair.split(",")[0])) for pair in polygon.split()]
+        corners = [_parse_corner(pair) for pair in polygon.split()]
     except (ValueError, IndexError):
         return None
-    return inside(corners, place.latitude, place.longitude) if len(corners) > 2 else None
+    if len(corners) < 3:
+        return None
+    return ring_contains(corners, place.latitude, place.longitude)
+
+
+def _parse_corner(pair: str) -> tuple[float, float]:
+    """Return longitude and latitude of CAP's `latitude,longitude`."""
+    numbers = pair.split(",")
+    return float(numbers[1]), float(numbers[0])

@@ -11,51 +11,58 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-__all__ = ["covers", "inside"]
+__all__ = ["area_contains", "ring_contains"]
 
-_MARGIN = 0.02
-"""Degrees within which a place counts as inside: more than an outline can be off, so that none is missed."""
+# A place counts as inside within so many degrees: more than an outline can be off, so that no warning is missed.
+_MARGIN_DEGREES = 0.02
 
+# Longitude and latitude of the corners.
 Ring = Sequence[tuple[float, float]]
-"""Longitude and latitude of the corners."""
 
 
-def covers(code: str, latitude: float, longitude: float) -> bool | None:
-    """Whether the area with this EMMA_ID has the point in it; None if no area with that code is known."""
-    rings = _regions().get(code)
+def area_contains(code: str, latitude: float, longitude: float) -> bool | None:
+    """Return whether the area with this EMMA_ID has the point in it; None if no area with that code is known."""
+    rings = _load_areas().get(code)
     if rings is None:
         return None
-    return any(inside(_corners(ring), latitude, longitude) for ring in rings)
+    return any(ring_contains(_decode_corners(ring), latitude, longitude) for ring in rings)
 
 
-def inside(ring: Ring, latitude: float, longitude: float) -> bool:
-    """Whether the point lies in the ring, or close to it."""
-    within = False
+def ring_contains(ring: Ring, latitude: float, longitude: float) -> bool:
+    """Return whether the point lies in the ring, or close to it.
+
+    A ray from the point to the east crosses the ring an odd number of times if the point lies inside.
+    """
+    is_inside = False
     for (x1, y1), (x2, y2) in zip(ring, [*ring[1:], *ring[:1]], strict=True):
         if (y1 > latitude) != (y2 > latitude) and longitude < (x2 - x1) * (latitude - y1) / (y2 - y1) + x1:
-            within = not within
-        length = (x2 - x1) ** 2 + (y2 - y1) ** 2
-        along = ((longitude - x1) * (x2 - x1) + (latitude - y1) * (y2 - y1)) / length if length else 0.0
-        along = max(0.0, min(1.0, along))
-        off = (longitude - x1 - along * (x2 - x1)) ** 2 + (latitude - y1 - along * (y2 - y1)) ** 2
-        if off <= _MARGIN**2:
+            is_inside = not is_inside
+        squared_length = (x2 - x1) ** 2 + (y2 - y1) ** 2
+        # Where on the edge the nearest point to ours is: 0 is its begin, 1 its end.
+        nearest = 0.0
+        if squared_length:
+            nearest = ((longitude - x1) * (x2 - x1) + (latitude - y1) * (y2 - y1)) / squared_length
+            nearest = max(0.0, min(1.0, nearest))
+        x_distance = longitude - x1 - nearest * (x2 - x1)
+        y_distance = latitude - y1 - nearest * (y2 - y1)
+        if x_distance**2 + y_distance**2 <= _MARGIN_DEGREES**2:
             return True
-    return within
+    return is_inside
 
 
 @cache
-def _regions() -> dict[str, list[list[int]]]:
-    return json.loads(
-        gzip.decompress(
-            resources.files("mcp_weather.engine.services").joinpath("meteoalarm_areas.json.gz").read_bytes()
-        )
-    )
+def _load_areas() -> dict[str, list[list[int]]]:
+    packed = resources.files("mcp_weather.engine.services").joinpath("meteoalarm_areas.json.gz").read_bytes()
+    return json.loads(gzip.decompress(packed))
 
 
-def _corners(ring: Sequence[int]) -> list[tuple[float, float]]:
+def _decode_corners(ring: Sequence[int]) -> list[tuple[float, float]]:
+    """Return the corners of a ring, which is stored as differences from corner to corner in hundredths of a degree."""
     corners: list[tuple[float, float]] = []
-    x = y = 0
+    x = 0
+    y = 0
     for east, north in zip(ring[::2], ring[1::2], strict=True):
-        x, y = x + east, y + north
+        x += east
+        y += north
         corners.append((x / 100, y / 100))
     return corners

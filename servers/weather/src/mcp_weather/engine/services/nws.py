@@ -1,129 +1,223 @@
-"""The National Weather Service of the US: its own forecast, its stations' measurements, its alerts."""
+"""The National Weather Service of the US: its own forecast, its stations' observations, its alerts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache
-from mcp_weather.engine.alerts.answer import Look
-from mcp_weather.engine.computed.series import moment_at, origin, to_come, zone_of
-from mcp_weather.engine.services import nws_documents
-from mcp_weather.engine.services import queries as ask
+from mcp_weather.engine.computed.series import require_rows
+from mcp_weather.engine.computed.timestamps import moment_at, zone_of
+from mcp_weather.engine.services import queries
+from mcp_weather.engine.services.nws_documents import (
+    NWS,
+    observed_at,
+    read_alerts,
+    read_forecast,
+    read_observation,
+)
+from mcp_weather.engine.services.service_alerts import ServiceAlerts
+from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import Forecast, Reading
 from mcp_weather.policy import Place, Units
 
-__all__ = ["WeatherService"]
+__all__ = ["COUNTRIES", "NationalWeatherService", "may_cover"]
 
-_FRESH_OBSERVATION = 2 * 3600
-"""Seconds after which a station's observation is called old."""
+COUNTRIES = {"US", "PR", "GU", "VI", "AS", "MP", "UM"}
+
+_MAX_STATIONS = 3
+# A station's observation is called old after so many seconds.
+_MAX_OBSERVATION_AGE_SECONDS = 2 * 3600
+
+
+class _Box(NamedTuple):
+    """A part of the globe, by the degrees of its edges."""
+
+    south: float
+    north: float
+    west: float
+    east: float
+
+    def contains(self, place: Place) -> bool:
+        return self.south <= place.latitude <= self.north and self.west <= place.longitude <= self.east
+
+
+# Where the Service may be asked about coordinates of unknown country; it decides.
+_COVERAGE = (
+    _Box(24.0, 49.6, -125.5, -66.5), _Box(51.0, 72.0, -180.0, -129.0), _Box(51.0, 56.0, 172.0, 180.0),
+    _Box(18.5, 29.0, -179.0, -154.0), _Box(17.0, 19.5, -68.5, -64.0), _Box(13.0, 21.0, 144.0, 147.0),
+    _Box(-15.5, -10.5, -172.0, -168.0),
+)  # fmt: skip
+
+
+def may_cover(place: Place) -> bool:
+    """Return False where it is certain that the Service has nothing."""
+    if place.country is not None:
+        return place.country in COUNTRIES
+    return any(box.contains(place) for box in _COVERAGE)
 
 
 @dataclass(frozen=True)
-class WeatherService:
+class GridPoint:
+    """What the Service has of a point.
+
+    Attributes:
+        properties: in the Service's own names; which office's grid it lies in, and where.
+        zone: the time zone there.
+    """
+
+    properties: dict[str, Any]
+    zone: tzinfo
+
+    def forecast_key(self, *, hourly: bool) -> str:
+        """Return the cache key of the forecast by hour or by half day."""
+        return queries.nws_forecast_key(*self._cell(), hourly=hourly)
+
+    def stations_key(self) -> str:
+        """Return the cache key of the stations near it."""
+        return queries.nws_stations_key(*self._cell())
+
+    def _cell(self) -> tuple[str, int, int]:
+        """Return the office and the cell of its grid."""
+        return str(self.properties["gridId"]), int(self.properties["gridX"]), int(self.properties["gridY"])
+
+
+class _Observation(NamedTuple):
+    """An observation with the moment that it is of."""
+
+    moment: datetime
+    reading: Reading
+
+
+@dataclass(frozen=True)
+class NationalWeatherService:
+    """Asks the Service, with an answer of the cache where it has one."""
+
     cache: Cache
 
-    async def official(self, place: Place, step: str, span: int, units: Units) -> Forecast:
-        """The National Weather Service's own forecast.
+    async def fetch_forecast(self, place: Place, step: str, span: int, units: Units) -> Forecast:
+        """Return the Service's own forecast.
+
+        Args:
+            step: `hourly`, or by day, whose periods are half days.
+            span: hours or days.
 
         Raises:
             NotFound: it does not cover the place.
         """
-        point = await self.point(place)
+        point = await self.fetch_point(place)
         if point is None:
             raise NotFound(f"The National Weather Service does not cover {place.name}.", "Call again without `source`.")
-        about, zone = point
-        grid = ask.grid_key(str(about["gridId"]), int(about["gridX"]), int(about["gridY"]), hourly=step == "hourly")
-        found = await self.cache.get(grid)
-        most = span if step == "hourly" else 2 * span
-        shown = nws_documents.forecast(
-            found.json(), units, origin(found, nws_documents.NWS), zone, most, now=self._now()
+        is_hourly = step == "hourly"
+        snapshot = await self.cache.get(point.forecast_key(hourly=is_hourly))
+        max_periods = span if is_hourly else 2 * span
+        table = read_forecast(
+            snapshot.json(), units, origin_of(snapshot, NWS), point.zone, max_periods, now=self._now()
         )
-        shown = to_come(shown, found, "The National Weather Service")
+        table = require_rows(table, snapshot, "The National Weather Service")
         return Forecast(
-            place=place.info(str(zone)), step="hourly" if step == "hourly" else "daily", tables={"nws": shown}
+            place=place.to_info(str(point.zone)), step="hourly" if is_hourly else "daily", tables={"nws": table}
         )
 
-    async def look(self, place: Place) -> Look | None:
-        """Its alerts for `place`; None where it certainly has nothing to say."""
-        if not nws_documents.may_cover(place):
+    async def fetch_alerts(self, place: Place) -> ServiceAlerts | None:
+        """Return the Service's alerts for `place`; None where it certainly has nothing to say."""
+        if not may_cover(place):
             return None
-        name = nws_documents.NWS[0]
         try:
-            found = await self.cache.get(ask.alerts_key(place))
-            zone = await self._zone(place)
-            active = nws_documents.alerts(found.json(), zone)
+            snapshot = await self.cache.get(queries.nws_alerts_key(place))
+            zone = await self._fetch_zone(place)
+            alerts = read_alerts(snapshot.json(), zone)
         except Problem as problem:
-            try:
-                if await self.point(place) is None:
-                    return None
-            except Problem:
-                pass
-            return Look(name, problem=str(problem))
-        if active or place.country in nws_documents.COUNTRIES:
-            return Look(name, active, origin(found, nws_documents.NWS), zone)
-        # It has no alerts for places elsewhere either: that it covers this one is asked for.
+            if await self._certainly_lacks(place):
+                return None
+            return ServiceAlerts(NWS.name, problem=str(problem))
+        answer = ServiceAlerts(NWS.name, alerts, origin_of(snapshot, NWS), zone)
+        if alerts or place.country in COUNTRIES:
+            return answer
+        # It has no alerts for places elsewhere either, so ask whether it covers this one.
         try:
-            covered = await self.point(place) is not None
+            point = await self.fetch_point(place)
         except Problem as problem:
-            return Look(name, problem=f"It is not known whether it covers this point. {problem}")
-        return Look(name, active, origin(found, nws_documents.NWS), zone) if covered else None
+            return ServiceAlerts(NWS.name, problem=f"It is not known whether it covers this point. {problem}")
+        if point is None:
+            return None
+        return answer
 
-    async def _zone(self, place: Place) -> tzinfo:
+    async def fetch_observation(self, place: Place, units: Units) -> Reading | None:
+        """Return what the nearest station that has something measured; None where none has."""
+        if not may_cover(place):
+            return None
+        try:
+            point = await self.fetch_point(place)
+            if point is None:
+                return None
+            stations: list[Any] = (await self.cache.get(point.stations_key())).json().get("features") or []
+        except (Unavailable, KeyError, TypeError, ValueError):
+            return None
+        newest: _Observation | None = None
+        for station in stations[:_MAX_STATIONS]:
+            identifier = str(station["properties"]["stationIdentifier"])
+            observation = await self._fetch_station(identifier, units, point.zone)
+            if observation is None:
+                continue
+            if self._age_seconds(observation) <= _MAX_OBSERVATION_AGE_SECONDS:
+                return observation.reading
+            if newest is None or observation.moment > newest.moment:
+                newest = observation
+        if newest is None:
+            return None
+        return self._mark_old(newest)
+
+    async def fetch_point(self, place: Place) -> GridPoint | None:
+        """Return what the Service has of the point; None outside its coverage."""
+        document = (await self.cache.get(queries.nws_point_key(place))).json()
+        if document is None:
+            return None
+        properties: dict[str, Any] = document.get("properties") or {}
+        if not {"gridId", "gridX", "gridY"} <= properties.keys():
+            raise Unavailable("The National Weather Service sent a point without its grid.", "Try again in a moment.")
+        return GridPoint(properties, zone_of({"timezone": properties.get("timeZone")}))
+
+    async def _certainly_lacks(self, place: Place) -> bool:
+        try:
+            return await self.fetch_point(place) is None
+        except Problem:
+            return False
+
+    async def _fetch_zone(self, place: Place) -> tzinfo:
+        """Return the time zone of `place`; UTC if it can't be found out."""
         if place.timezone:
             return zone_of({"timezone": place.timezone})
         try:
-            point = await self.point(place)
+            point = await self.fetch_point(place)
         except Problem:
-            point = None
-        return point[1] if point else UTC
+            return UTC
+        if point is None:
+            return UTC
+        return point.zone
 
-    async def observation(self, place: Place, units: Units) -> Reading | None:
-        """What the nearest station of the National Weather Service that has something measured; None where none has."""
-        if not nws_documents.may_cover(place):
-            return None
+    async def _fetch_station(self, station: str, units: Units, zone: tzinfo) -> _Observation | None:
+        """Return the latest observation of a station; None if it has no temperature or no time."""
         try:
-            point = await self.point(place)
-            if point is None:
-                return None
-            about, zone = point
-            key = ask.stations_key(str(about["gridId"]), int(about["gridX"]), int(about["gridY"]))
-            stations: list[Any] = (await self.cache.get(key)).json().get("features") or []
-        except (Unavailable, KeyError, TypeError, ValueError):
+            snapshot = await self.cache.get(queries.nws_observation_key(station))
+        except Problem:
             return None
-        best: tuple[datetime, Reading] | None = None
-        for feature in stations[:3]:
-            station = str(feature["properties"]["stationIdentifier"])
-            try:
-                found = await self.cache.get(ask.observation_key(station))
-            except Problem:
-                continue
-            document = found.json()
-            at = nws_documents.observed_at(document)
-            shown = nws_documents.observation(document, station, units, origin(found, nws_documents.NWS), zone)
-            if at is None or shown.values[0] is None:
-                continue
-            if (self._now() - at).total_seconds() <= _FRESH_OBSERVATION:
-                return shown
-            if best is None or at > best[0]:
-                best = at, shown
-        if best is None:
+        document = snapshot.json()
+        moment = observed_at(document)
+        reading = read_observation(document, station, units, origin_of(snapshot, NWS), zone)
+        if moment is None or reading.values[0] is None:
             return None
-        hours = (self._now() - best[0]).total_seconds() / 3600
-        old = best[1].origin.model_copy(update={"stale": True, "reason": f"the station reported {hours:.0f} h ago"})
-        return best[1].model_copy(update={"origin": old})
+        return _Observation(moment, reading)
 
-    async def point(self, place: Place) -> tuple[dict[str, Any], tzinfo] | None:
-        """What the National Weather Service has of the point; None outside its coverage."""
-        found = (await self.cache.get(ask.points_key(place))).json()
-        if found is None:
-            return None
-        about: dict[str, Any] = found.get("properties") or {}
-        if not {"gridId", "gridX", "gridY"} <= about.keys():
-            raise Unavailable("The National Weather Service sent a point without its grid.", "Try again in a moment.")
-        return about, zone_of({"timezone": about.get("timeZone")})
+    def _mark_old(self, observation: _Observation) -> Reading:
+        reason = f"the station reported {self._age_seconds(observation) / 3600:.0f} h ago"
+        origin = observation.reading.origin.model_copy(update={"stale": True, "reason": reason})
+        return observation.reading.model_copy(update={"origin": origin})
+
+    def _age_seconds(self, observation: _Observation) -> float:
+        return (self._now() - observation.moment).total_seconds()
 
     def _now(self) -> datetime:
         return moment_at(self.cache.clock())

@@ -1,45 +1,23 @@
-"""The questions asked of the upstreams, as cache keys: the same question is the same key, whoever asks.
+"""The queries to the services, as cache keys: the same query is the same key, whoever asks.
 
-Always metric and in the place's own time: units are converted here, so that a document serves both, and times come as
-seconds since the epoch, which no change of clocks makes ambiguous.
+They always ask for metric units and the place's own time: units are converted here, so that one document serves all.
+Times come as seconds since the epoch, which no change of clocks makes ambiguous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 from urllib.parse import urlencode
 
 from mcp_weather.policy import Days, Place
 
 __all__ = [
-    "DAILY",
-    "GROUPS",
-    "Group",
-    "Model",
-    "air_key",
-    "airport_key",
-    "airports_keys",
-    "alerts_key",
-    "archive_key",
-    "canada_key",
-    "current_key",
-    "daily_key",
-    "ensemble_key",
-    "flood_key",
-    "geocoding_key",
-    "grid_key",
-    "hourly_key",
-    "is_open_meteo",
-    "marine_key",
-    "meteoalarm_key",
-    "observation_key",
-    "points_key",
-    "quarters_key",
-    "recent_key",
-    "scope_of",
-    "service_of",
-    "stations_key",
+    "ENSEMBLE_MODEL", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key",
+    "airports_keys", "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key", "geocoding_key",
+    "hourly_key", "is_open_meteo", "marine_key", "meteoalarm_warnings_key", "nws_alerts_key", "nws_forecast_key",
+    "nws_observation_key", "nws_point_key", "nws_stations_key", "quarter_hours_key", "recent_days_key", "river_key",
+    "scope_of", "service_of",
 ]  # fmt: skip
 
 Group = Literal["basic", "wind", "precipitation", "sky", "comfort", "soil"]
@@ -53,11 +31,11 @@ Model = Literal[
     "ukmo_seamless",
     "jma_seamless",
 ]
-CURRENT = (
+PRESENT_VARIABLES = (
     "temperature_2m", "apparent_temperature", "relative_humidity_2m", "precipitation", "weather_code", "cloud_cover",
     "pressure_msl", "wind_speed_10m", "wind_direction_10m", "wind_gusts_10m", "is_day",
 )  # fmt: skip
-GROUPS: dict[Group, tuple[str, ...]] = {
+HOURLY_VARIABLES: dict[Group, tuple[str, ...]] = {
     "basic": ("temperature_2m", "precipitation_probability", "precipitation", "weather_code", "wind_speed_10m"),
     "wind": ("wind_speed_10m", "wind_direction_10m", "wind_gusts_10m"),
     "precipitation": ("precipitation_probability", "precipitation", "rain", "showers", "snowfall", "snow_depth"),
@@ -65,7 +43,7 @@ GROUPS: dict[Group, tuple[str, ...]] = {
     "comfort": ("temperature_2m", "apparent_temperature", "relative_humidity_2m", "dew_point_2m", "pressure_msl"),
     "soil": ("soil_temperature_0cm", "soil_temperature_6cm", "soil_moisture_0_to_1cm", "et0_fao_evapotranspiration"),
 }
-DAILY: dict[Group, tuple[str, ...]] = {
+DAILY_VARIABLES: dict[Group, tuple[str, ...]] = {
     "basic": (
         "weather_code", "temperature_2m_max", "temperature_2m_min", "precipitation_sum",
         "precipitation_probability_max", "wind_speed_10m_max",
@@ -76,7 +54,7 @@ DAILY: dict[Group, tuple[str, ...]] = {
     "comfort": ("temperature_2m_max", "temperature_2m_min", "apparent_temperature_max", "apparent_temperature_min"),
     "soil": ("et0_fao_evapotranspiration",),
 }  # fmt: skip
-AIR_NOW = (
+AIR_PRESENT_VARIABLES = (
     "european_aqi",
     "us_aqi",
     "pm2_5",
@@ -87,9 +65,9 @@ AIR_NOW = (
     "carbon_monoxide",
     "uv_index",
 )
-AIR = ("european_aqi", "us_aqi", "pm2_5", "pm10", "ozone", "nitrogen_dioxide")
-POLLEN = ("alder_pollen", "birch_pollen", "grass_pollen", "mugwort_pollen", "olive_pollen", "ragweed_pollen")
-SEA_NOW = (
+AIR_VARIABLES = ("european_aqi", "us_aqi", "pm2_5", "pm10", "ozone", "nitrogen_dioxide")
+POLLEN_VARIABLES = ("alder_pollen", "birch_pollen", "grass_pollen", "mugwort_pollen", "olive_pollen", "ragweed_pollen")
+SEA_PRESENT_VARIABLES = (
     "wave_height",
     "wave_direction",
     "wave_period",
@@ -97,7 +75,7 @@ SEA_NOW = (
     "sea_surface_temperature",
     "ocean_current_velocity",
 )
-SEA = (
+SEA_VARIABLES = (
     "wave_height",
     "wave_direction",
     "wave_period",
@@ -106,7 +84,7 @@ SEA = (
     "swell_wave_period",
     "sea_surface_temperature",
 )
-PAST = (
+PAST_VARIABLES = (
     "weather_code",
     "temperature_2m_mean",
     "temperature_2m_max",
@@ -114,143 +92,214 @@ PAST = (
     "precipitation_sum",
     "wind_speed_10m_max",
 )
-RECENT = ("weather_code", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max")
-NORMAL = ("temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max")
+RECENT_VARIABLES = (
+    "weather_code", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max",
+)  # fmt: skip
+NORMAL_VARIABLES = (
+    "temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max",
+)  # fmt: skip
+QUARTER_HOUR_VARIABLES = ("precipitation", "rain", "snowfall", "weather_code", "wind_gusts_10m")
+ENSEMBLE_VARIABLES = ("temperature_2m", "precipitation", "wind_speed_10m")
+# It has 51 members and covers all the world.
+ENSEMBLE_MODEL = "ecmwf_ifs025"
 
 
-QUARTERS = ("precipitation", "rain", "snowfall", "weather_code", "wind_gusts_10m")
-UNSURE = ("temperature_2m", "precipitation", "wind_speed_10m")
-ENSEMBLE = "ecmwf_ifs025"
-"""51 members, all the world."""
+_AVIATION_PATH = "aviation/api/data/metar?"
+_FORECAST_PATH = "forecast/v1/forecast"
+_NOT_OPEN_METEO = ("nws", "canada", "meteoalarm", "aviation")
+_HALF_BOX_DEGREES = 0.0005
+
+_QueryValue = str | int | tuple[str, ...]
 
 
 def service_of(key: str) -> str:
+    """Return the name of the service that a key is for."""
     return key.partition("/")[0]
 
 
 def scope_of(key: str) -> str:
-    """Whose limits apply: one upstream's stop the others of the same house only."""
-    return "open-meteo" if is_open_meteo(key) else service_of(key)
+    """Return whose limits apply to a key: those of one service stop only other services of the same house."""
+    if is_open_meteo(key):
+        return "open-meteo"
+    return service_of(key)
 
 
 def is_open_meteo(key: str) -> bool:
-    return service_of(key) not in ("nws", "canada", "meteoalarm", "aviation")
+    """Return whether a key is for one of Open-Meteo's services."""
+    return service_of(key) not in _NOT_OPEN_METEO
 
 
 def current_key(place: Place) -> str:
-    return _key("forecast/v1/forecast", place, current=CURRENT)
+    """Return the key of the present values."""
+    return _open_meteo_key(_FORECAST_PATH, place, current=PRESENT_VARIABLES)
 
 
 def hourly_key(place: Place, groups: Sequence[Group], hours: int, model: Model) -> str:
-    return _key("forecast/v1/forecast", place, hourly=_variables(GROUPS, groups), forecast_hours=hours, **_model(model))
+    """Return the key of the next hours of one model."""
+    variables = _list_variables(HOURLY_VARIABLES, groups)
+    return _open_meteo_key(_FORECAST_PATH, place, hourly=variables, forecast_hours=hours, **_name_model(model))
 
 
 def daily_key(place: Place, groups: Sequence[Group], days: int, model: Model) -> str:
-    return _key("forecast/v1/forecast", place, daily=_variables(DAILY, groups), forecast_days=days, **_model(model))
+    """Return the key of the next days of one model."""
+    variables = _list_variables(DAILY_VARIABLES, groups)
+    return _open_meteo_key(_FORECAST_PATH, place, daily=variables, forecast_days=days, **_name_model(model))
 
 
-def quarters_key(place: Place, quarters: int) -> str:
-    return _key("forecast/v1/forecast", place, minutely_15=QUARTERS, forecast_minutely_15=quarters)
+def quarter_hours_key(place: Place, quarter_hours: int) -> str:
+    """Return the key of the next quarters of an hour."""
+    return _open_meteo_key(
+        _FORECAST_PATH, place, minutely_15=QUARTER_HOUR_VARIABLES, forecast_minutely_15=quarter_hours
+    )
 
 
 def ensemble_key(place: Place, days: int) -> str:
-    return _key("ensemble/v1/ensemble", place, hourly=UNSURE, models=ENSEMBLE, forecast_days=days)
+    """Return the key of all members of the ensemble by hour."""
+    return _open_meteo_key(
+        "ensemble/v1/ensemble", place, hourly=ENSEMBLE_VARIABLES, models=ENSEMBLE_MODEL, forecast_days=days
+    )
 
 
 def airport_key(code: str) -> str:
-    return "aviation/api/data/metar?" + urlencode({"ids": code, "format": "json", "taf": "true"})
+    """Return the key of the reports of one airport."""
+    return _AVIATION_PATH + urlencode({"ids": code, "format": "json", "taf": "true"})
 
 
 def airports_keys(place: Place) -> list[str]:
-    """Airports in a box of some hundred kilometres round a place, whose corners do not tell where in it that is.
+    """Return the keys of the airports in a box of some hundred kilometres round a place.
 
-    One that goes over the date line is two.
+    The corners of the box do not tell where in it the place is. One that goes over the date line is two.
     """
-    latitude, longitude = round(place.latitude), round(place.longitude)
-    south, north = max(-90, latitude - 1), min(90, latitude + 1)
-    wide = 1 if abs(latitude) < 45 else 2 if abs(latitude) < 65 else 5
-    west, east = longitude - wide, longitude + wide
-    spans = [(max(-180, west), min(180, east))]
-    spans += [(west + 360, 180)] if west < -180 else [(-180, east - 360)] if east > 180 else []
-    boxes = [f"{south},{begin},{north},{end}" for begin, end in spans]
-    return [
-        "aviation/api/data/metar?" + urlencode({"bbox": box, "format": "json", "taf": "true"}, safe=",")
-        for box in boxes
-    ]
+    latitude = round(place.latitude)
+    longitude = round(place.longitude)
+    south = max(-90, latitude - 1)
+    north = min(90, latitude + 1)
+    half_width = _half_box_width(latitude)
+    west = longitude - half_width
+    east = longitude + half_width
+    boxes = [f"{south},{max(-180, west)},{north},{min(180, east)}"]
+    if west < -180:
+        boxes.append(f"{south},{west + 360},{north},180")
+    elif east > 180:
+        boxes.append(f"{south},-180,{north},{east - 360}")
+    return [_AVIATION_PATH + urlencode({"bbox": box, "format": "json", "taf": "true"}, safe=",") for box in boxes]
+
+
+def _half_box_width(latitude: int) -> int:
+    """Return the degrees of longitude that are some hundred kilometres: more of them towards the poles."""
+    if abs(latitude) < 45:
+        return 1
+    if abs(latitude) < 65:
+        return 2
+    return 5
 
 
 def air_key(place: Place, days: int, *, pollen: bool) -> str:
-    more = POLLEN if pollen else ()
-    return _key("air/v1/air-quality", place, current=(*AIR_NOW, *more), hourly=(*AIR, *more), forecast_days=days)
+    """Return the key of the air quality, now and by hour."""
+    present = AIR_PRESENT_VARIABLES
+    hourly = AIR_VARIABLES
+    if pollen:
+        present += POLLEN_VARIABLES
+        hourly += POLLEN_VARIABLES
+    return _open_meteo_key("air/v1/air-quality", place, current=present, hourly=hourly, forecast_days=days)
 
 
 def marine_key(place: Place, days: int) -> str:
-    return _key("marine/v1/marine", place, current=SEA_NOW, hourly=SEA, forecast_days=days)
+    """Return the key of the sea, now and by hour."""
+    return _open_meteo_key(
+        "marine/v1/marine", place, current=SEA_PRESENT_VARIABLES, hourly=SEA_VARIABLES, forecast_days=days
+    )
 
 
-def flood_key(place: Place, days: int) -> str:
-    return _key("flood/v1/flood", place, daily=("river_discharge", "river_discharge_max"), forecast_days=days)
+def river_key(place: Place, days: int) -> str:
+    """Return the key of a river's discharge by day."""
+    variables = ("river_discharge", "river_discharge_max")
+    return _open_meteo_key("flood/v1/flood", place, daily=variables, forecast_days=days)
 
 
 def archive_key(place: Place, days: Days, *, normal: bool = False) -> str:
-    span = {"start_date": days.first.isoformat(), "end_date": days.last.isoformat()}
-    return _key("archive/v1/archive", place, daily=NORMAL if normal else PAST, **span)
+    """Return the key of past days, with the variables of the days themselves or with those of normal values."""
+    variables = NORMAL_VARIABLES if normal else PAST_VARIABLES
+    return _open_meteo_key("archive/v1/archive", place, daily=variables, **_span(days))
 
 
-def recent_key(place: Place, days: Days) -> str:
-    """Days that the archive does not have yet, as the forecasts' models saw them."""
-    span = {"start_date": days.first.isoformat(), "end_date": days.last.isoformat()}
-    return _key("forecast/v1/forecast", place, daily=RECENT, **span)
+def recent_days_key(place: Place, days: Days) -> str:
+    """Return the key of days that the archive does not have yet, as the forecasts' models saw them."""
+    return _open_meteo_key(_FORECAST_PATH, place, daily=RECENT_VARIABLES, **_span(days))
 
 
 def geocoding_key(name: str, language: str) -> str:
+    """Return the key of the geocoder's results for a name in one language."""
     return "geocoding/v1/search?" + urlencode({"name": name, "count": 20, "language": language, "format": "json"})
 
 
-def points_key(place: Place) -> str:
-    return f"nws/points/{place.point}"
+def nws_point_key(place: Place) -> str:
+    """Return the key of what the National Weather Service has of a point."""
+    return f"nws/points/{place.coordinates}"
 
 
-def alerts_key(place: Place) -> str:
-    return "nws/alerts/active?" + urlencode({"status": "actual", "point": place.point}, safe=",")
+def nws_alerts_key(place: Place) -> str:
+    """Return the key of the National Weather Service's alerts for a point."""
+    return "nws/alerts/active?" + urlencode({"status": "actual", "point": place.coordinates}, safe=",")
 
 
-def canada_key(place: Place) -> str:
-    """The alerts whose area has the point in it: a box that is a point, but for rounding."""
-    west, south = place.longitude - 0.0005, place.latitude - 0.0005
-    box = f"{west:.4f},{south:.4f},{west + 0.001:.4f},{south + 0.001:.4f}"
-    return "canada/collections/weather-alerts/items?" + urlencode({"f": "json", "bbox": box, "limit": 500}, safe=",")
-
-
-def meteoalarm_key(country: str) -> str:
-    return f"meteoalarm/api/v1/warnings/feeds-{country}"
-
-
-def stations_key(office: str, x: int, y: int) -> str:
+def nws_stations_key(office: str, x: int, y: int) -> str:
+    """Return the key of the stations near a cell of an office's grid."""
     return f"nws/gridpoints/{office}/{x},{y}/stations"
 
 
-def grid_key(office: str, x: int, y: int, *, hourly: bool) -> str:
-    return f"nws/gridpoints/{office}/{x},{y}/forecast{'/hourly' if hourly else ''}?units=si"
+def nws_forecast_key(office: str, x: int, y: int, *, hourly: bool) -> str:
+    """Return the key of the forecast for a cell of an office's grid, by hour or by half day."""
+    path = f"nws/gridpoints/{office}/{x},{y}/forecast"
+    if hourly:
+        path += "/hourly"
+    return path + "?units=si"
 
 
-def observation_key(station: str) -> str:
+def nws_observation_key(station: str) -> str:
+    """Return the key of the latest observation of a station."""
     return f"nws/stations/{station}/observations/latest"
 
 
-def _key(path: str, place: Place, **asked: str | int | tuple[str, ...]) -> str:
-    query = {"latitude": f"{place.latitude:.4f}", "longitude": f"{place.longitude:.4f}"}
-    query |= {
-        name: value if isinstance(value, str) else ",".join(value) if isinstance(value, tuple) else str(value)
-        for name, value in asked.items()
-    }
-    return f"{path}?" + urlencode(query | {"timezone": "auto", "timeformat": "unixtime"}, safe=",")
+def canada_alerts_key(place: Place) -> str:
+    """Return the key of the alerts whose area has the point in it: a box that is a point, but for rounding."""
+    west = place.longitude - _HALF_BOX_DEGREES
+    south = place.latitude - _HALF_BOX_DEGREES
+    east = west + 2 * _HALF_BOX_DEGREES
+    north = south + 2 * _HALF_BOX_DEGREES
+    box = f"{west:.4f},{south:.4f},{east:.4f},{north:.4f}"
+    return "canada/collections/weather-alerts/items?" + urlencode({"f": "json", "bbox": box, "limit": 500}, safe=",")
 
 
-def _variables(of: dict[Group, tuple[str, ...]], groups: Sequence[Group]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for group in groups for name in of[group]))
+def meteoalarm_warnings_key(country: str) -> str:
+    """Return the key of MeteoAlarm's list of a country, by the name that it has there."""
+    return f"meteoalarm/api/v1/warnings/feeds-{country}"
 
 
-def _model(model: Model) -> dict[str, str]:
+def _open_meteo_key(path: str, place: Place, **parameters: _QueryValue) -> str:
+    query: dict[str, str | int] = {"latitude": f"{place.latitude:.4f}", "longitude": f"{place.longitude:.4f}"}
+    for name, value in parameters.items():
+        if isinstance(value, tuple):
+            value = ",".join(value)
+        query[name] = value
+    query |= {"timezone": "auto", "timeformat": "unixtime"}
+    return f"{path}?" + urlencode(query, safe=",")
+
+
+def _list_variables(variables: Mapping[Group, tuple[str, ...]], groups: Sequence[Group]) -> tuple[str, ...]:
+    """Return the variables of all `groups`, each once."""
+    names: dict[str, None] = {}
+    for group in groups:
+        names |= dict.fromkeys(variables[group])
+    return tuple(names)
+
+
+def _span(days: Days) -> dict[str, str]:
+    return {"start_date": days.first.isoformat(), "end_date": days.last.isoformat()}
+
+
+def _name_model(model: Model) -> dict[str, str]:
     # With one model named, Open-Meteo leaves the names of variables as they are.
-    return {} if model == "best_match" else {"models": model}
+    if model == "best_match":
+        return {}
+    return {"models": model}

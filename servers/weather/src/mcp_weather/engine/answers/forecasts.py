@@ -1,0 +1,179 @@
+"""Forecasts by hour, by day and by quarters of an hour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from functools import partial
+
+from mcp_batteries.errors import Problem, Unavailable
+from mcp_weather.engine.answers.local_time import LocalTime
+from mcp_weather.engine.computed.ensemble import compute_percentiles
+from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_of_day, take_rows
+from mcp_weather.engine.computed.summary import summarize
+from mcp_weather.engine.computed.timestamps import zone_of
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.gather import attempt, gather
+from mcp_weather.engine.services import queries
+from mcp_weather.engine.services.nws import may_cover
+from mcp_weather.engine.services.open_meteo import LocalTable
+from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, read_table
+from mcp_weather.engine.services.queries import ENSEMBLE_MODEL, Group, Model
+from mcp_weather.engine.services.source import origin_of
+from mcp_weather.models import Forecast, Table
+from mcp_weather.policy import Day, Place, Units
+
+__all__ = ["ForecastQuery", "add_spread", "fetch_day", "fetch_forecast", "fetch_quarter_hours"]
+
+_DEFAULT_MODELS = ("best_match",)
+_QUARTER_HOURS_OF_DOCUMENT = 96
+_QUARTER_HOURS_PER_HOUR = 4
+# Documents of the ensemble have so many days, by the hours that are asked for.
+_ENSEMBLE_DAYS = 2
+_LONG_ENSEMBLE_DAYS = 8
+
+
+@dataclass(frozen=True)
+class ForecastQuery:
+    """A forecast that is asked for.
+
+    Attributes:
+        step: `hourly` or `daily`.
+        groups: of variables.
+        span: hours or days.
+    """
+
+    place: Place
+    step: str
+    groups: Sequence[Group]
+    span: int
+    units: Units
+    models: Sequence[Model] = _DEFAULT_MODELS
+
+    @property
+    def is_hourly(self) -> bool:
+        return self.step == "hourly"
+
+
+async def fetch_forecast(engine: Engine, query: ForecastQuery) -> Forecast:
+    """Return a forecast of each model.
+
+    Where the default model can't be had, the US has another source: callers may get a table called `nws`, with fewer
+    variables and other names, instead of `best_match`.
+    """
+    if tuple(query.models) != _DEFAULT_MODELS or not may_cover(query.place):
+        return await _fetch_models(engine, query)
+    try:
+        return await _fetch_models(engine, query)
+    except Unavailable as problem:
+        official = await attempt(partial(engine.nws.fetch_forecast, query.place, query.step, query.span, query.units))
+        if isinstance(official, Problem):
+            raise
+        note = f"[This is the National Weather Service's forecast, which has fewer variables: {problem}]"
+        return official.model_copy(update={"notes": [note, *official.notes]})
+
+
+async def fetch_day(
+    engine: Engine, place: Place, groups: Sequence[Group], day: Day, local_time: LocalTime, units: Units
+) -> Forecast:
+    """Return the hours of one day."""
+    end = datetime.combine(day.date + timedelta(days=1), time.min, local_time.zone).timestamp()
+    # A day on which clocks change has 23 or 25 hours.
+    hours = math.ceil(end / 3600 - engine.cache.clock() // 3600)
+    forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", groups, hours, units))
+    ((model, hours_to_come),) = forecast.tables.items()
+    table = rows_of_day(hours_to_come, day.date.isoformat())
+    if not table.time:
+        raise Unavailable(
+            f"There is no forecast by hour of {day.date}: that of {table.origin.source} ends at "
+            f"{hours_to_come.time[-1]}.",
+            "Ask for an earlier day, or try again later.",
+        )
+    return forecast.model_copy(update={"tables": {model: table}, "summary": summarize(table)})
+
+
+async def fetch_quarter_hours(engine: Engine, place: Place, hours: int, units: Units) -> Forecast:
+    """Return rain and wind by quarters of an hour."""
+    snapshot = await engine.cache.get(queries.quarter_hours_key(place, _QUARTER_HOURS_OF_DOCUMENT))
+    document = snapshot.json()
+    count = _QUARTER_HOURS_PER_HOUR * hours
+    table = engine.open_meteo.read_rows_to_come(snapshot, "minutely_15", count, units)
+    return Forecast(
+        place=place.to_info(str(zone_of(document)), elevation=document.get("elevation")),
+        step="15-minute",
+        tables={"best_match": table},
+        summary=summarize(table, "quarters of an hour"),
+        notes=["[Quarters are computed in Central Europe and North America, and elsewhere between hours.]"],
+    )
+
+
+async def add_spread(engine: Engine, forecast: Forecast, place: Place, hours: int, units: Units) -> Forecast:
+    """Return a forecast by hour with a table that says how certain it is; without it a note says why."""
+    try:
+        percentiles = await _fetch_percentiles(engine, place, hours, units)
+    except Problem as problem:
+        notes = [*forecast.notes, f"[The ensemble is missing: {problem}]"]
+        return forecast.model_copy(update={"notes": notes})
+    note = f"[Eight in ten of the members of the ensemble {ENSEMBLE_MODEL} are between p10 and p90.]"
+    return forecast.model_copy(
+        update={"tables": {**forecast.tables, "ensemble": percentiles}, "notes": [*forecast.notes, note]}
+    )
+
+
+async def _fetch_percentiles(engine: Engine, place: Place, hours: int, units: Units) -> Table:
+    days = _ENSEMBLE_DAYS if hours <= 24 else _LONG_ENSEMBLE_DAYS
+    snapshot = await engine.cache.get(queries.ensemble_key(place, days))
+    origin = origin_of(snapshot, OPEN_METEO)
+    members = read_table(snapshot.json(), "hourly", units, origin, now=engine.cache.clock())
+    return take_rows(require_rows(compute_percentiles(members), snapshot), hours)
+
+
+async def _fetch_models(engine: Engine, query: ForecastQuery) -> Forecast:
+    """Return the forecasts of Open-Meteo's models; one of several that can't be had is missing, and a note says so.
+
+    Raises:
+        Problem: none of them can be had.
+    """
+    answers: dict[Model, LocalTable] = {}
+    notes: list[str] = []
+
+    async def fetch_model(model: Model) -> None:
+        try:
+            answers[model] = await _fetch_model(engine, query, model)
+        except Problem as problem:
+            if len(query.models) == 1:
+                raise
+            notes.append(f"[{model} is missing: {problem}]")
+
+    await gather(*(partial(fetch_model, model) for model in query.models))
+    if not answers:
+        raise Unavailable(f"None of the {len(query.models)} models answered.", "Try again in a moment.")
+    tables = {model: answers[model].table for model in query.models if model in answers}
+    for model, table in tables.items():
+        empty_columns = list_empty_columns(table)
+        if empty_columns:
+            notes.append(f"[{model} has no {', '.join(empty_columns)} here]")
+    first_table = next(iter(tables.values()))
+    return Forecast(
+        place=query.place.to_info(str(_last_zone(answers))),
+        step="hourly" if query.is_hourly else "daily",
+        tables=tables,
+        summary=summarize(first_table) if query.is_hourly else (),
+        notes=notes,
+    )
+
+
+async def _fetch_model(engine: Engine, query: ForecastQuery, model: Model) -> LocalTable:
+    if query.is_hourly:
+        return await engine.open_meteo.fetch_hours(query.place, query.groups, query.span, model, query.units)
+    return await engine.open_meteo.fetch_days(query.place, query.groups, query.span, model, query.units)
+
+
+def _last_zone(answers: dict[Model, LocalTable]) -> tzinfo:
+    """Return the zone of the answer that came last; all of them should have the same."""
+    zone: tzinfo = UTC
+    for answer in answers.values():
+        zone = answer.zone
+    return zone

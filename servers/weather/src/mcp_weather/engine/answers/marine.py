@@ -1,0 +1,132 @@
+"""Waves and currents of the sea, and the discharge of a river."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.remote import Snapshot
+from mcp_weather.engine.computed.timestamps import zone_of
+from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.gather import attempt, gather
+from mcp_weather.engine.services import queries
+from mcp_weather.engine.services.open_meteo import days_covering
+from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, has_values, read_present
+from mcp_weather.engine.services.source import origin_of
+from mcp_weather.models import Marine, Reading, Table
+from mcp_weather.policy import DIRECTIONS, Place, Units
+
+__all__ = ["fetch_marine"]
+
+# The sea is looked for at these distances, in all directions.
+_COAST_KM = (15, 40)
+_RIVER_DAYS = 30
+
+
+@dataclass
+class _SeaSearch:
+    """What the search for the sea near a place found.
+
+    Attributes:
+        snapshot: of the sea, or of the place itself if there is none.
+        is_sea: whether the snapshot knows anything.
+        notes: say where the sea is if it is not at the place.
+        problems: why points near the place could not be asked.
+    """
+
+    snapshot: Snapshot
+    is_sea: bool
+    notes: list[str] = field(default_factory=list[str])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+
+async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *, river: bool) -> Marine:
+    """Return waves and currents at the place, else at the nearest sea within `_COAST_KM`.
+
+    Args:
+        river: also return the discharge of a river; then the sea is not looked for elsewhere.
+    """
+    days = days_covering(hours)
+    snapshot = await engine.cache.get(queries.marine_key(place, days))
+    zone = zone_of(snapshot.json())
+    search = _SeaSearch(snapshot, has_values(snapshot.json(), "hourly"))
+    if not search.is_sea and not river:
+        await _search_coast(engine, place, days, search)
+    notes = search.notes
+    waves = None
+    if search.is_sea:
+        waves = _note_problem(notes, "The sea by hour", await _attempt_waves(engine, search.snapshot, hours, units))
+    discharge = None
+    if river:
+        discharge = _note_problem(notes, "The river's discharge", await _attempt_discharge(engine, place, units))
+    return Marine(
+        place=place.to_info(str(zone)),
+        now=_read_present(search, units),
+        table=waves,
+        river=discharge,
+        notes=notes,
+        explanation="Waves and currents." if search.is_sea else _explain_no_sea(search.problems),
+    )
+
+
+async def _search_coast(engine: Engine, place: Place, days: int, search: _SeaSearch) -> None:
+    """Look for the sea around a place, near it first."""
+    for km in _COAST_KM:
+        points = {direction: place.move(km, direction) for direction in DIRECTIONS}
+        answers = await gather(
+            *(partial(attempt, partial(engine.cache.get, queries.marine_key(point, days))) for point in points.values())
+        )
+        for (direction, point), answer in zip(points.items(), answers, strict=True):
+            if isinstance(answer, Problem):
+                search.problems.append(answer)
+            elif not search.is_sea and has_values(answer.json(), "hourly"):
+                search.snapshot = answer
+                search.is_sea = True
+                search.notes.append(
+                    f"[No sea at the place itself: this is {km} km to the {direction}, at {point.coordinates}.]"
+                )
+        if search.is_sea:
+            return
+
+
+async def _attempt_waves(engine: Engine, snapshot: Snapshot, hours: int, units: Units) -> Table | Problem:
+    async def read_waves() -> Table:
+        return engine.open_meteo.read_rows_to_come(snapshot, "hourly", hours, units)
+
+    return await attempt(read_waves)
+
+
+async def _attempt_discharge(engine: Engine, place: Place, units: Units) -> Table | Problem:
+    async def fetch_discharge() -> Table:
+        snapshot = await engine.cache.get(queries.river_key(place, _RIVER_DAYS))
+        return engine.open_meteo.read_days_to_come(snapshot, units)
+
+    return await attempt(fetch_discharge)
+
+
+def _note_problem(notes: list[str], subject: str, answer: Table | Problem) -> Table | None:
+    """Return the table; if there is none, add a note that says why."""
+    if isinstance(answer, Problem):
+        notes.append(f"[{subject} is missing: {answer}]")
+        return None
+    return answer
+
+
+def _read_present(search: _SeaSearch, units: Units) -> Reading | None:
+    """Return the present values of the sea; None if none of them is known."""
+    reading = read_present(search.snapshot.json(), units, origin_of(search.snapshot, OPEN_METEO))
+    if reading is None or not search.is_sea:
+        return None
+    if all(value is None for value in reading.values):
+        return None
+    return reading
+
+
+def _explain_no_sea(problems: Sequence[Problem]) -> str:
+    """Say that no sea was found, or that it is not known because points near the place could not be asked."""
+    if not problems:
+        return "No sea here: the models have no water at this point. Pass coordinates off the coast."
+    share = f"{len(problems)} of {len(_COAST_KM) * len(DIRECTIONS)} points"
+    return f"No sea at the point itself; whether there is some near is not known, {share} can't be asked: {problems[0]}"

@@ -1,0 +1,119 @@
+"""What Open-Meteo's documents say: columns with units, times in the place's zone, and gaps left as gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+from mcp_batteries.errors import Unavailable
+from mcp_weather.engine.computed.conversion import (
+    UNKNOWN_UNIT,
+    Column,
+    as_number,
+    convert_values,
+    make_reading,
+    make_table,
+)
+from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, zone_of
+from mcp_weather.engine.services.json_values import as_object
+from mcp_weather.engine.services.source import Source
+from mcp_weather.models import Origin, Reading, Table
+from mcp_weather.policy import Units
+
+__all__ = ["OPEN_METEO", "Step", "has_values", "label_days", "label_moments", "read_present", "read_table"]
+
+OPEN_METEO = Source("Open-Meteo.com", "CC BY 4.0")
+
+Step = Literal["hourly", "daily", "minutely_15"]
+
+# Where clocks differ by half an hour, hours may begin at half past of the world's.
+_STEP_SECONDS: dict[Step, int] = {"hourly": 3600, "daily": 86_400, "minutely_15": 900}
+_NOT_VARIABLES = ("time", "interval")
+_SIX_HOURS = 6 * 3600
+
+
+def read_present(document: dict[str, Any], units: Units, origin: Origin) -> Reading | None:
+    """Return the present values of a document; None if it has none."""
+    if not isinstance(document.get("current"), dict):
+        return None
+    current = as_object(document["current"])
+    unit_names = as_object(document.get("current_units"))
+    columns: list[Column] = []
+    for name, value in current.items():
+        if name not in _NOT_VARIABLES:
+            columns.append(_read_column(name, [value], unit_names, units))
+    seconds = current.get("time")
+    observed_at = None
+    if isinstance(seconds, int | float):
+        observed_at = format_timestamp(seconds, zone_of(document))
+    return make_reading(columns, observed_at=observed_at, origin=origin)
+
+
+def read_table(
+    document: dict[str, Any], step: Step, units: Units, origin: Origin, *, now: float | None = None
+) -> Table:
+    """Return the series of a document; what ended by `now` is left out.
+
+    Raises:
+        Unavailable: they are missing or not of one length.
+    """
+    series = as_object(document.get(step))
+    if not isinstance(series.get("time"), list):
+        raise Unavailable("Open-Meteo sent an answer without its series.", "Try again in a moment.")
+    seconds = cast("list[Any]", series["time"])
+    variables = {name: values for name, values in series.items() if name != "time"}
+    if not all(_is_list_of(values, len(seconds)) for values in variables.values()):
+        raise Unavailable("Open-Meteo sent series of different lengths.", "Try again in a moment.")
+    labels = label_days(seconds, document) if step == "daily" else label_moments(seconds, document)
+    rows: dict[str, int] = {}
+    for row, label in enumerate(labels):
+        # A row without a time says nothing, nor does one whose time was there before: two days that are one.
+        if label is None or label in rows:
+            continue
+        if now is not None and seconds[row] + _STEP_SECONDS[step] <= now:
+            continue
+        rows[label] = row
+    unit_names = as_object(document.get(f"{step}_units"))
+    columns: list[Column] = []
+    for name, values in variables.items():
+        columns.append(_read_column(name, [values[row] for row in rows.values()], unit_names, units))
+    return make_table(rows, columns, origin)
+
+
+def _is_list_of(value: Any, length: int) -> bool:
+    return isinstance(value, list) and len(cast("list[Any]", value)) == length
+
+
+def has_values(document: dict[str, Any], step: Step) -> bool:
+    """Return whether any of the series of a document knows anything."""
+    for name, values in as_object(document.get(step)).items():
+        if name == "time" or not isinstance(values, list):
+            continue
+        if any(as_number(value) is not None for value in cast("list[Any]", values)):
+            return True
+    return False
+
+
+def label_moments(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
+    """Return the moments that are `seconds` after the epoch; None for what is no number."""
+    zone = zone_of(document)
+    return [format_timestamp(item, zone) if isinstance(item, int | float) else None for item in seconds]
+
+
+def label_days(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
+    """Return the days that begin at `seconds`; None for what is no number.
+
+    The document's offset is that of one day of the span, so a change of clocks moves the others by an hour. Six hours
+    later it is the same day whichever it was.
+    """
+    offset = int(document.get("utc_offset_seconds") or 0) + _SIX_HOURS
+    return [moment_at(item + offset).date().isoformat() if isinstance(item, int | float) else None for item in seconds]
+
+
+def _read_column(name: str, values: Sequence[Any], unit_names: dict[str, Any], units: Units) -> Column:
+    unit = unit_names.get(name)
+    if not isinstance(unit, str):
+        unit = UNKNOWN_UNIT
+    converted = convert_values(name, values, unit, units)
+    # A weather code has become words.
+    return Column(name.replace("weather_code", "weather"), converted.unit, converted.values)

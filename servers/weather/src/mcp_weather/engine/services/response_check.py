@@ -1,0 +1,224 @@
+"""Judges what a service answered: what is an answer, what a failure, and when there can be something new."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome
+from mcp_weather.engine.services.json_values import as_object
+
+__all__ = ["ResponseCheck", "RetryableFailure", "ServiceResponse", "service_name"]
+
+_SERVICE_NAMES = {
+    "nws": "The National Weather Service", "canada": "Environment Canada", "meteoalarm": "MeteoAlarm",
+    "aviation": "The Aviation Weather Center",
+}  # fmt: skip
+
+_MINUTE = 60.0
+_QUARTER_HOUR = 900.0
+_HOUR = 3600.0
+_DAY = 86_400.0
+
+# Seconds for which a service is known to have nothing newer; forecasts and the Weather Service say it themselves.
+_INTERVALS = {
+    "air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY, "canada": 120.0,
+    "meteoalarm": 300.0, "aviation": 300.0, "ensemble": _HOUR,
+}  # fmt: skip
+_MIN_NWS_INTERVAL = 30.0
+# "None in effect" may be repeated for so many seconds, whatever a proxy says of the answer's age.
+_MAX_ALERTS_INTERVAL = 120.0
+
+_MAX_AGE = re.compile(r"(?:^|[ ,])(?:s-maxage|max-age)=(\d+)")
+_NO_POINT = b"null"
+_NO_REPORTS = b'{"reports":[]}'
+_REASON_BYTES = 2000
+
+
+class RetryableFailure(Exception):
+    """Raised when a service failed in a way that may be gone at once."""
+
+
+@dataclass(frozen=True)
+class ServiceResponse:
+    """What a service answered.
+
+    Attributes:
+        key: the query, which begins with the service's name.
+        headers: by their names, in any case.
+    """
+
+    service: str
+    key: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def name(self) -> str:
+        """The service's name for people."""
+        return service_name(self.service)
+
+
+def service_name(service: str) -> str:
+    """Return the name of a service for people."""
+    return _SERVICE_NAMES.get(service, "Open-Meteo")
+
+
+class ResponseCheck:
+    """Judges responses.
+
+    Args:
+        max_interval: the most seconds between two checks, if somebody has set them.
+    """
+
+    def __init__(self, max_interval: int | None, clock: Callable[[], float]) -> None:
+        self._max_interval = max_interval
+        self._clock = clock
+
+    def judge(self, response: ServiceResponse) -> Outcome:
+        """Return what a response means for the cache.
+
+        Raises:
+            Invalid: the service says that the query makes no sense.
+            RetryableFailure: a second try may help.
+        """
+        if response.status == 304:
+            return NotModified(self._interval(response, {}))
+        failure = self._find_failure(response)
+        if failure is not None:
+            return failure
+        if response.service == "nws" and response.status == 404:
+            return _judge_not_found(response)
+        if response.service == "aviation" and response.status == 204:
+            return Fresh(_NO_REPORTS, self._interval(response, {}))
+        return self._judge_document(response)
+
+    def _find_failure(self, response: ServiceResponse) -> Failed | None:
+        """Return the failure that a status tells alone; None if it tells none.
+
+        Raises:
+            RetryableFailure: a second try may help.
+        """
+        if response.status == 429:
+            wait = _limit_seconds(response, self._clock())
+            return Failed(f"{response.name} says that its limit is reached.", wait, everything=True)
+        if response.status >= 500:
+            wait = _retry_after_seconds(response, self._clock())
+            if wait is None:
+                raise RetryableFailure(f"{response.name} answered {response.status}.")
+            return Failed(f"{response.name} answered {response.status}.", wait)
+        if response.status in (401, 403):
+            return Failed(f"{response.name} refuses this server: it answered {response.status}.", _MINUTE)
+        return None
+
+    def _judge_document(self, response: ServiceResponse) -> Outcome:
+        try:
+            content: Any = json.loads(response.body)
+        except (ValueError, RecursionError):
+            return Failed(f"{response.name} sent something that is not JSON.")
+        if response.status >= 400:
+            reason = _refusal_reason(content) or str(response.status)
+            raise Invalid(f"{response.name} refused the request: {quote(reason, 300)}.", "Ask for something else.")
+        if response.service == "aviation" and isinstance(content, list):
+            content = {"reports": cast("list[Any]", content)}
+        if response.status != 200 or not isinstance(content, dict):
+            return Failed(f"{response.name} sent something unexpected.")
+        document = cast("dict[str, Any]", content)
+        if document.get("error"):
+            return Failed(f"{response.name} sent an error in place of an answer.")
+        # The time that an answer took differs each time and is nobody's weather.
+        document.pop("generationtime_ms", None)
+        return Fresh(
+            json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"),
+            self._interval(response, document),
+            etag=response.headers.get("etag"),
+            last_modified=response.headers.get("last-modified"),
+        )
+
+    def _interval(self, response: ServiceResponse, document: dict[str, Any]) -> float:
+        """Return the seconds until there can be something new."""
+        if response.service == "geocoding":
+            return _INTERVALS["geocoding"]
+        if response.service == "nws":
+            interval = _nws_interval(response)
+            if "/points/" in response.key or response.key.endswith("/stations"):
+                return max(interval, _DAY)
+        elif response.service == "forecast":
+            interval = _seconds_to_next_step(_forecast_step(response.key, document), self._clock())
+        else:
+            interval = _INTERVALS[response.service]
+        if self._max_interval:
+            return min(interval, float(self._max_interval))
+        return interval
+
+
+def _judge_not_found(response: ServiceResponse) -> Outcome:
+    """Judge a 404 of the Weather Service: outside its coverage it is an answer, and one that lasts."""
+    if response.key.startswith("nws/points/") and b"InvalidPoint" in response.body:
+        return Fresh(_NO_POINT, _DAY)
+    return Failed(f"{response.name} has nothing there just now: it answered 404.", _MINUTE)
+
+
+def _refusal_reason(content: Any) -> str:
+    """Return why a service refused, in its own words; empty if it does not say."""
+    document = as_object(content)
+    return str(document.get("reason") or document.get("detail") or document.get("title") or "")
+
+
+def _nws_interval(response: ServiceResponse) -> float:
+    """Return the seconds that the Weather Service says of an answer, within limits."""
+    interval = _MIN_NWS_INTERVAL
+    if match := _MAX_AGE.search(response.headers.get("cache-control", "")):
+        interval = max(interval, float(match[1]))
+    if "/alerts/" in response.key:
+        return min(interval, _MAX_ALERTS_INTERVAL)
+    return interval
+
+
+def _forecast_step(key: str, document: dict[str, Any]) -> float:
+    """Return the seconds between two steps of a forecast."""
+    if "current=" in key:
+        interval = as_object(document.get("current")).get("interval")
+        if isinstance(interval, int | float) and 0 < interval <= _DAY:
+            return float(interval)
+        return _QUARTER_HOUR
+    if "minutely_15=" in key:
+        return _QUARTER_HOUR
+    return _HOUR
+
+
+def _seconds_to_next_step(step: float, now: float) -> float:
+    """Return the seconds until a second after the next full step."""
+    return step - now % step + 1
+
+
+def _retry_after_seconds(response: ServiceResponse, now: float) -> float | None:
+    """Return what `Retry-After` says (RFC 9110, 10.2.3), as seconds from now; None if it says nothing."""
+    value = response.headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except ValueError:
+        return None
+
+
+def _limit_seconds(response: ServiceResponse, now: float) -> float:
+    """Return the seconds until a limit ends: by the header, else by what Open-Meteo's reason names, else a minute."""
+    wait = _retry_after_seconds(response, now)
+    if wait is not None:
+        return max(wait, 1.0)
+    reason = response.body[:_REASON_BYTES].decode("utf-8", "replace").lower()
+    if "daily" in reason:
+        return _DAY - now % _DAY
+    if "hourly" in reason:
+        return _HOUR - now % _HOUR
+    return _MINUTE

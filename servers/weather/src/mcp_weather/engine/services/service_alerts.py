@@ -1,0 +1,37 @@
+"""What one service says of the alerts at a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from mcp_weather.models import Alert, Origin
+
+__all__ = ["ServiceAlerts"]
+
+# A list without alerts proves nothing after so many seconds, whatever the cache says of it.
+_MAX_CONFIRMED_AGE_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class ServiceAlerts:
+    """What one service answered for a place that it covers, or why it did not.
+
+    Attributes:
+        zone: of the place, if it was found out on the way.
+        problem: why the service did not answer.
+    """
+
+    service: str
+    alerts: Sequence[Alert] = ()
+    origin: Origin | None = None
+    zone: tzinfo | None = None
+    problem: str | None = None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the service itself said so just now: only then does an empty list mean that there are none."""
+        if self.origin is None or self.origin.stale:
+            return False
+        return self.origin.age_s <= _MAX_CONFIRMED_AGE_SECONDS

@@ -1,0 +1,245 @@
+"""Resolves the name of a place: asks the geocoder in the languages it may be in, and chooses one of the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
+from mcp_weather.geography.countries import (
+    COMMON_LANGUAGES,
+    find_countries,
+    find_zone,
+    fold_name,
+    guess_languages,
+    official_languages,
+)
+from mcp_weather.geography.geocoder_results import (
+    Candidate,
+    Result,
+    full_name,
+    list_names,
+    merge_candidates,
+    population,
+    select_within,
+)
+from mcp_weather.policy.place import Place, point_at
+from mcp_weather.policy.place_text import PlaceName, shorten
+
+__all__ = ["GEOCODED", "FoundPlace", "Geocoder", "find_places", "place_from_result", "resolve_name"]
+
+# Returns the results for a name in each of some languages of two letters; None is the server's own language.
+Geocoder = Callable[[str, Sequence[str | None]], Awaitable[Sequence[Sequence[Result]]]]
+
+# How a place is resolved that was one of many results.
+GEOCODED = "found"
+
+# Of several places with one name, the one that is meant has at least so many times as many people as any other.
+_DOMINANT_RATIO = 20
+# A place with so many people is meant by its name alone, whatever else has the same name in other languages.
+_FAMOUS_POPULATION = 50_000
+# The geocoder's source writes -9999 for the elevation where it knows none.
+_MIN_ELEVATION_M = -500
+_MAX_LISTED_OTHERS = 3
+
+
+class FoundPlace(NamedTuple):
+    """A place and how many people live there, if that is known."""
+
+    place: Place
+    population: int | None
+
+
+async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
+    """Return the place that the name means.
+
+    Raises:
+        Invalid: several places have the name.
+        NotFound: no place has it.
+        Unavailable: names can't be looked up.
+    """
+    try:
+        candidates = await _find_candidates(place_name, geocoder)
+        if place_name.regions or _has_famous(candidates, place_name.name):
+            place = _choose_exact(place_name, candidates)
+            if place is not None:
+                return place
+        for reading in shorten(place_name):
+            place = _choose_exact(reading, await _find_candidates(reading, geocoder))
+            if place is not None:
+                return place
+        if not place_name.regions:
+            # The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
+            results = await geocoder(place_name.name, COMMON_LANGUAGES)
+            candidates = merge_candidates(candidates, results)
+    except Unavailable as problem:
+        fix = "Pass coordinates such as `47.37,8.55` until then."
+        if problem.retry_after:
+            # Forecasts have the same limit, so coordinates would not help.
+            fix = problem.fix
+        raise Unavailable(
+            f"Names can't be looked up now: {problem.what}", fix, retry_after=problem.retry_after
+        ) from problem
+    place = _choose(place_name, candidates)
+    if place is not None:
+        return place
+    others = ""
+    if candidates:
+        others = f" Of that name there are: {list_names([candidate.result for candidate in candidates])}."
+    raise NotFound(
+        f"No place is called {quote(place_name.text)}.{others}",
+        "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
+    )
+
+
+async def find_places(place_name: PlaceName, language: str, geocoder: Geocoder) -> list[FoundPlace]:
+    """Return all places that the name may mean."""
+    candidates: list[Candidate] = []
+    for reading in (place_name, *shorten(place_name)):
+        languages = (language, *guess_languages(reading.name))
+        reading_candidates = merge_candidates([], await geocoder(reading.name, languages))
+        if not candidates:
+            candidates = reading_candidates
+        # If nobody knows a region by its name, all places count.
+        matching = select_within(reading_candidates, reading.regions)
+        if matching:
+            candidates = matching
+            break
+    if not candidates:
+        candidates = merge_candidates([], await geocoder(place_name.name, COMMON_LANGUAGES))
+    return [
+        FoundPlace(place_from_result(candidate.result, GEOCODED), population(candidate.result) or None)
+        for candidate in candidates
+    ]
+
+
+def place_from_result(result: Result, resolved: str) -> Place:
+    """Return the place of a geocoder's result."""
+    zone = result.get("timezone")
+    country = result.get("country_code")
+    elevation = result.get("elevation")
+    elevation_m = None
+    if isinstance(elevation, int | float) and elevation > _MIN_ELEVATION_M:
+        elevation_m = float(elevation)
+    return point_at(
+        float(result["latitude"]),
+        float(result["longitude"]),
+        name=full_name(result),
+        timezone=str(zone) if find_zone(str(zone)) else None,
+        country=str(country).upper() if country else None,
+        elevation=elevation_m,
+        resolved=resolved,
+    )
+
+
+async def _find_candidates(place_name: PlaceName, geocoder: Geocoder) -> list[Candidate]:
+    """Return the places with the name, looked up in the languages that it may be in."""
+    languages = (None, *guess_languages(place_name.name))
+    candidates = merge_candidates([], await geocoder(place_name.name, languages))
+    unknown_regions = [
+        region for region in place_name.regions if not any(candidate.is_within(region) for candidate in candidates)
+    ]
+    if candidates and not unknown_regions:
+        return candidates
+    spoken = _regional_languages(place_name, candidates)
+    if not spoken:
+        return candidates
+    return merge_candidates(candidates, await geocoder(place_name.name, spoken))
+
+
+def _regional_languages(place_name: PlaceName, candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """Return the languages that are spoken where the place may be: its regions, and it, may be named in them."""
+    countries: list[str] = []
+    for region in place_name.regions:
+        countries += find_countries(fold_name(region))
+    by_population = sorted(candidates, key=lambda candidate: -population(candidate.result))
+    countries += [candidate.country for candidate in by_population if candidate.country][:2]
+    languages = official_languages(countries)
+    if not languages and place_name.regions and not candidates:
+        return COMMON_LANGUAGES
+    return languages
+
+
+def _select_called(name: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    return [candidate for candidate in candidates if candidate.is_called(name)]
+
+
+def _has_famous(candidates: Sequence[Candidate], name: str) -> bool:
+    """Return whether one of the candidates is so large that its name alone means it."""
+    return any(population(item.result) >= _FAMOUS_POPULATION for item in _select_called(name, candidates))
+
+
+def _choose_exact(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | None:
+    """Return the one of `candidates` that has exactly the name; None if none has.
+
+    Raises:
+        Invalid: several have it.
+    """
+    selection = _select(place_name, candidates)
+    exact = _select_called(place_name.name, selection.candidates)
+    if not exact:
+        return None
+    return _choose_largest(place_name, exact, selection.note)
+
+
+def _choose(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | None:
+    """Return the one of `candidates` that the name means; None if none does.
+
+    Raises:
+        Invalid: several do.
+    """
+    selection = _select(place_name, candidates)
+    exact = _select_called(place_name.name, selection.candidates)
+    if exact:
+        return _choose_largest(place_name, exact, selection.note)
+    if selection.candidates:
+        return _choose_largest(place_name, selection.candidates, selection.note)
+    return None
+
+
+def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note: str) -> Place:
+    """Return the largest of `candidates`, which are not none.
+
+    Raises:
+        Invalid: others are nearly as large; the error names them in words that work as `place`.
+    """
+    results = [candidate.result for candidate in candidates]
+    largest = max(results, key=population)
+    others = [result for result in results if result is not largest]
+    if not others:
+        return place_from_result(largest, f"{note}name, the only match for {place_name.text}")
+    if population(largest) < _DOMINANT_RATIO * max(1, *map(population, others)):
+        raise Invalid(
+            f"{quote(place_name.text)} is ambiguous: {list_names(results)}.",
+            "Call again with one of these as `place`.",
+        )
+    listed = list_names(others[:_MAX_LISTED_OTHERS])
+    return place_from_result(largest, f"{note}name, by far the largest of {len(results)}; others: {listed}")
+
+
+class _Selection(NamedTuple):
+    """The candidates that lie in the regions of a name, and what to say about regions that were ignored."""
+
+    candidates: Sequence[Candidate]
+    note: str = ""
+
+
+def _select(place_name: PlaceName, candidates: Sequence[Candidate]) -> _Selection:
+    """Select the candidates in all regions; if there are none, ignore the regions that no candidate lies in.
+
+    One region too many is not an obstacle if the others say which place it is.
+    """
+    matching = select_within(candidates, place_name.regions)
+    if matching or len(place_name.regions) < 2:
+        return _Selection(matching)
+    used: list[str] = []
+    ignored: list[str] = []
+    for region in place_name.regions:
+        if any(candidate.is_within(region) for candidate in candidates):
+            used.append(region)
+        else:
+            ignored.append(region)
+    if not used:
+        return _Selection(matching)
+    note = f"{', '.join(quote(region) for region in ignored)} is not known there and was ignored; "
+    return _Selection(select_within(candidates, used), note)

@@ -1,0 +1,87 @@
+"""Reads what a caller writes for a place: an alias, coordinates, or a name with its regions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from mcp_batteries.errors import Invalid, quote
+from mcp_weather.geography.coordinates import AmbiguousHemisphere, parse_coordinates
+from mcp_weather.policy.place import Place, point_at
+
+__all__ = ["RESOURCE_URI", "PlaceName", "parse_place", "shorten"]
+
+RESOURCE_URI = re.compile(r"weather://(?P<place>[^/?#]+)/(?P<kind>[a-z]+)")
+
+_POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
+_MAX_REGION_WORDS = 2
+
+
+@dataclass(frozen=True)
+class PlaceName:
+    """A name to look up.
+
+    Attributes:
+        regions: names of countries, states or postal codes that it lies in.
+        text: all of it as the caller wrote it.
+    """
+
+    name: str
+    regions: tuple[str, ...]
+    text: str
+
+
+def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceName:
+    """Return what `text` names: a saved alias, coordinates, or a name to look up.
+
+    Raises:
+        Invalid: it is none of them, or not a point on the globe.
+    """
+    words = " ".join(text.split())
+    if uri := RESOURCE_URI.fullmatch(words):
+        words = unquote(uri["place"])
+    if saved_place := saved_places.get(words.casefold()):
+        return saved_place
+    try:
+        coordinates = parse_coordinates(words)
+    except AmbiguousHemisphere:
+        raise Invalid(
+            f"{quote(text)} has both a sign and a direction.", "Use one of them: `-33.9,18.4` or `33.9S,18.4E`."
+        ) from None
+    if coordinates is not None:
+        return point_at(coordinates.latitude, coordinates.longitude, resolved="coordinates")
+    if "°" in words:
+        raise Invalid(f"{quote(text)} can't be read as coordinates.", "Write them as `47.37,8.55`.")
+    if _POSTAL_CODE.fullmatch(words):
+        return PlaceName(words, (), words)
+    if len(words) < 2 or not any(letter.isalpha() for letter in words):
+        raise Invalid(
+            f"{quote(text)} is not a place.",
+            "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
+        )
+    name, *regions = (item.strip() for item in words.split(","))
+    if len(name) < 2:
+        raise Invalid(f"{quote(text)} is not a place.", "Pass the name first, as in `Springfield, Illinois`.")
+    return PlaceName(name, tuple(region for region in regions if region), words)
+
+
+def shorten(place_name: PlaceName) -> list[PlaceName]:
+    """Return `place_name` with its last words as the region: `Arlington VA`, `Albany New York`.
+
+    Several words may be one region or one each: `Portland Oregon USA`.
+    """
+    words = place_name.name.split()
+    readings: list[PlaceName] = []
+    for region_words in range(1, min(len(words) - 1, _MAX_REGION_WORDS) + 1):
+        name = " ".join(words[:-region_words])
+        if len(name) < 2:
+            continue
+        last_words = words[-region_words:]
+        one_region = (" ".join(last_words),)
+        readings.extend(
+            PlaceName(name, (*regions, *place_name.regions), place_name.text)
+            for regions in dict.fromkeys([one_region, tuple(last_words)])
+        )
+    return readings
