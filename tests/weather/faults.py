@@ -15,8 +15,8 @@ import anyio
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_weather.engine.services import upstream as asking
-from mcp_weather.policy import Place, point_at
+from mcp_weather.engine.requests import upstream as asking
+from mcp_weather.policy.place import Place, point_at
 from weather.serving import World
 from weather.upstream import BIRMINGHAM, Upstream, recording
 

@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_weather.engine.services import upstream as asking
+from mcp_weather.engine.requests import upstream as asking
 from mcp_weather.server import build
 from weather.serving import settings, text
 from weather.upstream import BIRMINGHAM, Upstream

@@ -14,11 +14,12 @@ from mcp_batteries.testing.wire import Wire
 from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.computed.astronomy import compute_astronomy
 from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.requests.queries import scope_of
+from mcp_weather.engine.requests.upstream import Upstream as Fetcher
 from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.engine.services.queries import scope_of
-from mcp_weather.engine.services.upstream import Upstream as Fetcher
 from mcp_weather.models import Astronomy
-from mcp_weather.policy import Place, Policy
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.policy import Policy
 from mcp_weather.server import build
 from mcp_weather.settings import Settings
 from weather.upstream import Upstream

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from mcp_weather.engine.computed.astronomy import compute_astronomy
 from mcp_weather.models import Astronomy
-from mcp_weather.policy import Day, point_at
+from mcp_weather.policy.days import Day
+from mcp_weather.policy.place import point_at
 
 
 def seen(latitude: float, longitude: float, day: date, zone: tzinfo | None = None) -> Astronomy:

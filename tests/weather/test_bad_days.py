@@ -19,7 +19,7 @@ from mcp_weather.engine.answers.marine import fetch_marine
 from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.engine import Engine
 from mcp_weather.models import Forecast, Table
-from mcp_weather.policy import Place
+from mcp_weather.policy.place import Place
 from weather.garbled import KINDS, Trial
 from weather.serving import World, client, text
 from weather.upstream import BIRMINGHAM, Upstream

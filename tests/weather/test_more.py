@@ -9,7 +9,8 @@ from mcp_weather.engine.computed.conversion import convert_values
 from mcp_weather.engine.computed.ensemble import compute_percentiles
 from mcp_weather.engine.services.open_meteo_documents import read_table
 from mcp_weather.models import Origin
-from mcp_weather.policy import CustomUnits, Policy, System
+from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import CustomUnits, System
 from weather.serving import client, text
 from weather.upstream import MEMBERS, Upstream
 

@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
+from mcp_weather.engine.requests.budget import compute_weight
+from mcp_weather.engine.requests.queries import archive_key, current_key, daily_key, hourly_key
 from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.engine.services.budget import compute_weight
 from mcp_weather.engine.services.nws import may_cover
-from mcp_weather.engine.services.queries import archive_key, current_key, daily_key, hourly_key
 from mcp_weather.geography.geocoder_results import Candidate, full_name, list_names, merge_candidates, population
-from mcp_weather.policy import CustomUnits, Day, Days, Place, PlaceName, Policy, point_at
+from mcp_weather.policy.days import Day, Days
+from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.place_search import place_from_result
+from mcp_weather.policy.place_text import PlaceName
+from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import CustomUnits
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
 

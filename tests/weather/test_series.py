@@ -14,7 +14,7 @@ from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
 from mcp_weather.engine.services.open_meteo_documents import label_days, read_table
 from mcp_weather.models import Origin, Table
-from mcp_weather.policy import Policy
+from mcp_weather.policy.policy import Policy
 
 FROM = Origin(source="test", licence="none", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
 

@@ -8,9 +8,9 @@ import anyio
 
 from mcp_batteries.remote import DiskStore, RemoteSource, open_store
 from mcp_batteries.subscriptions.file_watcher import follow_file
+from mcp_weather.engine.requests.queries import current_key
 from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.engine.services.queries import current_key
-from mcp_weather.policy import point_at
+from mcp_weather.policy.place import point_at
 from mcp_weather.resources import PLACES_PROBLEM_URI, PLACES_URI, Resources
 from mcp_weather.settings import Settings
 

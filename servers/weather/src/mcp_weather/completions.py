@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declare import completes
-from mcp_weather.policy import Policy
+from mcp_weather.policy.policy import Policy
 
 __all__ = ["Completions"]
 

@@ -16,7 +16,10 @@ from mcp_weather.engine.answers.air_quality import fetch_air_quality
 from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_forecast
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.saved_places import SavedPlaces, list_saved_places
-from mcp_weather.policy import RESOURCE_KINDS, Place, Policy, Units
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.resource_uri import RESOURCE_KINDS
+from mcp_weather.policy.units import Units
 
 __all__ = ["PLACES_PROBLEM_URI", "PLACES_URI", "Resources"]
 

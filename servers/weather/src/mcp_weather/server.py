@@ -12,10 +12,10 @@ from mcp_weather.changes import PlacesWatcher, cache_identity, make_weather_sour
 from mcp_weather.completions import Completions
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.gather import translate_error
+from mcp_weather.engine.requests.queries import scope_of
+from mcp_weather.engine.requests.upstream import Upstream
 from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.engine.services.queries import scope_of
-from mcp_weather.engine.services.upstream import Upstream
-from mcp_weather.policy import Policy
+from mcp_weather.policy.policy import Policy
 from mcp_weather.prompts import Prompts
 from mcp_weather.resources import Resources
 from mcp_weather.settings import Settings

@@ -9,10 +9,10 @@ from typing import Any
 from mcp_batteries.remote import Cache
 from mcp_weather.engine.alerts.coverage import AlertServices
 from mcp_weather.engine.gather import gather
-from mcp_weather.engine.services import queries
+from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.nws import NationalWeatherService
 from mcp_weather.engine.services.open_meteo import OpenMeteo
-from mcp_weather.policy import Place
+from mcp_weather.policy.place import Place
 
 __all__ = ["Engine"]
 

@@ -8,7 +8,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_weather.geography.countries import find_country, find_zone
 from mcp_weather.models import Places
-from mcp_weather.policy import Place, point_at
+from mcp_weather.policy.place import Place, point_at
 
 __all__ = ["SavedPlaces", "list_saved_places"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from urllib.parse import quote as percent_encode
 
 from mcp_batteries.errors import Invalid
 from mcp_weather.models import PlaceInfo
+from mcp_weather.policy.resource_uri import resource_uri
 
-__all__ = ["DIRECTIONS", "Place", "place_uri", "point_at"]
+__all__ = ["DIRECTIONS", "Place", "point_at"]
 
 
 class _Direction(NamedTuple):
@@ -82,7 +82,7 @@ class Place:
 
     def uri(self, kind: str) -> str:
         """Return the URI of the resource that shows `kind` of this place."""
-        return place_uri(self.coordinates, kind)
+        return resource_uri(self.coordinates, kind)
 
 
 def point_at(
@@ -113,11 +113,6 @@ def point_at(
     if abs(latitude) == 90:
         longitude = 0.0  # So has each pole.
     return Place(name or f"{latitude:g},{longitude:g}", latitude, longitude, timezone, country, resolved, elevation)
-
-
-def place_uri(place: str, kind: str) -> str:
-    """Return the URI of the resource that shows `kind` of a place, which is its alias or its coordinates."""
-    return f"weather://{percent_encode(place, safe=',')}/{kind}"
 
 
 def _format_degrees(degrees: float) -> str:

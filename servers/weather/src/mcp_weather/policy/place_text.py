@@ -10,10 +10,9 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, quote
 from mcp_weather.geography.coordinates import AmbiguousHemisphere, parse_coordinates
 from mcp_weather.policy.place import Place, point_at
+from mcp_weather.policy.resource_uri import RESOURCE_URI
 
-__all__ = ["RESOURCE_URI", "PlaceName", "parse_place", "shorten"]
-
-RESOURCE_URI = re.compile(r"weather://(?P<place>[^/?#]+)/(?P<kind>[a-z]+)")
+__all__ = ["PlaceName", "parse_place", "shorten"]
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _MAX_REGION_WORDS = 2

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
-from mcp_batteries.limits import Cursor
+from mcp_weather.policy.airport import AirportCode, parse_airport_code
+from mcp_weather.policy.alert_cursor import parse_alerts_cursor
 from mcp_weather.policy.days import parse_astronomy_day, parse_forecast_day, parse_past_days
-from mcp_weather.policy.place import Place, place_uri
+from mcp_weather.policy.place import Place
 from mcp_weather.policy.place_search import FoundPlace, Geocoder, find_places, resolve_name
-from mcp_weather.policy.place_text import RESOURCE_URI, PlaceName, parse_place
+from mcp_weather.policy.place_text import PlaceName, parse_place
+from mcp_weather.policy.resource_uri import RESOURCE_KINDS, RESOURCE_URI, ResourceUri, resource_uri
 from mcp_weather.policy.units import parse_units
 
-__all__ = ["RESOURCE_KINDS", "AirportCode", "AlertPosition", "Policy", "ResourceUri", "place_scope"]
-
-# What there is of each place as a resource.
-RESOURCE_KINDS = ("now", "hourly", "daily", "alerts", "air")
-
-_AIRPORT_CODE = re.compile("[A-Z]{4}")
-
-
-@dataclass(frozen=True)
-class AlertPosition:
-    """The position of the last alert that was shown; empty before the first page."""
-
-    sort_key: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class AirportCode:
-    """The ICAO code of an airport."""
-
-    code: str
-
-
-@dataclass(frozen=True)
-class ResourceUri:
-    """A `weather://` URI in canonical form.
-
-    Attributes:
-        place: the text of the place, as callers write it.
-        kind: one of `RESOURCE_KINDS`.
-    """
-
-    uri: str
-    place: str
-    kind: str
+__all__ = ["Policy"]
 
 
 class Policy:
@@ -63,6 +29,7 @@ class Policy:
     parse_forecast_day = staticmethod(parse_forecast_day)
     parse_astronomy_day = staticmethod(parse_astronomy_day)
     parse_past_days = staticmethod(parse_past_days)
+    parse_alerts_cursor = staticmethod(parse_alerts_cursor)
 
     def __init__(self, saved_places: Callable[[], Mapping[str, Place]], geocoder: Geocoder) -> None:
         self._saved_places = saved_places
@@ -104,23 +71,9 @@ class Policy:
             return [FoundPlace(parsed, None)]
         return await find_places(parsed, language, self._geocoder)
 
-    def parse_alerts_cursor(self, cursor: str | None, place: Place) -> AlertPosition:
-        """Return where the next page of the alerts of `place` begins.
-
-        Raises:
-            Invalid: the cursor belongs to another place, or was not made here.
-        """
-        if not cursor:
-            return AlertPosition(())
-        scope = place_scope(place.latitude, place.longitude)
-        return AlertPosition(tuple(Cursor.decode("alerts", cursor, scope)))
-
     def parse_airport_code(self, text: str) -> AirportCode | None:
         """Return the airport whose code `text` may be; None if it must be a place."""
-        code = text.strip()
-        if not _AIRPORT_CODE.fullmatch(code) or code.casefold() in self._saved_places():
-            return None
-        return AirportCode(code)
+        return parse_airport_code(text, self._saved_places())
 
     def parse_lowercase_airport_code(self, text: str) -> AirportCode | None:
         """Return the airport whose code `text` may be in small letters, if no place has that name."""
@@ -141,13 +94,8 @@ class Policy:
             canonical = place.coordinates
         else:
             canonical = " ".join(text.split()).casefold()
-        return ResourceUri(place_uri(canonical, match["kind"]), canonical, match["kind"])
+        return ResourceUri(resource_uri(canonical, match["kind"]), canonical, match["kind"])
 
     def resource_uri(self, alias: str, kind: str) -> str:
         """Return the URI of the resource that shows `kind` of the saved place `alias`."""
-        return place_uri(alias, kind)
-
-
-def place_scope(latitude: float, longitude: float) -> str:
-    """Return the scope of a cursor of a place's alerts."""
-    return f"{latitude:.4f},{longitude:.4f}"
+        return resource_uri(alias, kind)

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from mcp_batteries.server.fields import in_header
-from mcp_weather.engine.services.queries import Group, Model
+from mcp_weather.engine.requests.queries import Group, Model
 from mcp_weather.models import AirQuality, Forecast, Marine
 
 __all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem", "note_limit"]

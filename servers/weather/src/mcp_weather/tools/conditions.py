@@ -20,7 +20,10 @@ from mcp_weather.engine.computed.astronomy import compute_astronomy
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.services.aviation import fetch_airport
 from mcp_weather.models import Airport, AirQuality, Alerts, Astronomy, History, Marine
-from mcp_weather.policy import AirportCode, Place, Policy, Units
+from mcp_weather.policy.airport import AirportCode
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import Units
 from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem, note_limit
 
 __all__ = ["ConditionTools"]

@@ -26,9 +26,11 @@ from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.computed import plot
 from mcp_weather.engine.engine import Engine
-from mcp_weather.engine.services.queries import Group, Model
+from mcp_weather.engine.requests.queries import Group, Model
 from mcp_weather.models import Forecast, Picture, Weather
-from mcp_weather.policy import Place, Policy, Units
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import Units
 from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem, note_limit
 
 __all__ = ["ForecastTools"]

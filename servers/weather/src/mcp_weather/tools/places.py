@@ -10,7 +10,8 @@ from pydantic import Field
 from mcp_batteries.server.declare import tool
 from mcp_weather.engine.saved_places import SavedPlaces, list_saved_places
 from mcp_weather.models import Places, Value
-from mcp_weather.policy import GEOCODED, Policy
+from mcp_weather.policy.place_search import GEOCODED
+from mcp_weather.policy.policy import Policy
 
 __all__ = ["PlaceTools"]
 

@@ -10,7 +10,7 @@ from mcp_batteries.limits import Cursor
 from mcp_weather.engine.computed.timestamps import parse_timestamp
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
-from mcp_weather.policy import AlertPosition, place_scope
+from mcp_weather.policy.alert_cursor import AlertPosition, alert_scope
 
 __all__ = ["combine_alerts", "take_page"]
 
@@ -124,7 +124,7 @@ def take_page(answer: Alerts, position: AlertPosition) -> Alerts:
         page.append(alert)
     cursor = None
     if len(remaining) > len(page):
-        scope = place_scope(answer.place.latitude, answer.place.longitude)
+        scope = alert_scope(answer.place.latitude, answer.place.longitude)
         cursor = Cursor.encode("alerts", _sort_key(page[-1]), scope)
     return answer.model_copy(update={"alerts": page, "next_cursor": cursor})
 

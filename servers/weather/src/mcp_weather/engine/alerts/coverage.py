@@ -11,7 +11,8 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache
 from mcp_weather.engine.alerts.answer import combine_alerts
 from mcp_weather.engine.computed.timestamps import zone_of
-from mcp_weather.engine.services import canada, meteoalarm, queries
+from mcp_weather.engine.requests import queries
+from mcp_weather.engine.services import canada, meteoalarm
 from mcp_weather.engine.services.canada import CANADA
 from mcp_weather.engine.services.meteoalarm import METEOALARM
 from mcp_weather.engine.services.nws import NationalWeatherService, may_cover
@@ -21,7 +22,7 @@ from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.engine.services.source import Source, origin_of
 from mcp_weather.geography.countries import zone_country
 from mcp_weather.models import Alert, Alerts
-from mcp_weather.policy import Place
+from mcp_weather.policy.place import Place
 
 __all__ = ["AlertServices"]
 

@@ -6,10 +6,11 @@ import math
 
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.engine import Engine
-from mcp_weather.engine.services import queries
+from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.open_meteo import days_covering, require_present
 from mcp_weather.models import AirQuality, Reading
-from mcp_weather.policy import Place, Units
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["fetch_air_quality"]
 

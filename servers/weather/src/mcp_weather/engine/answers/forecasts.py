@@ -16,14 +16,16 @@ from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.gather import attempt, gather
-from mcp_weather.engine.services import queries
+from mcp_weather.engine.requests import queries
+from mcp_weather.engine.requests.queries import ENSEMBLE_MODEL, Group, Model
 from mcp_weather.engine.services.nws import may_cover
 from mcp_weather.engine.services.open_meteo import LocalTable
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, read_table
-from mcp_weather.engine.services.queries import ENSEMBLE_MODEL, Group, Model
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import Forecast, Table
-from mcp_weather.policy import Day, Place, Units
+from mcp_weather.policy.days import Day
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["ForecastQuery", "add_spread", "fetch_day", "fetch_forecast", "fetch_quarter_hours"]
 

@@ -17,12 +17,14 @@ from mcp_weather.engine.computed.conversion import Column, convert_values, make_
 from mcp_weather.engine.computed.timestamps import moment_at
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.gather import attempt, gather
-from mcp_weather.engine.services import queries
+from mcp_weather.engine.requests import queries
+from mcp_weather.engine.requests.queries import NORMAL_VARIABLES
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, read_table
-from mcp_weather.engine.services.queries import NORMAL_VARIABLES
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import History, Table, Value
-from mcp_weather.policy import Days, Place, Units
+from mcp_weather.policy.days import Days
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["fetch_history"]
 

@@ -9,7 +9,7 @@ from datetime import UTC, date, tzinfo
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.timestamps import current_day
 from mcp_weather.engine.engine import Engine
-from mcp_weather.policy import Place
+from mcp_weather.policy.place import Place
 
 __all__ = ["LocalTime", "find_local_time"]
 

@@ -11,12 +11,13 @@ from mcp_batteries.remote import Snapshot
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.gather import attempt, gather
-from mcp_weather.engine.services import queries
+from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.open_meteo import days_covering
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, has_values, read_present
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import Marine, Reading, Table
-from mcp_weather.policy import DIRECTIONS, Place, Units
+from mcp_weather.policy.place import DIRECTIONS, Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["fetch_marine"]
 

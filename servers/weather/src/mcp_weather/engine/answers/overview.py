@@ -12,7 +12,8 @@ from mcp_weather.engine.gather import attempt, gather
 from mcp_weather.engine.services.nws import may_cover
 from mcp_weather.engine.services.open_meteo import LocalTable, Present
 from mcp_weather.models import Alert, Alerts, Reading, Table, Weather
-from mcp_weather.policy import Place, Units
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["fetch_overview"]
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from mcp_weather.models import Astronomy
-from mcp_weather.policy import Day, Place
+from mcp_weather.policy.days import Day
+from mcp_weather.policy.place import Place
 
 if TYPE_CHECKING:
     from astral import Observer

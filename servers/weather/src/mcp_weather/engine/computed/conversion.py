@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mcp_weather.models import Origin, Reading, Table, Value
-from mcp_weather.policy import CustomUnits, System, Units
+from mcp_weather.policy.units import CustomUnits, System, Units
 
 __all__ = [
     "UNKNOWN_UNIT", "Column", "ConvertedValues", "as_number", "convert_values", "describe_weather", "make_reading",

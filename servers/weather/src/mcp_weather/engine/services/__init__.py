@@ -1,1 +1,1 @@
-"""The weather services: the queries to them, the client that sends these, and what their documents say."""
+"""The weather services: what their documents say, and how to fetch them through the cache."""

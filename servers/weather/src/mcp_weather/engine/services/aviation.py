@@ -12,11 +12,13 @@ from mcp_batteries.errors import NotFound, Unavailable
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.computed.conversion import Column, convert_values, make_reading
 from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
-from mcp_weather.engine.services import queries
-from mcp_weather.engine.services.json_values import as_objects
+from mcp_weather.engine.json_values import as_objects
+from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.source import Source, origin_of
 from mcp_weather.models import Airport, Origin, Reading, Value
-from mcp_weather.policy import AirportCode, Place, Units, point_at
+from mcp_weather.policy.airport import AirportCode
+from mcp_weather.policy.place import Place, point_at
+from mcp_weather.policy.units import Units
 
 __all__ = ["fetch_airport"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.timestamps import format_local
+from mcp_weather.engine.json_values import as_object, as_objects
 from mcp_weather.engine.services.cap import read_text
-from mcp_weather.engine.services.json_values import as_object, as_objects
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert
 

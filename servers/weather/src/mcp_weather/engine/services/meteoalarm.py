@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.timestamps import format_local
+from mcp_weather.engine.json_values import as_object, as_objects
 from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
-from mcp_weather.engine.services.json_values import as_object, as_objects
 from mcp_weather.engine.services.meteoalarm_areas import area_contains, ring_contains
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert
-from mcp_weather.policy import Place
+from mcp_weather.policy.place import Place
 
 __all__ = ["COUNTRIES", "METEOALARM", "read_alerts"]
 

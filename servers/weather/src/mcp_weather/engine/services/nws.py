@@ -10,7 +10,7 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache
 from mcp_weather.engine.computed.series import require_rows
 from mcp_weather.engine.computed.timestamps import moment_at, zone_of
-from mcp_weather.engine.services import queries
+from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.nws_documents import (
     NWS,
     observed_at,
@@ -21,7 +21,8 @@ from mcp_weather.engine.services.nws_documents import (
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import Forecast, Reading
-from mcp_weather.policy import Place, Units
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["COUNTRIES", "NationalWeatherService", "may_cover"]
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.conversion import Column, convert_values, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
+from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.services.cap import NOT_ACTUAL, read_text
-from mcp_weather.engine.services.json_values import as_object
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
-from mcp_weather.policy import Units
+from mcp_weather.policy.units import Units
 
 __all__ = ["NWS", "observed_at", "read_alerts", "read_forecast", "read_observation"]
 

@@ -12,14 +12,15 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.computed.series import require_rows, rows_from, take_rows
 from mcp_weather.engine.computed.timestamps import current_day, zone_of
-from mcp_weather.engine.services import queries
-from mcp_weather.engine.services.json_values import as_objects
+from mcp_weather.engine.json_values import as_objects
+from mcp_weather.engine.requests import queries
+from mcp_weather.engine.requests.queries import Group, Model
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, Step, read_present, read_table
-from mcp_weather.engine.services.queries import Group, Model
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.geography.geocoder_results import has_coordinates
 from mcp_weather.models import Reading, Table
-from mcp_weather.policy import Place, Units
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.units import Units
 
 __all__ = ["LocalTable", "OpenMeteo", "Present", "days_covering", "require_present"]
 

@@ -15,10 +15,10 @@ from mcp_weather.engine.computed.conversion import (
     make_table,
 )
 from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, zone_of
-from mcp_weather.engine.services.json_values import as_object
+from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Origin, Reading, Table
-from mcp_weather.policy import Units
+from mcp_weather.policy.units import Units
 
 __all__ = ["OPEN_METEO", "Step", "has_values", "label_days", "label_moments", "read_present", "read_table"]
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 from urllib.parse import urlencode
 
-from mcp_weather.policy import Days, Place
+from mcp_weather.policy.days import Days
+from mcp_weather.policy.place import Place
 
 __all__ = [
     "ENSEMBLE_MODEL", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key",

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome
-from mcp_weather.engine.services.json_values import as_object
+from mcp_weather.engine.json_values import as_object
 
 __all__ = ["ResponseCheck", "RetryableFailure", "ServiceResponse", "service_name"]
 
