@@ -104,6 +104,16 @@ MODULES = {
             "tests/weather/test_bad_days.py",
             "tests/weather/test_tools.py",
         )
-        for name in ("__init__", "days", "place", "units")
+        for name in (
+            "airport",
+            "alert_cursor",
+            "days",
+            "place",
+            "place_search",
+            "place_text",
+            "policy",
+            "resource_uri",
+            "units",
+        )
     },
 }

@@ -17,6 +17,8 @@ Place = Annotated[str, Field(description="A name, coordinates or a saved alias."
 
 @dataclass(frozen=True)
 class Prompts:
+    """The prompts; each tells the model which tools answer the question."""
+
     @prompt("Plan a trip")
     async def plan_trip(
         self,
@@ -25,7 +27,9 @@ class Prompts:
         doing: Annotated[str, Field(description="What you want to do there.")] = "",
     ) -> str:
         """Find out what weather to expect on a trip and what to take along."""
-        plan = f" Planned: {quote(doing)}." if doing else ""
+        plan = ""
+        if doing:
+            plan = f" Planned: {quote(doing)}."
         return (
             f"Plan for the weather of a trip to {quote(place)}, {quote(when)}.{plan} For days within two weeks use"
             " `get_forecast` by day and compare two or three models, saying how far they agree. For later days "

@@ -32,10 +32,12 @@ class Candidate:
 
     @property
     def result(self) -> Result:
+        """The result that stands for all."""
         return self.results[0]
 
     @property
     def country(self) -> str:
+        """Its ISO 3166-1 code in capitals; empty if it is unknown."""
         return str(self.result.get("country_code") or "").upper()
 
     def is_called(self, name: str) -> bool:
@@ -45,6 +47,10 @@ class Candidate:
     def is_within(self, region: str) -> bool:
         """Return whether it lies in `region`, by its name in one of the languages."""
         return any(is_within(result, region) for result in self.results)
+
+    def is_within_all(self, regions: Sequence[str]) -> bool:
+        """Return whether it lies in all of `regions`."""
+        return all(self.is_within(region) for region in regions)
 
 
 def has_coordinates(result: Result) -> bool:
@@ -82,10 +88,10 @@ def list_names(results: Sequence[Result]) -> str:
             words.append(f"`{result['latitude']:.2f},{result['longitude']:.2f}` ({name})")
         else:
             words.append(f"`{name}`")
-    listed = "; ".join(words)
+    text = "; ".join(words)
     if len(results) > _MAX_LISTED:
-        listed += f" and {len(results) - _MAX_LISTED} more"
-    return listed
+        text += f" and {len(results) - _MAX_LISTED} more"
+    return text
 
 
 def merge_candidates(candidates: Sequence[Candidate], answers: Sequence[Sequence[Result]]) -> list[Candidate]:
@@ -107,4 +113,4 @@ def _identity(result: Result) -> Any:
 
 def select_within(candidates: Sequence[Candidate], regions: Sequence[str]) -> list[Candidate]:
     """Return those of `candidates` that lie in all of `regions`."""
-    return [candidate for candidate in candidates if all(candidate.is_within(region) for region in regions)]
+    return [candidate for candidate in candidates if candidate.is_within_all(regions)]

@@ -115,8 +115,10 @@ async def find_places(place_name: PlaceName, language: str, geocoder: Geocoder) 
 
 def place_from_result(result: Result, resolved: str) -> Place:
     """Return the place of a geocoder's result."""
-    zone = result.get("timezone")
-    country = result.get("country_code")
+    timezone = str(result.get("timezone"))
+    if find_zone(timezone) is None:
+        timezone = None
+    country = str(result.get("country_code") or "").upper() or None
     elevation = result.get("elevation")
     elevation_m = None
     if isinstance(elevation, int | float) and elevation > _MIN_ELEVATION_M:
@@ -125,8 +127,8 @@ def place_from_result(result: Result, resolved: str) -> Place:
         float(result["latitude"]),
         float(result["longitude"]),
         name=full_name(result),
-        timezone=str(zone) if find_zone(str(zone)) else None,
-        country=str(country).upper() if country else None,
+        timezone=timezone,
+        country=country,
         elevation=elevation_m,
         resolved=resolved,
     )
@@ -136,9 +138,7 @@ async def _find_candidates(place_name: PlaceName, geocoder: Geocoder) -> list[Ca
     """Return the places with the name, looked up in the languages that it may be in."""
     languages = (None, *guess_languages(place_name.name))
     candidates = merge_candidates([], await geocoder(place_name.name, languages))
-    unknown_regions = [
-        region for region in place_name.regions if not any(candidate.is_within(region) for candidate in candidates)
-    ]
+    unknown_regions = [region for region in place_name.regions if not _is_known_region(region, candidates)]
     if candidates and not unknown_regions:
         return candidates
     spoken = _regional_languages(place_name, candidates)
@@ -158,6 +158,11 @@ def _regional_languages(place_name: PlaceName, candidates: Sequence[Candidate]) 
     if not languages and place_name.regions and not candidates:
         return COMMON_LANGUAGES
     return languages
+
+
+def _is_known_region(region: str, candidates: Sequence[Candidate]) -> bool:
+    """Return whether any of the candidates lies in `region`."""
+    return any(candidate.is_within(region) for candidate in candidates)
 
 
 def _select_called(name: str, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -213,8 +218,8 @@ def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note
             f"{quote(place_name.text)} is ambiguous: {list_names(results)}.",
             "Call again with one of these as `place`.",
         )
-    listed = list_names(others[:_MAX_LISTED_OTHERS])
-    return place_from_result(largest, f"{note}name, by far the largest of {len(results)}; others: {listed}")
+    other_names = list_names(others[:_MAX_LISTED_OTHERS])
+    return place_from_result(largest, f"{note}name, by far the largest of {len(results)}; others: {other_names}")
 
 
 class _Selection(NamedTuple):
@@ -235,7 +240,7 @@ def _select(place_name: PlaceName, candidates: Sequence[Candidate]) -> _Selectio
     used: list[str] = []
     ignored: list[str] = []
     for region in place_name.regions:
-        if any(candidate.is_within(region) for candidate in candidates):
+        if _is_known_region(region, candidates):
             used.append(region)
         else:
             ignored.append(region)

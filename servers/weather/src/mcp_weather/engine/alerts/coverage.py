@@ -62,7 +62,9 @@ class AlertServices:
         answer = await self.nws.fetch_alerts(place)
         if answer is None:
             answer = await self._ask_country(place)
-        answers = [answer] if answer else []
+        answers: list[ServiceAlerts] = []
+        if answer:
+            answers.append(answer)
         timezone = place.timezone
         if timezone is None and answer and answer.zone:
             timezone = str(answer.zone)

@@ -56,6 +56,7 @@ class ForecastQuery:
 
     @property
     def is_hourly(self) -> bool:
+        """Whether `span` is hours."""
         return self.step == "hourly"
 
 
@@ -157,12 +158,15 @@ async def _fetch_models(engine: Engine, query: ForecastQuery) -> Forecast:
         empty_columns = list_empty_columns(table)
         if empty_columns:
             notes.append(f"[{model} has no {', '.join(empty_columns)} here]")
-    first_table = next(iter(tables.values()))
+    summary: list[str] = []
+    if query.is_hourly:
+        first_table = next(iter(tables.values()))
+        summary = summarize(first_table)
     return Forecast(
         place=query.place.to_info(str(_last_zone(answers))),
         step="hourly" if query.is_hourly else "daily",
         tables=tables,
-        summary=summarize(first_table) if query.is_hourly else (),
+        summary=summary,
         notes=notes,
     )
 

@@ -94,10 +94,10 @@ def _find_late_days(daily: Table, now: float) -> list[str]:
 
 async def _fill_late_days(request: _Request, daily: Table, late_days: Sequence[str]) -> _FilledDays:
     """Return `daily` with the days that are late in the archive as the forecasts have them."""
-    listed = ", ".join(late_days[:_MAX_NAMED_DAYS])
+    day_names = ", ".join(late_days[:_MAX_NAMED_DAYS])
     if len(late_days) > _MAX_NAMED_DAYS:
-        listed += " and more"
-    reason = f"the archive does not have {listed} yet"
+        day_names += " and more"
+    reason = f"the archive does not have {day_names} yet"
     first_late_day = date.fromisoformat(late_days[0])
     key = queries.recent_days_key(request.place, request.days.since(first_late_day))
     recent = await attempt(partial(request.fetch_table, key))
@@ -108,7 +108,10 @@ async def _fill_late_days(request: _Request, daily: Table, late_days: Sequence[s
         recent_values = _values_by_day(recent, name)
         column: list[Value] = []
         for day, value in zip(daily.time, values, strict=True):
-            column.append(recent_values.get(day) if day in late_days else value)
+            if day in late_days:
+                column.append(recent_values.get(day))
+            else:
+                column.append(value)
         columns.append(column)
     filled = daily.model_copy(update={"values": columns})
     return _FilledDays(filled, f"[From the forecasts' models: {reason}.]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -68,7 +67,7 @@ async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *
         table=waves,
         river=discharge,
         notes=notes,
-        explanation="Waves and currents." if search.is_sea else _explain_no_sea(search.problems),
+        explanation=_explain(search),
     )
 
 
@@ -125,9 +124,12 @@ def _read_present(search: _SeaSearch, units: Units) -> Reading | None:
     return reading
 
 
-def _explain_no_sea(problems: Sequence[Problem]) -> str:
-    """Say that no sea was found, or that it is not known because points near the place could not be asked."""
-    if not problems:
+def _explain(search: _SeaSearch) -> str:
+    """Say whether there is a sea, or that it is not known because points near the place could not be asked."""
+    if search.is_sea:
+        return "Waves and currents."
+    if not search.problems:
         return "No sea here: the models have no water at this point. Pass coordinates off the coast."
-    share = f"{len(problems)} of {len(_COAST_KM) * len(DIRECTIONS)} points"
-    return f"No sea at the point itself; whether there is some near is not known, {share} can't be asked: {problems[0]}"
+    asked_points = len(_COAST_KM) * len(DIRECTIONS)
+    share = f"{len(search.problems)} of {asked_points} points can't be asked: {search.problems[0]}"
+    return f"No sea at the point itself; whether there is some near is not known, {share}"

@@ -151,17 +151,17 @@ class _AltitudeCurve:
 
     def first_rise(self, level: float) -> datetime | None:
         """Return when it comes above `level` for the first time; None if it does not."""
-        crossings = self.crossings(level)
         # Rises and falls alternate: a curve that starts above falls first.
-        rises = crossings[1::2] if self.starts_above(level) else crossings[::2]
+        index_of_first = 1 if self.starts_above(level) else 0
+        rises = self.crossings(level)[index_of_first::2]
         if not rises:
             return None
         return rises[0]
 
     def last_fall(self, level: float) -> datetime | None:
         """Return when it goes below `level` for the last time; None if it does not."""
-        crossings = self.crossings(level)
-        falls = crossings[::2] if self.starts_above(level) else crossings[1::2]
+        index_of_first = 0 if self.starts_above(level) else 1
+        falls = self.crossings(level)[index_of_first::2]
         if not falls:
             return None
         return falls[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mcp_weather.models import Origin, Reading, Table, Value
@@ -40,6 +40,7 @@ class _Conversion(NamedTuple):
     offset: float = 0.0
 
     def apply(self, number: float) -> float:
+        """Return `number` in the other unit, rounded."""
         converted = number * self.factor + self.offset
         # Minus zero becomes zero by adding it.
         if self.offset:
@@ -88,7 +89,7 @@ def convert_values(name: str, values: Sequence[Any], unit: str, units: Units) ->
     """Return the values of the variable `name`, which are in `unit`, in the unit that `units` has for them."""
     numbers = [as_number(value) for value in values]
     if name.removesuffix("_dominant").endswith("weather_code"):
-        return ConvertedValues("", [None if number is None else describe_weather(number) for number in numbers])
+        return ConvertedValues("", _map_known(describe_weather, numbers))
     if unit == UNKNOWN_UNIT:
         # A number whose unit is not known says nothing.
         return ConvertedValues("", [None] * len(numbers))
@@ -97,8 +98,13 @@ def convert_values(name: str, values: Sequence[Any], unit: str, units: Units) ->
     target = _choose_unit(name, unit, units)
     conversion = _CONVERSIONS.get(unit, {}).get(target)
     if conversion is None:
-        return ConvertedValues(unit, [None if number is None else _shorten(number) for number in numbers])
-    return ConvertedValues(target, [None if number is None else conversion.apply(number) for number in numbers])
+        return ConvertedValues(unit, _map_known(_shorten, numbers))
+    return ConvertedValues(target, _map_known(conversion.apply, numbers))
+
+
+def _map_known(convert: Callable[[float], Value], numbers: Sequence[float | None]) -> list[Value]:
+    """Return the numbers as `convert` makes them; what is missing stays missing."""
+    return [None if number is None else convert(number) for number in numbers]
 
 
 def as_number(value: Any) -> float | None:

@@ -97,7 +97,7 @@ def _draw_precipitation(picture: _Picture, series: _Series) -> None:
     )
     for percent in (0, 25, 50, 75, 100):
         picture.text(_RIGHT + 8, probability.y(percent) + 4, str(percent), anchor="start", fill=_GRAY)
-    picture.text(_WIDTH - 12, amount.top + amount.height / 2, "Chance, %", is_vertical=True, fill=_GRAY)
+    picture.vertical_text(_WIDTH - 12, amount.top + amount.height / 2, "Chance, %", fill=_GRAY)
 
 
 def _draw_wind(picture: _Picture, series: _Series) -> None:
@@ -130,6 +130,7 @@ class _Series:
         return [_as_float(value) for value in self._columns[name].values]
 
     def unit(self, name: str) -> str:
+        """Return the unit of a series."""
         if name not in self._columns:
             return "unknown"
         return self._columns[name].unit
@@ -146,23 +147,27 @@ class _Picture:
     """The paper, and where on it a moment is."""
 
     def __init__(self, moments: Sequence[datetime]) -> None:
-        # Clocks that change would fold the axis, so it counts in the offset of the first hour.
-        zone = moments[0].tzinfo if moments else None
-        self.moments = [moment.astimezone(zone) for moment in moments]
-        self._first = self.moments[0] - _HALF_HOUR if moments else datetime.min
-        last = self.moments[-1] + _HALF_HOUR if moments else datetime.max
+        self.moments = _in_first_offset(moments)
+        self._first = datetime.min
+        last = datetime.max
+        if self.moments:
+            self._first = self.moments[0] - _HALF_HOUR
+            last = self.moments[-1] + _HALF_HOUR
         self.hour_width = (_RIGHT - _LEFT) / ((last - self._first) / timedelta(hours=1))
         size = {"width": str(_WIDTH), "height": str(_HEIGHT), "viewBox": f"0 0 {_WIDTH} {_HEIGHT}"}
         self.root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size})
         self._add("rect", width="100%", height="100%", fill="#ffffff")
 
     def x(self, moment: datetime) -> float:
+        """Return where from left to right a moment is."""
         return _LEFT + self.hour_width * ((moment - self._first) / timedelta(hours=1))
 
     def path(self, moves: str, **style: str) -> None:
+        """Draw the line of a pen that makes these moves."""
         self._add("path", d=moves, fill="none", stroke_linecap="round", stroke_linejoin="round", **style)
 
     def rect(self, **attributes: str | float) -> None:
+        """Draw a rectangle."""
         self._add("rect", **attributes)
 
     def text(
@@ -174,18 +179,21 @@ class _Picture:
         size: int = 12,
         anchor: str = "middle",
         fill: str = "#000000",
-        is_vertical: bool = False,
-    ) -> None:
+    ) -> Xml.Element:
         """Write a line.
 
         Args:
             anchor: which part of the text is at `x`: start, middle or end.
         """
         element = self._add("text", x=x, y=y, font_size=size, text_anchor=anchor, fill=fill)
-        if is_vertical:
-            element.set("transform", f"rotate(-90 {x} {y})")
         # XML has no way to write a control character.
         element.text = "".join(letter if letter.isprintable() else " " for letter in text)
+        return element
+
+    def vertical_text(self, x: float, y: float, text: str, *, fill: str = "#000000") -> None:
+        """Write a line from bottom to top, with its middle at a point."""
+        element = self.text(x, y, text, fill=fill)
+        element.set("transform", f"rotate(-90 {x} {y})")
 
     def draw_panel(self, panel: _Panel, name: str) -> _Panel:
         """Draw the grid, the axis and the name of a panel."""
@@ -199,7 +207,7 @@ class _Picture:
             if moment.hour == 0:
                 self.path(f"M{self.x(moment):.1f} {panel.top}v{panel.height}", stroke=_GRAY, stroke_opacity="0.5")
         self.path(f"M{_LEFT} {panel.top}v{panel.height}H{_RIGHT}", stroke=_GRAY)
-        self.text(26, panel.top + panel.height / 2, name, is_vertical=True)
+        self.vertical_text(26, panel.top + panel.height / 2, name)
         return panel
 
     def label_times(self) -> None:
@@ -218,8 +226,7 @@ class _Picture:
         """Add an element; an underscore in the name of an attribute is a hyphen."""
         formatted: dict[str, str] = {}
         for name, value in attributes.items():
-            text = f"{value:.4g}" if isinstance(value, float) else str(value)
-            formatted[name.replace("_", "-")] = text
+            formatted[name.replace("_", "-")] = _format_attribute(value)
         return Xml.SubElement(self.root, tag, formatted)
 
 
@@ -233,6 +240,7 @@ class _Panel:
     axis: _Axis
 
     def y(self, value: float) -> float:
+        """Return where from top to bottom a value is."""
         return self.top + self.height * (self.axis.high - value) / (self.axis.high - self.axis.low)
 
     def draw_line(self, values: Sequence[float], **style: str) -> None:
@@ -257,6 +265,17 @@ class _Panel:
                 self.picture.rect(x=x, y=y, width=width, height=self.top + self.height - y, **style)
 
 
+def _in_first_offset(moments: Sequence[datetime]) -> list[datetime]:
+    """Return `moments` in the offset of the first one: clocks that change would fold the axis."""
+    return [moment.astimezone(moments[0].tzinfo) for moment in moments]
+
+
+def _format_attribute(value: str | float) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
 def _as_float(value: Value) -> float:
     if isinstance(value, int | float):
         return float(value)
@@ -265,9 +284,11 @@ def _as_float(value: Value) -> float:
 
 def _axis_around(values: Sequence[float]) -> _Axis:
     """Return an axis with some air above and below `values`."""
-    known = [value for value in values if not math.isnan(value)] or [0.0, 1.0]
-    air = max((max(known) - min(known)) * 0.08, 0.5)
-    return _Axis(min(known) - air, max(known) + air)
+    numbers = [value for value in values if not math.isnan(value)] or [0.0, 1.0]
+    low = min(numbers)
+    high = max(numbers)
+    air = max((high - low) * 0.08, 0.5)
+    return _Axis(low - air, high + air)
 
 
 def _round_step(span: float, max_marks: int) -> float:

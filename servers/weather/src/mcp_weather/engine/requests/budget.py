@@ -34,6 +34,7 @@ class Limit:
 
     @property
     def state_key(self) -> str:
+        """The key of its span in the state that is stored."""
         return str(int(self.seconds))
 
     def span_number(self, now: float) -> int:
@@ -64,22 +65,22 @@ class Budget:
         weight = compute_weight(key)
         wait = 0.0
 
-        def count(state: dict[str, Any]) -> dict[str, Any]:
+        def add_weight(state: dict[str, Any]) -> dict[str, Any]:
             nonlocal wait
-            counted: dict[str, Any] = {}
+            new_state: dict[str, Any] = {}
             for limit in LIMITS:
                 used = limit.used_weight(state, now) + weight
                 if used > limit.max_weight:
                     wait = max(wait, limit.seconds - now % limit.seconds)
-                counted[limit.state_key] = [limit.span_number(now), used]
+                new_state[limit.state_key] = [limit.span_number(now), used]
             if wait:
                 return state
-            return counted
+            return new_state
 
         if self._store.blocks:
-            await anyio.to_thread.run_sync(self._store.update, _STORE_KEY, count)
+            await anyio.to_thread.run_sync(self._store.update, _STORE_KEY, add_weight)
         else:
-            self._store.update(_STORE_KEY, count)
+            self._store.update(_STORE_KEY, add_weight)
         return wait
 
 

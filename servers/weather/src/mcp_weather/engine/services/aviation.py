@@ -67,20 +67,21 @@ class _Report:
     snapshot: Snapshot
 
 
-async def fetch_airport(cache: Cache, where: Place | AirportCode, units: Units) -> Airport:
+async def fetch_airport(cache: Cache, location: Place | AirportCode, units: Units) -> Airport:
     """Return what an airport reports, or the nearest to a place that does.
 
     Raises:
         NotFound: there is no report of that airport, or none near the place.
     """
-    if isinstance(where, AirportCode):
-        reports = await _fetch_reports_of(cache, where)
-        distance_km = None
-        zone = UTC
+    distance_km = None
+    zone = UTC
+    if isinstance(location, AirportCode):
+        reports = await _fetch_reports_of(cache, location)
     else:
-        reports = await _fetch_reports_near(cache, where)
+        reports = await _fetch_reports_near(cache, location)
         distance_km = round(reports[0].distance_km, 1)
-        zone = zone_of({"timezone": where.timezone}) if where.timezone else UTC
+        if location.timezone:
+            zone = zone_of({"timezone": location.timezone})
     report = reports[0]
     fields = report.fields
     taf = fields.get("rawTaf")

@@ -18,18 +18,18 @@ _MAX_TEXT_BYTES = 900
 
 def find_superseded(messages: Sequence[dict[str, Any]]) -> set[str]:
     """Return the identifiers of those of `messages` that a later one of them updates, cancels or calls an error."""
-    sent = {str(message.get("identifier")): parse_timestamp(message.get("sent")) for message in messages}
+    sent_times = {str(message.get("identifier")): parse_timestamp(message.get("sent")) for message in messages}
     superseded: set[str] = set()
     for message in messages:
         if message.get("msgType") not in _SUPERSEDING or message.get("status") in NOT_ACTUAL:
             continue
-        message_sent = parse_timestamp(message.get("sent"))
-        if message_sent is None:
+        sent_time = parse_timestamp(message.get("sent"))
+        if sent_time is None:
             continue
         for identifier in _referenced_identifiers(message):
-            earlier_sent = sent.get(identifier)
+            earlier_time = sent_times.get(identifier)
             # Two messages that name each other both stay.
-            if earlier_sent is not None and earlier_sent < message_sent:
+            if earlier_time is not None and earlier_time < sent_time:
                 superseded.add(identifier)
     return superseded
 

@@ -89,6 +89,7 @@ class _Area:
     contains_place: bool | None
 
     def describe(self) -> str:
+        """Return its name, with a doubt if it is not known whether the place is in it."""
         name = self.name or "area without a name"
         if self.contains_place:
             return name

@@ -42,6 +42,7 @@ class _Box(NamedTuple):
     east: float
 
     def contains(self, place: Place) -> bool:
+        """Return whether `place` lies in it."""
         return self.south <= place.latitude <= self.north and self.west <= place.longitude <= self.east
 
 

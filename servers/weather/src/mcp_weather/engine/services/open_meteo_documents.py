@@ -64,7 +64,7 @@ def read_table(
     variables = {name: values for name, values in series.items() if name != "time"}
     if not all(_is_list_of(values, len(seconds)) for values in variables.values()):
         raise Unavailable("Open-Meteo sent series of different lengths.", "Try again in a moment.")
-    labels = label_days(seconds, document) if step == "daily" else label_moments(seconds, document)
+    labels = _label_rows(step, seconds, document)
     rows: dict[str, int] = {}
     for row, label in enumerate(labels):
         # A row without a time says nothing, nor does one whose time was there before: two days that are one.
@@ -94,10 +94,22 @@ def has_values(document: dict[str, Any], step: Step) -> bool:
     return False
 
 
+def _label_rows(step: Step, seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
+    if step == "daily":
+        return label_days(seconds, document)
+    return label_moments(seconds, document)
+
+
 def label_moments(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
     """Return the moments that are `seconds` after the epoch; None for what is no number."""
     zone = zone_of(document)
-    return [format_timestamp(item, zone) if isinstance(item, int | float) else None for item in seconds]
+
+    def label(moment: Any) -> str | None:
+        if not isinstance(moment, int | float):
+            return None
+        return format_timestamp(moment, zone)
+
+    return [label(moment) for moment in seconds]
 
 
 def label_days(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
@@ -107,7 +119,13 @@ def label_days(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | N
     later it is the same day whichever it was.
     """
     offset = int(document.get("utc_offset_seconds") or 0) + _SIX_HOURS
-    return [moment_at(item + offset).date().isoformat() if isinstance(item, int | float) else None for item in seconds]
+
+    def label(midnight: Any) -> str | None:
+        if not isinstance(midnight, int | float):
+            return None
+        return moment_at(midnight + offset).date().isoformat()
+
+    return [label(midnight) for midnight in seconds]
 
 
 def _read_column(name: str, values: Sequence[Any], unit_names: dict[str, Any], units: Units) -> Column:
