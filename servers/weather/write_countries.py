@@ -28,32 +28,51 @@ from babel import Locale  # noqa: E402
 from babel.core import get_global  # noqa: E402
 from babel.languages import get_official_languages  # noqa: E402
 
-from mcp_weather.geography.countries import COMMON, fold  # noqa: E402
+from mcp_weather.geography.countries import COMMON_LANGUAGES, fold_name  # noqa: E402
 
+# Countries are known by their names in these languages.
 LANGUAGES = (
-    "en", *COMMON, "zh", "ja", "ko", "ru", "uk", "ar", "fa", "he", "el", "hi", "th", "sv", "da", "nb", "fi", "cs", "sk",
-    "hu", "ro", "bg", "sr", "hr", "sl", "lt", "lv", "et", "id", "vi", "ca",
+    "en", *COMMON_LANGUAGES, "zh", "ja", "ko", "ru", "uk", "ar", "fa", "he", "el", "hi", "th", "sv", "da", "nb", "fi",
+    "cs", "sk", "hu", "ro", "bg", "sr", "hr", "sl", "lt", "lv", "et", "id", "vi", "ca",
 )  # fmt: skip
-"""In which countries are known by name."""
+# CLDR's codes of an unknown country and of the world.
+NO_COUNTRY = ("ZZ", "001")
 
 
 def main() -> None:
     iso: dict[str, list[dict[str, str]]] = json.load(sys.stdin)
-    countries: dict[str, str] = {item["alpha3"].casefold(): item["alpha2"] for item in iso["iso31661"]}
-    for language in LANGUAGES:
-        names: Any = Locale(language).territories
-        here = {fold(name): code for code, name in names.items() if len(code) == 2}
-        countries = {**here, **countries}
-    official = {code: get_official_languages(code, de_facto=True) for code in countries.values()}
-    spoken = {code: [language for language in found if len(language) == 2] for code, found in official.items()}
-    territories: Any = get_global("zone_territories")
-    known = {zone: code for zone, code in territories.items() if code not in ("ZZ", "001")}
-    aliases: Any = get_global("zone_aliases")
-    zones = known | {alias: known[zone] for alias, zone in aliases.items() if zone in known}
-    regions = {item["code"]: fold(item["name"]) for item in iso["iso31662"]}
-    told = {"countries": countries, "spoken": spoken, "zones": zones, "regions": regions}
-    packed = json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+    countries = name_countries(iso["iso31661"])
+    tables = {
+        "countries": countries,
+        "spoken": {code: list_languages(code) for code in countries.values()},
+        "zones": place_zones(),
+        "regions": {item["code"]: fold_name(item["name"]) for item in iso["iso31662"]},
+    }
+    packed = json.dumps(tables, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
     (SOURCE / "mcp_weather/geography/countries.json.gz").write_bytes(gzip.compress(packed, 9, mtime=0))
+
+
+def name_countries(iso_countries: list[dict[str, str]]) -> dict[str, str]:
+    """Return the codes of two letters by those of three, and by names; the name of the first language wins."""
+    countries = {item["alpha3"].casefold(): item["alpha2"] for item in iso_countries}
+    for language in LANGUAGES:
+        territories: Any = Locale(language).territories
+        codes = {fold_name(name): code for code, name in territories.items() if len(code) == 2}
+        countries = {**codes, **countries}
+    return countries
+
+
+def list_languages(country: str) -> list[str]:
+    """Return the official languages of a country that have a code of two letters."""
+    return [language for language in get_official_languages(country, de_facto=True) if len(language) == 2]
+
+
+def place_zones() -> dict[str, str]:
+    """Return the country of each time zone, also by the zone's other names."""
+    zone_territories: Any = get_global("zone_territories")
+    zones = {zone: code for zone, code in zone_territories.items() if code not in NO_COUNTRY}
+    aliases: Any = get_global("zone_aliases")
+    return zones | {alias: zones[zone] for alias, zone in aliases.items() if zone in zones}
 
 
 if __name__ == "__main__":
