@@ -93,15 +93,15 @@ MODULES = {
         "tests/sqlite/test_attacks.py",
     ),
     "servers/weather/src/mcp_weather/geography/geocoder_results.py": (
-        "tests/weather/test_names.py",
+        "tests/weather/test_place_names.py",
         "tests/weather/test_policy.py",
     ),
     **{
         f"servers/weather/src/mcp_weather/policy/{name}.py": (
             "tests/weather/test_policy.py",
-            "tests/weather/test_names.py",
-            "tests/weather/test_more.py",
-            "tests/weather/test_bad_days.py",
+            "tests/weather/test_place_names.py",
+            "tests/weather/test_units_and_airports.py",
+            "tests/weather/test_upstream_failures.py",
             "tests/weather/test_tools.py",
         )
         for name in (

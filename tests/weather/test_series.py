@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_weather.engine.computed.conversion import convert_values, describe_weather
 from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
+from mcp_weather.engine.computed.unit_conversion import convert_values
+from mcp_weather.engine.computed.weather_codes import describe_weather
 from mcp_weather.engine.services.open_meteo_documents import label_days, read_table
 from mcp_weather.models import Origin, Table
 from mcp_weather.policy.policy import Policy

@@ -13,8 +13,9 @@ import anyio
 from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.answers.local_time import LocalTime
-from mcp_weather.engine.computed.conversion import Column, convert_values, make_table
+from mcp_weather.engine.computed.columns import Column, make_table
 from mcp_weather.engine.computed.timestamps import moment_at
+from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.gather import attempt, gather
 from mcp_weather.engine.requests import queries

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
-from mcp_weather.engine.computed.conversion import Column
+from mcp_weather.engine.computed.columns import Column
 from mcp_weather.models import Table, Value
 
 __all__ = ["SERIES", "draw_png", "draw_svg", "select_series"]

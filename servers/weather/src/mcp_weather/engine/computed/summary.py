@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcp_weather.engine.computed.conversion import round_significantly
+from mcp_weather.engine.computed.unit_conversion import round_significantly
 from mcp_weather.models import Table
 
 __all__ = ["summarize"]

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome
 from mcp_weather.engine.json_values import as_object
+from mcp_weather.engine.requests.refresh_interval import refresh_interval
+from mcp_weather.engine.requests.service_response import ServiceResponse
 
-__all__ = ["ResponseCheck", "RetryableFailure", "ServiceResponse", "service_name"]
-
-_SERVICE_NAMES = {
-    "nws": "The National Weather Service", "canada": "Environment Canada", "meteoalarm": "MeteoAlarm",
-    "aviation": "The Aviation Weather Center",
-}  # fmt: skip
+__all__ = ["ResponseCheck", "RetryableFailure"]
 
 _MINUTE = 60.0
-_QUARTER_HOUR = 900.0
 _HOUR = 3600.0
 _DAY = 86_400.0
 
-# Seconds for which a service is known to have nothing newer; forecasts and the Weather Service say it themselves.
-_INTERVALS = {
-    "air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY, "canada": 120.0,
-    "meteoalarm": 300.0, "aviation": 300.0, "ensemble": _HOUR,
-}  # fmt: skip
-_MIN_NWS_INTERVAL = 30.0
-# "None in effect" may be repeated for so many seconds, whatever a proxy says of the answer's age.
-_MAX_ALERTS_INTERVAL = 120.0
-
-_MAX_AGE = re.compile(r"(?:^|[ ,])(?:s-maxage|max-age)=(\d+)")
 _NO_POINT = b"null"
 _NO_REPORTS = b'{"reports":[]}'
 _REASON_BYTES = 2000
@@ -42,32 +26,6 @@ _REASON_BYTES = 2000
 
 class RetryableFailure(Exception):
     """Raised when a service failed in a way that may be gone at once."""
-
-
-@dataclass(frozen=True)
-class ServiceResponse:
-    """What a service answered.
-
-    Attributes:
-        key: the query, which begins with the service's name.
-        headers: by their names, in any case.
-    """
-
-    service: str
-    key: str
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def name(self) -> str:
-        """The service's name for people."""
-        return service_name(self.service)
-
-
-def service_name(service: str) -> str:
-    """Return the name of a service for people."""
-    return _SERVICE_NAMES.get(service, "Open-Meteo")
 
 
 class ResponseCheck:
@@ -142,20 +100,7 @@ class ResponseCheck:
         )
 
     def _interval(self, response: ServiceResponse, document: dict[str, Any]) -> float:
-        """Return the seconds until there can be something new."""
-        if response.service == "geocoding":
-            return _INTERVALS["geocoding"]
-        if response.service == "nws":
-            interval = _nws_interval(response)
-            if "/points/" in response.key or response.key.endswith("/stations"):
-                return max(interval, _DAY)
-        elif response.service == "forecast":
-            interval = _seconds_to_next_step(_forecast_step(response.key, document), self._clock())
-        else:
-            interval = _INTERVALS[response.service]
-        if self._max_interval:
-            return min(interval, float(self._max_interval))
-        return interval
+        return refresh_interval(response, document, now=self._clock(), max_interval=self._max_interval)
 
 
 def _judge_not_found(response: ServiceResponse) -> Outcome:
@@ -169,33 +114,6 @@ def _refusal_reason(content: Any) -> str:
     """Return why a service refused, in its own words; empty if it does not say."""
     document = as_object(content)
     return str(document.get("reason") or document.get("detail") or document.get("title") or "")
-
-
-def _nws_interval(response: ServiceResponse) -> float:
-    """Return the seconds that the Weather Service says of an answer, within limits."""
-    interval = _MIN_NWS_INTERVAL
-    if match := _MAX_AGE.search(response.headers.get("cache-control", "")):
-        interval = max(interval, float(match[1]))
-    if "/alerts/" in response.key:
-        return min(interval, _MAX_ALERTS_INTERVAL)
-    return interval
-
-
-def _forecast_step(key: str, document: dict[str, Any]) -> float:
-    """Return the seconds between two steps of a forecast."""
-    if "current=" in key:
-        interval = as_object(document.get("current")).get("interval")
-        if isinstance(interval, int | float) and 0 < interval <= _DAY:
-            return float(interval)
-        return _QUARTER_HOUR
-    if "minutely_15=" in key:
-        return _QUARTER_HOUR
-    return _HOUR
-
-
-def _seconds_to_next_step(step: float, now: float) -> float:
-    """Return the seconds until a second after the next full step."""
-    return step - now % step + 1
 
 
 def _retry_after_seconds(response: ServiceResponse, now: float) -> float | None:

@@ -18,7 +18,8 @@ from mcp_batteries.remote import Failed, Outcome, Store, Validators
 from mcp_batteries.remote.reach import why_unreached
 from mcp_weather.engine.requests.budget import Budget
 from mcp_weather.engine.requests.queries import is_open_meteo, service_of
-from mcp_weather.engine.requests.response_check import ResponseCheck, RetryableFailure, ServiceResponse, service_name
+from mcp_weather.engine.requests.response_check import ResponseCheck, RetryableFailure
+from mcp_weather.engine.requests.service_response import ServiceResponse, service_name
 from mcp_weather.settings import Settings
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import Any
 
 from mcp_batteries.errors import NotFound, Unavailable
 from mcp_batteries.remote import Cache, Snapshot
-from mcp_weather.engine.computed.conversion import Column, convert_values, make_reading
+from mcp_weather.engine.computed.columns import Column, make_reading
 from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
+from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.json_values import as_objects
 from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.source import Source, origin_of

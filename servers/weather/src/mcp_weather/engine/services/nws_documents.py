@@ -8,8 +8,9 @@ from datetime import datetime, tzinfo
 from typing import Any, NamedTuple, cast
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.computed.conversion import Column, convert_values, make_reading, make_table
+from mcp_weather.engine.computed.columns import Column, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
+from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.services.cap import NOT_ACTUAL, read_text
 from mcp_weather.engine.services.source import Source

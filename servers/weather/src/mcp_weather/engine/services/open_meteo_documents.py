@@ -6,15 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.computed.conversion import (
-    UNKNOWN_UNIT,
-    Column,
-    as_number,
-    convert_values,
-    make_reading,
-    make_table,
-)
+from mcp_weather.engine.computed.columns import Column, as_number, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, zone_of
+from mcp_weather.engine.computed.unit_conversion import UNKNOWN_UNIT, convert_values
 from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Origin, Reading, Table

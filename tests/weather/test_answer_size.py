@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mcp_weather.engine.computed.conversion import convert_values
 from mcp_weather.engine.computed.summary import summarize
+from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.services import nws_documents
 from mcp_weather.models import Origin, Table
 from weather.serving import client, text

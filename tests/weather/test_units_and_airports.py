@@ -5,8 +5,8 @@ from typing import Any, get_args
 import pytest
 
 from mcp_batteries.errors import Invalid
-from mcp_weather.engine.computed.conversion import convert_values
 from mcp_weather.engine.computed.ensemble import compute_percentiles
+from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.services.open_meteo_documents import read_table
 from mcp_weather.models import Origin
 from mcp_weather.policy.policy import Policy

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from mcp_weather.models import Origin, Reading, Table, Value
+from mcp_weather.engine.computed.columns import as_number
+from mcp_weather.engine.computed.weather_codes import describe_weather
+from mcp_weather.models import Value
 from mcp_weather.policy.units import CustomUnits, System, Units
 
-__all__ = [
-    "UNKNOWN_UNIT", "Column", "ConvertedValues", "as_number", "convert_values", "describe_weather", "make_reading",
-    "make_table", "round_significantly",
-]  # fmt: skip
+__all__ = ["UNKNOWN_UNIT", "ConvertedValues", "convert_values", "round_significantly"]
 
 # Open-Meteo's word for the unit of what it does not know.
 UNKNOWN_UNIT = "undefined"
@@ -23,14 +22,6 @@ class ConvertedValues(NamedTuple):
 
     unit: str
     values: list[Value]
-
-
-class Column(NamedTuple):
-    """A named series in one unit."""
-
-    name: str
-    unit: str
-    values: Sequence[Value]
 
 
 class _Conversion(NamedTuple):
@@ -72,17 +63,6 @@ _QUANTITIES = {
 }  # fmt: skip
 # Units of values that become words or times.
 _WORDLESS_UNITS = frozenset({"wmo code", "iso8601", "unixtime"})
-# What some sources write where they have nothing.
-_MISSING = (-999.0, -9999.0)
-
-_WEATHER = {
-    0: "clear", 1: "mainly clear", 2: "partly cloudy", 3: "overcast", 45: "fog", 48: "rime fog", 51: "light drizzle",
-    53: "drizzle", 55: "dense drizzle", 56: "light freezing drizzle", 57: "freezing drizzle", 61: "light rain",
-    63: "rain", 65: "heavy rain", 66: "light freezing rain", 67: "freezing rain", 71: "light snow", 73: "snow",
-    75: "heavy snow", 77: "snow grains", 80: "light showers", 81: "showers", 82: "violent showers",
-    85: "light snow showers", 86: "heavy snow showers", 95: "thunderstorm", 96: "thunderstorm with hail",
-    99: "thunderstorm with heavy hail",
-}  # fmt: skip
 
 
 def convert_values(name: str, values: Sequence[Any], unit: str, units: Units) -> ConvertedValues:
@@ -107,50 +87,11 @@ def _map_known(convert: Callable[[float], Value], numbers: Sequence[float | None
     return [None if number is None else convert(number) for number in numbers]
 
 
-def as_number(value: Any) -> float | None:
-    """Return `value` if it is a number that a source knows; None if it means nothing."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if not math.isfinite(value) or value in _MISSING:
-        return None
-    return float(value)
-
-
 def round_significantly(number: float) -> float:
     """Return `number` to two decimals, and to two digits at least: 0.1 mm of rain is 0.0039 inch, not none."""
     if number == 0 or abs(number) >= 0.1:
         return round(number, 2)
     return round(number, min(12, 1 - math.floor(math.log10(abs(number)))))
-
-
-def describe_weather(code: float) -> str:
-    """Return a WMO weather interpretation code (WMO 4677, as Open-Meteo uses it) in words."""
-    return _WEATHER.get(int(code), f"code {int(code)}")
-
-
-def make_reading(
-    columns: Sequence[Column], *, observed_at: str | None, station: str | None = None, origin: Origin
-) -> Reading:
-    """Return the reading of columns that have one value each."""
-    return Reading(
-        observed_at=observed_at,
-        station=station,
-        names=[column.name for column in columns],
-        units=[column.unit for column in columns],
-        values=[column.values[0] for column in columns],
-        origin=origin,
-    )
-
-
-def make_table(time: Iterable[str], columns: Sequence[Column], origin: Origin) -> Table:
-    """Return the table of columns that have a value for each time."""
-    return Table(
-        time=list(time),
-        names=[column.name for column in columns],
-        units=[column.unit for column in columns],
-        values=[list(column.values) for column in columns],
-        origin=origin,
-    )
 
 
 def _choose_unit(name: str, unit: str, units: Units) -> str:
