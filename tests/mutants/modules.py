@@ -105,6 +105,7 @@ MODULES = {
             "tests/weather/test_tools.py",
         )
         for name in (
+            "__init__",
             "airport",
             "alert_cursor",
             "days",
