@@ -27,6 +27,7 @@ from mcp_sqlite.settings import Settings as Sqlite
 
 HOSTS = [host for host in get_args(Host) if host not in ("cherry-studio", "jetbrains")]
 SYSTEMS = ["linux", "darwin", "win32"]
+STRICT = ("claude-desktop", "claude-code", "cline")
 KEYS = {
     "vscode": "servers",
     "visual-studio": "servers",
@@ -65,7 +66,8 @@ EXISTING = {
 def existing(host: str) -> str:
     """A file with another server and something that is not ours, in a style that is not ours."""
     key = KEYS.get(host, "mcpServers")
-    lines = ["{", "\t// mine", '\t"a": [1, "]{"],', f'\t"{key}": {{"other": {{"command": "o"}}}}', "}", ""]
+    mine = '\t"mine": 1,' if host in STRICT else "\t// mine"
+    lines = ["{", mine, '\t"a": [1, "]{"],', f'\t"{key}": {{"other": {{"command": "o"}}}}', "}", ""]
     return EXISTING.get(host, "\r\n".join(lines))
 
 
@@ -146,7 +148,7 @@ def test_what_somebody_edits_afterwards_stays(host: str, tmp_path: Path) -> None
     path.parent.mkdir(parents=True)
     path.write_bytes(existing(host).encode())
     install(host, settings(), where)
-    mark = {"codex": "# new\n", "goose": "# new\n"}.get(host, "\n// new\n")
+    mark = {"codex": "# new\n", "goose": "# new\n"}.get(host, "\n" if host in STRICT else "\n// new\n")
     path.write_bytes(mark.encode() + path.read_bytes())
     uninstall(host, settings(), where)
     assert path.read_bytes() == mark.encode() + existing(host).encode()
@@ -235,8 +237,10 @@ def test_yaml_is_written_in_many_ways(before: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "before", "why"),
     [
-        ("goose", '{"extensions": {"other": {}}}\n', "not one list"), ("goose", "a: 1\n...\n", "not one list"),
-        ("goose", "- extensions\n", "not one list"), ("goose", "a: 1\n---\nb: 1\n", "not one list"),
+        ("goose", "a: 1\n...\n", "behind the end"), ("goose", "- extensions\n", "does not hold keys"),
+        ("goose", "a: 1\n---\nb: 1\n", "single document"), ("goose", "a: 1\nextensions: {}\na: 2\n", "`a` twice"),
+        ("vscode", '{"servers": {}, "servers": {}}', "`servers` twice"), ("zed", "{'a': 1}", "this is not JSON"),
+        ("claude-desktop", '{\n// mine\n}', "line 2: there is a comment"), ("codex", "a = 1\na = 2\n", "overwrite"),
         ("goose", "extensions:\n- other\n", "something else under `extensions`"),
         ("vscode", '{"servers": []}', "something else under `servers`"),
         ("cursor", '{"mcpServers": null}', "something else under `mcpServers`"),
@@ -254,6 +258,8 @@ def test_a_file_that_holds_something_else_is_left_alone(host: str, before: str, 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("before", ["\ufeff", "\ufeff// mine\r\n", " \n"])
 def test_a_file_with_nothing_to_read_is_an_empty_one(host: str, before: str, tmp_path: Path) -> None:
+    if host in STRICT:
+        before = before.replace("// mine", "")
     path = places(tmp_path).file(host)
     path.parent.mkdir(parents=True)
     path.write_bytes((before := before.replace("//", "#") if host in ("codex", "goose") else before).encode())
@@ -279,13 +285,14 @@ def test_a_file_that_was_made_read_only_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == "{}"
 
 
-def test_servers_of_codex_on_one_line_take_no_other(tmp_path: Path) -> None:
+def test_servers_of_codex_on_one_line_take_another(tmp_path: Path) -> None:
     path = places(tmp_path).file("codex")
     path.parent.mkdir(parents=True)
     path.write_text('mcp_servers = { other = { command = "o" } }\n', "utf-8")
-    with pytest.raises(Unavailable, match="on one line"):
-        install("codex", settings(), places(tmp_path))
-    assert path.read_text("utf-8").count("command") == 1
+    install("codex", settings(), places(tmp_path))
+    assert parsed("codex", path.read_text("utf-8"))["mcp_servers"].keys() == {"fs", "other"}
+    uninstall("codex", settings(), places(tmp_path))
+    assert path.read_text("utf-8") == 'mcp_servers = { other = { command = "o" } }\n'
 
 
 def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:
@@ -294,10 +301,10 @@ def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:
         uninstall("cursor", settings(), where)
     install("cursor", settings(), where)
     path = where.file("cursor")
-    path.write_text(path.read_text("utf-8").replace("served", "mine"), "utf-8")
-    with pytest.raises(Conflict, match="edited"):
+    path.write_text(path.read_text("utf-8").replace("mcp-fs", "another"), "utf-8")
+    with pytest.raises(Conflict, match=r"another server `fs`, which is `.*another`"):
         uninstall("cursor", settings(), where)
-    assert "mine" in path.read_text("utf-8")
+    assert "another" in path.read_text("utf-8")
 
 
 def test_a_host_that_takes_a_link_gets_one_without_a_password(tmp_path: Path) -> None:

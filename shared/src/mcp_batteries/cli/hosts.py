@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from mcp_batteries.cli.spelling import spell, spell_json
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Asked, Settings, masked, variable
 
-__all__ = ["Input", "connecting", "entry", "environment", "launch", "not_there", "place", "starting"]
+__all__ = ["Input", "connecting", "entry", "environment", "launch", "not_there", "place", "server_url", "starting"]
 
 _PLACES = {
     "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
@@ -187,12 +188,21 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         for word in words:
             _check_name(host, word)
         return starting(host, name, words, environment(settings))
+    if settings.socket_url is not None and host != "vscode":
+        raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
+    url = server_url(settings)
+    assert url is not None
+    return connecting(host, name, url, sse=settings.transport == "sse")
+
+
+def server_url(settings: Settings) -> str | None:
+    """The address to which hosts connect; None if they start the server."""
+    if settings.transport == "stdio":
+        return None
     if settings.socket_url is not None:
-        if host != "vscode":
-            raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
-        return connecting(host, name, settings.socket_url)
+        return settings.socket_url
     path = "mcp" if settings.transport == "http" else "sse"
-    return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
+    return f"http://{settings.host}:{settings.port}/{path}"
 
 
 def _check_name(host: str, word: str) -> None:
@@ -262,26 +272,26 @@ def starting(
     match host:
         case "vscode" | "visual-studio":
             secrets = [Input(asked.variable, asked.title, asked.secret) for asked in variables if asked.variable]
-            return _json({**_inputs([*inputs, *secrets]), "servers": {name: {"type": "stdio", **plain}}})
+            return spell_json({**_inputs([*inputs, *secrets]), "servers": {name: {"type": "stdio", **plain}}})
         case "claude-code":
-            return _json({"mcpServers": {name: {"type": "stdio", **plain}}})
+            return spell_json({"mcpServers": {name: {"type": "stdio", **plain}}})
         case "copilot-cli":
-            return _json({"mcpServers": {name: {"type": "local", **plain, "tools": ["*"]}}})
+            return spell_json({"mcpServers": {name: {"type": "local", **plain, "tools": ["*"]}}})
         case "codex":
             return _toml(name, {**plain, **({"env_vars": list(environment)} if environment else {})})
         case "zed":
-            return _json({"context_servers": {name: plain}})
+            return spell_json({"context_servers": {name: plain}})
         case "goose":
             goose = {"name": name, "type": "stdio", "cmd": words[0], "args": list(words[1:]), "enabled": True}
             keys = {"env_keys": list(environment)} if environment else {}
             return _yaml(name, {**goose, **keys, "timeout": 300})
         case "cherry-studio":
-            return _json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **plain}}})
+            return spell_json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **plain}}})
         case "opencode":
             given = {"environment": environment} if environment else {}
-            return _json({"mcp": {name: {"type": "local", "command": list(words), **given, "enabled": True}}})
+            return spell_json({"mcp": {name: {"type": "local", "command": list(words), **given, "enabled": True}}})
         case _:
-            return _json({"mcpServers": {name: plain}})
+            return spell_json({"mcpServers": {name: plain}})
 
 
 def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
@@ -293,22 +303,22 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
     kind = "sse" if sse else "http"
     match host:
         case "vscode" | "visual-studio":
-            return _json({"servers": {name: {"type": kind, "url": url}}})
+            return spell_json({"servers": {name: {"type": kind, "url": url}}})
         case "claude-code" | "continue":
-            return _json({"mcpServers": {name: {"type": kind, "url": url}}})
+            return spell_json({"mcpServers": {name: {"type": kind, "url": url}}})
         case "cline":
             kind = "sse" if sse else "streamableHttp"
-            return _json({"mcpServers": {name: {"type": kind, "url": url}}})
+            return spell_json({"mcpServers": {name: {"type": kind, "url": url}}})
         case "copilot-cli":
-            return _json({"mcpServers": {name: {"type": kind, "url": url, "tools": ["*"]}}})
+            return spell_json({"mcpServers": {name: {"type": kind, "url": url, "tools": ["*"]}}})
         case "codex":
             return _toml(name, {"url": url})
         case "windsurf":
-            return _json({"mcpServers": {name: {"serverUrl": url}}})
+            return spell_json({"mcpServers": {name: {"serverUrl": url}}})
         case "gemini-cli":
-            return _json({"mcpServers": {name: {"url" if sse else "httpUrl": url}}})
+            return spell_json({"mcpServers": {name: {"url" if sse else "httpUrl": url}}})
         case "zed":
-            return _json({"context_servers": {name: {"url": url}}})
+            return spell_json({"context_servers": {name: {"url": url}}})
         case "goose" if sse:
             raise Invalid("Goose no longer speaks the old HTTP with SSE: start the server with --transport http.")
         case "goose":
@@ -316,16 +326,16 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
         case "cherry-studio":
             kind = "sse" if sse else "streamableHttp"
             remote = {"name": name, "type": kind, "isActive": True, "baseUrl": url}
-            return _json({"mcpServers": {name: remote}})
+            return spell_json({"mcpServers": {name: remote}})
         case "opencode":
-            return _json({"mcp": {name: {"type": "remote", "url": url, "enabled": True}}})
+            return spell_json({"mcp": {name: {"type": "remote", "url": url, "enabled": True}}})
         case "claude-desktop":
             raise Invalid(
                 "Claude Desktop's configuration file takes no URL: add the server under Settings, Connectors, "
                 "or leave out --transport."
             )
         case _:
-            return _json({"mcpServers": {name: {"url": url}}})
+            return spell_json({"mcpServers": {name: {"url": url}}})
 
 
 def _inputs(inputs: Sequence[Input]) -> dict[str, Any]:
@@ -337,33 +347,10 @@ def _inputs(inputs: Sequence[Input]) -> dict[str, Any]:
     return {"inputs": asked} if asked else {}
 
 
-def _json(data: Any, depth: int = 0) -> str:
-    """JSON with lists of strings on one line, where they read like a command."""
-    pad = "  " * (depth + 1)
-    if isinstance(data, dict) and data:
-        pairs = cast("dict[str, Any]", data).items()
-        lines = [f"{pad}{json.dumps(key)}: {_json(value, depth + 1)}" for key, value in pairs]
-        return "{\n" + ",\n".join(lines) + "\n" + pad[2:] + "}"
-    if isinstance(data, list) and any(isinstance(item, dict) for item in cast("list[Any]", data)):
-        items = [pad + _json(item, depth + 1) for item in cast("list[Any]", data)]
-        return "[\n" + ",\n".join(items) + "\n" + pad[2:] + "]"
-    return _spelled(data)
-
-
-_SEPARATORS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-
-
-def _spelled(value: Any) -> str:
-    """A string, a list of strings or a number in the one form that JSON, TOML 1.0 and YAML 1.2 share."""
-    # TOML takes no half of a pair as a number, YAML no such control character and some of them for ends of lines.
-    text = json.dumps(value, ensure_ascii=False)
-    return _SEPARATORS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def _toml(name: str, table: dict[str, Any]) -> str:
-    return "\n".join([f"[mcp_servers.{name}]", *(f"{key} = {_spelled(value)}" for key, value in table.items())])
+    return "\n".join([f"[mcp_servers.{name}]", *(f"{key} = {spell(value)}" for key, value in table.items())])
 
 
 def _yaml(name: str, table: dict[str, Any]) -> str:
-    lines = [f"    {key}: {_spelled(value)}" for key, value in table.items()]
+    lines = [f"    {key}: {spell(value)}" for key, value in table.items()]
     return "\n".join(["extensions:", f"  {name}:", *lines])

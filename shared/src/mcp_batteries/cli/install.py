@@ -1,30 +1,35 @@
 """`--install HOST` and `--uninstall HOST`: put the entry into the host's own configuration file, and take it out.
 
-`--install` only inserts text, so the file's comments, order and spacing stay. It notes what it inserted, and keeps the
-old file, in a private folder of the user. So `--uninstall` restores the same bytes, and leaves other edits since then
-alone.
+An entry is found by its name and command in what the file means, however somebody has written it, and only its own
+text changes. The whole result is read as strictly as the host reads it, and compared with what was there, before it
+takes the place of the file in one step. If nobody else has edited the file, `--uninstall` restores the same bytes.
+
+Hosts' own commands (`code --add-mcp`, `claude mcp add`, `codex mcp add`) are not used: they start the whole host, which
+may ask or wait, they cannot be taken back alike, and what they write is not known before.
 """
 
 from __future__ import annotations
 
 import base64
-import errno
-import json
 import os
-import shutil
-import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote as urlquote
 
-from mcp_batteries.cli import insertion
-from mcp_batteries.cli.hosts import entry, environment, launch, not_there
+from mcp_batteries.cli.config_file import Changed, ConfigFile
+from mcp_batteries.cli.entries import Entry, edited, is_started_by, is_valid, merge, server_of, without_entry
+from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
+from mcp_batteries.cli.hosts import entry, environment, launch, not_there, server_url
+from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, locked
 from mcp_batteries.cli.places import Places
-from mcp_batteries.errors import Conflict, NotFound, Unavailable, reason
+from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote
 from mcp_batteries.executables import as_typed, find_executable
 from mcp_batteries.settings import Settings
 
-__all__ = ["install", "uninstall"]
+__all__ = ["install", "typed_command", "uninstall"]
 
 _RESTART = {
     "vscode": "run “MCP: List Servers” in VS Code and start it",
@@ -44,14 +49,97 @@ _RESTART = {
     "continue": "reload the window; it works in agent mode",
 }
 
+_ATTEMPTS = 5
+
+
+@dataclass
+class _Target:
+    """One server's entry in the file of one host.
+
+    Attributes:
+        file: as it was read.
+        journal: the notes on it.
+        notes: where the notes are.
+    """
+
+    host: str
+    settings: Settings
+    config_format: ConfigFormat
+    file: ConfigFile
+    journal: Journal
+    notes: NoteFiles
+
+    @property
+    def name(self) -> str:
+        return self.settings.COMMAND.removeprefix("mcp-")
+
+    @property
+    def backup(self) -> str:
+        """The name of the file that keeps the host's file as it was."""
+        return f"{self.settings.COMMAND}.{self.host}.backup"
+
+    @property
+    def original(self) -> str:
+        """The name of the file that keeps what nobody else has edited since."""
+        return f"{self.host}.original"
+
+    @property
+    def noted(self) -> Installed:
+        return self.journal.entries.get(self.name, Installed())
+
+    def read(self) -> tuple[str, dict[str, Any]]:
+        """Return the text without what the host would not read, and what it means.
+
+        Raises:
+            Unavailable: nobody can read it.
+        """
+        try:
+            text = self.config_format.repair(self.file.text)
+            return text, self.config_format.read_leniently(text)
+        except Malformed as error:
+            raise self.not_understood(error) from None
+
+    def not_understood(self, error: Malformed) -> Unavailable:
+        return Unavailable(
+            f"{self.file.path} cannot be understood: {error}.",
+            f"Mend the file, then try again, or edit it by hand: --print-config {self.host} prints the entry.",
+        )
+
+    def find(self, document: dict[str, Any], container: str) -> dict[str, Any] | None:
+        """Return our entry; None if there is none.
+
+        Raises:
+            Conflict: there is another server of that name.
+            Unavailable: something else is where servers belong.
+        """
+        servers: Any = document.get(container, {})
+        if servers is None and self.host == "goose":
+            # A key without a value, as it is written in YAML.
+            servers = {}
+        if not isinstance(servers, dict):
+            raise Unavailable(
+                f"{self.file.path} has something else under {quote(container)}.", "Mend the file, then try again."
+            )
+        value = cast("dict[str, Any]", servers).get(self.name)
+        if value is None:
+            return None
+        if not is_started_by(value, self.settings, server_url(self.settings), self.noted.entry):
+            raise Conflict(
+                f"{self.file.path} has another server {quote(self.name)}, which is {quote(server_of(value or {}))}.",
+                "Remove or rename that entry, then try again.",
+            )
+        return cast("dict[str, Any]", value)
+
 
 def install(host: str, settings: Settings, places: Places) -> str:
     """Write the entry for these settings into the file of `host`; returns the message for the person.
 
+    An entry of the same server that is there already is replaced; what a person has added to it stays.
+
     Raises:
         Invalid: the host has no such file, or cannot reach a server with these settings.
         Conflict: there is another server of that name.
-        Unavailable: the file cannot be read, understood or written.
+        Unavailable: the file cannot be read, understood or written; then nothing has changed.
     """
     text = entry(host, settings, absolute=True)
     name = settings.COMMAND.removeprefix("mcp-")
@@ -61,22 +149,130 @@ def install(host: str, settings: Settings, places: Places) -> str:
         missing = ", ".join(sorted(str(asked.variable) for asked in environment(settings)))
         after = f" Set {missing} in its settings then." if missing else ""
         return f"Open this link: Cherry Studio takes the entry `{name}` from it.{after}\n{link}"
-    path = _real(places.file(host))
-    note = _note(host, settings, places)
-    if note.exists():
-        _take_out(note)
-    before = _read(path)
-    held = before or ""
-    pieces = list(insertion.pieces(host, name, held, text, path))
-    after = insertion.inserted(held, pieces)
-    insertion.check(host, name, after, path)
-    backup = note.with_suffix(".backup")
-    _write(backup, held)
-    _write(note, json.dumps({"file": str(path), "created": before is None, "pieces": pieces}))
-    _write(path, after)
-    lines = [f"Wrote the entry `{name}` into {path}."]
+    path = places.file(host)
+    with locked(places.notes, host):
+        for _ in range(_ATTEMPTS):
+            with suppress(Changed):
+                target = _target(host, settings, places, path)
+                return _report(target, text, places, _install(target, text))
+    raise _changes_all_the_time(path)
+
+
+def uninstall(host: str, settings: Settings, places: Places) -> str:
+    """Take the entry out of the file of `host`; returns the message for the person.
+
+    Raises:
+        NotFound: it is not there.
+        Conflict: there is another server of that name.
+        Unavailable: the file cannot be read, understood or written; then nothing has changed.
+    """
+    with locked(places.notes, host):
+        path = _installed_path(host, settings, places)
+        for _ in range(_ATTEMPTS):
+            with suppress(Changed):
+                target = _target(host, settings, places, path)
+                _uninstall(target)
+                return f"Took the entry out of {target.file.path}."
+    raise _changes_all_the_time(path)
+
+
+def _changes_all_the_time(path: Path) -> Unavailable:
+    return Unavailable(f"{path} was changed each time while it was edited.", "Close the host, then try again.")
+
+
+def typed_command(settings: Settings, *words: str) -> str:
+    """Return how a person types this server's command: by name if a shell finds the same program."""
+    command = launch(settings.COMMAND, settings.FILE)
+    program = command[0]
+    name = os.path.basename(program).removesuffix(".exe")
+    found = find_executable(name)
+    if found and os.path.isfile(program) and os.path.samefile(found, program):
+        command = [name, *command[1:]]
+    return as_typed([*command, *words])
+
+
+def _target(host: str, settings: Settings, places: Places, path: Path) -> _Target:
+    file = ConfigFile.read(path)
+    journal = Journal.load(places.notes, host, file.path)
+    return _Target(host, settings, format_of(host), file, journal, NoteFiles(places.notes))
+
+
+def _installed_path(host: str, settings: Settings, places: Places) -> Path:
+    """Return the file that holds the entry; the host may use another by now."""
+    journal = Journal.last(places.notes, host)
+    noted = Path(journal.file)
+    if settings.COMMAND.removeprefix("mcp-") in journal.entries and noted.is_file():
+        return noted
+    return places.file(host)
+
+
+def _install(target: _Target, text: str) -> list[str]:
+    """Do it; returns why notes could not be kept."""
+    before, document = target.read()
+    new = Entry.parse(target.config_format, text)
+    current = target.find(document, new.container)
+    noted = target.noted
+    own_value = new.value
+    wanted = [str(item["id"]) for item in new.inputs]
+    stale = [name for name in noted.inputs if name not in wanted]
+    if current is not None:
+        new = replace(new, value=merge(new.value, current, noted.entry))
+    try:
+        after = edited(target.config_format, before, new, stale)
+        target.config_format.read(after)
+    except Malformed as error:
+        raise target.not_understood(error) from None
+    if not is_valid(target.config_format, before, after, new, inputs=[*wanted, *stale], installed=True):
+        raise Unavailable(
+            f"{target.file.path} cannot take the entry.", f"Paste what --print-config {target.host} prints."
+        )
+    contents = (target.file.mark + after).encode()
+    added = {str(item["id"]) for item in new.inputs} - _known_inputs(document)
+    installed = Installed(own_value, sorted(added | (set(noted.inputs) & set(wanted))))
+    _note_installed(target, document, new, installed, contents)
+    with target.file.staged(contents) as staged, target.notes.staged() as problems:
+        staged.commit()
+    return problems
+
+
+def _known_inputs(document: dict[str, Any]) -> set[str]:
+    inputs: Any = document.get("inputs")
+    if not isinstance(inputs, list):
+        return set()
+    items = [cast("dict[str, Any]", item) for item in cast("list[Any]", inputs) if isinstance(item, dict)]
+    return {str(item["id"]) for item in items if "id" in item}
+
+
+def _note_installed(
+    target: _Target, document: dict[str, Any], new: Entry, installed: Installed, contents: bytes
+) -> None:
+    journal, before = target.journal, target.file.contents
+    if not journal.entries:
+        journal.made_file = before is None
+        journal.made_keys = []
+    if not journal.entries or not journal.is_current(before):
+        if before is None:
+            target.notes.remove(target.original)
+        else:
+            target.notes.put(target.original, before)
+    keys = [new.container, *(["inputs"] if new.inputs else [])]
+    journal.made_keys += [key for key in keys if key not in document and key not in journal.made_keys]
+    journal.entries[target.name] = installed
+    journal.note_written(contents)
     if before is not None:
-        lines.append(f"The file as it was: {backup}.")
+        target.notes.put(target.backup, before)
+    target.notes.put(f"{target.host}.json", journal.dumped())
+
+
+def _report(target: _Target, text: str, places: Places, problems: Sequence[str]) -> str:
+    """Return the message for the person who installed it."""
+    settings = target.settings
+    lines = [f"Wrote the entry `{target.name}` into {target.file.path}."]
+    if target.file.contents is not None:
+        if problems:
+            lines.append(f"The file as it was is not kept: {problems[0]}")
+        else:
+            lines.append(f"The file as it was: {places.notes / target.backup}.")
     if variables := environment(settings):
         shown = any(asked.example in text for asked in variables)
         where = "in its place in that file" if shown else "where the host finds it"
@@ -84,98 +280,102 @@ def install(host: str, settings: Settings, places: Places) -> str:
         lines.append(f"No password or key was written. Set {names} {where}.")
     if missing := not_there(settings):
         lines.append(missing)
-    lines.append(f"Then {_RESTART[host]}.")
-    lines.append(f"To undo: {_typed([*launch(settings.COMMAND, settings.FILE), '--uninstall', host])}")
+    lines.append(f"Then {_RESTART[target.host]}.")
+    lines.append(f"To undo: {typed_command(settings, '--uninstall', target.host)}")
     return "\n".join(lines)
 
 
-def _typed(words: list[str]) -> str:
-    """`words` as a person types them: the program by name if a shell finds the same program."""
-    program = words[0]
-    name = os.path.basename(program).removesuffix(".exe")
-    found = find_executable(name)
-    if found and os.path.isfile(program) and os.path.samefile(found, program):
-        words = [name, *words[1:]]
-    return as_typed(words)
-
-
-def uninstall(host: str, settings: Settings, places: Places) -> str:
-    """Take the entry out of the file of `host`; returns the message for the person.
-
-    Raises:
-        NotFound: nothing was installed there.
-        Conflict: the entry was edited since.
-    """
-    note = _note(host, settings, places)
-    if not note.exists():
-        raise NotFound(
-            f"{settings.COMMAND} --install {host} has written nothing here.",
-            f"Remove the entry from {places.file(host)} by hand.",
-        )
-    return f"Took the entry out of {_take_out(note)}."
-
-
-def _note(host: str, settings: Settings, places: Places) -> Path:
-    return places.notes / f"{settings.COMMAND}.{host}.json"
-
-
-def _take_out(note: Path) -> Path:
-    """The file without the entry that `note` describes; the host may use another file by now."""
-    told = cast("dict[str, Any]", json.loads(note.read_text("utf-8")))
-    path = Path(told["file"])
-    now = _read(path)
-    # The same as before: the file was not written, or somebody else took the entry out.
-    if now is not None and now != _read(note.with_suffix(".backup")):
-        for at, piece in reversed([insertion.Piece(*pair) for pair in told["pieces"]]):
-            if now[at : at + len(piece)] != piece:
-                at = now.find(piece) if now.count(piece) == 1 else -1
-            if at < 0:
-                raise Conflict(
-                    f"The entry in {path} was edited since it was written.",
-                    f"Remove it by hand, then delete {note}. The file as it was: {note.with_suffix('.backup')}.",
-                )
-            now = now[:at] + now[at + len(piece) :]
-        if now or not told["created"]:
-            _write(path, now)
-        else:
-            path.unlink()
-    note.unlink()
-    note.with_suffix(".backup").unlink(missing_ok=True)
-    return path
-
-
-def _real(path: Path) -> Path:
-    # A link, as managers of dotfiles make it, stays one.
-    return Path(os.path.realpath(path))
-
-
-def _read(path: Path) -> str | None:
+def _uninstall(target: _Target) -> None:
+    before, document = target.read()
+    container, own_inputs = _shape(target)
+    value = target.find(document, container)
+    if value is None:
+        raise _not_installed(target, document, container)
+    noted = target.noted
+    doomed = Entry(container, target.name, value)
+    inputs = noted.inputs or _inputs_like_ours(document, own_inputs)
+    made_keys = target.journal.made_keys
     try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Unavailable(f"{path} cannot be read: {error}.", "Mend the file, then try again.") from None
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace the whole file and keep its mode; a new file is for its owner only."""
-    try:
-        # A folder that may be written would let its files be replaced all the same.
-        if path.exists() and not path.stat().st_mode & 0o222:
-            raise PermissionError(errno.EACCES, "it is read-only")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode())
-            if path.exists():
-                shutil.copymode(path, temporary)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
+        after = without_entry(target.config_format, before, doomed, inputs, made_keys)
+    except Malformed as error:
+        raise target.not_understood(error) from None
+    if not is_valid(target.config_format, before, after, doomed, inputs=inputs, installed=False):
         raise Unavailable(
-            f"{path} cannot be written: {reason(error)}.", "See who may write it, then try again."
-        ) from None
+            f"{target.file.path} is written in a way that cannot be edited.", f"Remove {quote(target.name)} by hand."
+        )
+    contents: bytes | None = (target.file.mark + after).encode()
+    original = _original(target, before, doomed, inputs, after)
+    if original is not None:
+        contents = original
+    elif target.journal.made_file and _is_empty(target.config_format, after):
+        contents = None
+    _note_uninstalled(target, contents)
+    if contents is None:
+        with target.notes.staged():
+            target.file.remove()
+        return
+    with target.file.staged(contents) as staged, target.notes.staged():
+        staged.commit()
+
+
+def _shape(target: _Target) -> tuple[str, Sequence[dict[str, Any]]]:
+    """Return the key that holds the servers of this host, and what VS Code would ask for this server."""
+    words = {"print_config": None, "transport": "stdio", "socket": None}
+    plain = entry(target.host, target.settings.model_copy(update=words))
+    parsed = Entry.parse(target.config_format, plain)
+    return parsed.container, parsed.inputs
+
+
+def _inputs_like_ours(document: dict[str, Any], own_inputs: Sequence[dict[str, Any]]) -> list[str]:
+    known: Any = document.get("inputs")
+    if not isinstance(known, list):
+        return []
+    return [str(item["id"]) for item in own_inputs if item in known]
+
+
+def _not_installed(target: _Target, document: dict[str, Any], container: str) -> NotFound:
+    servers: dict[str, Any] = document.get(container) or {}
+    others = [
+        name
+        for name, value in servers.items()
+        if is_started_by(value, target.settings, server_url(target.settings), target.noted.entry)
+    ]
+    what = f"{target.file.path} has no entry {quote(target.name)} of {target.settings.COMMAND}."
+    if others:
+        return NotFound(what, f"If {quote(others[0])}, which starts it too, is to go, remove that by hand.")
+    return NotFound(what, "If its entry is in another file, such as a project's, remove it there by hand.")
+
+
+def _original(target: _Target, before: str, doomed: Entry, inputs: Sequence[str], after: str) -> bytes | None:
+    """Return the bytes from before the first installation, if nobody else has edited the file and they fit."""
+    original = target.notes.read(target.original)
+    if original is None or not target.journal.is_current(target.file.contents):
+        return None
+    try:
+        text = ConfigFile(target.file.path, original).text
+    except Problem:
+        return None
+    repaired = target.config_format.repair(text) if target.config_format.is_readable(before) else text
+    if is_valid(target.config_format, after, repaired, doomed, inputs=inputs, installed=False):
+        return original
+    return None
+
+
+def _is_empty(config_format: ConfigFormat, text: str) -> bool:
+    return not config_format.read_leniently(text) and not config_format.comments(text)
+
+
+def _note_uninstalled(target: _Target, contents: bytes | None) -> None:
+    journal = target.journal
+    was_current = journal.is_current(target.file.contents)
+    journal.entries.pop(target.name, None)
+    target.notes.remove(target.backup)
+    # What an earlier version has noted.
+    target.notes.remove(f"{target.settings.COMMAND}.{target.host}.json")
+    if not journal.entries:
+        target.notes.remove(target.original)
+        target.notes.remove(f"{target.host}.json")
+        return
+    if was_current:
+        journal.note_written(contents)
+    target.notes.put(f"{target.host}.json", journal.dumped())

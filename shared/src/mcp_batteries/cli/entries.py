@@ -1,0 +1,250 @@
+"""Which entry of a host's file is a server's, how it is written anew and taken out, and whether that was done right."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from mcp_batteries.cli.formats import ConfigFormat, Malformed
+from mcp_batteries.settings import Settings, masked
+
+__all__ = ["Entry", "edited", "is_started_by", "is_valid", "merge", "server_of", "without_entry"]
+
+_COMMANDS = ("command", "cmd")
+_URLS = ("url", "httpUrl", "serverUrl", "uri", "baseUrl")
+_ENVIRONMENTS = ("env", "environment")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry as it belongs into a file.
+
+    Attributes:
+        container: the key that holds all servers.
+        value: the keys and values of the entry.
+        inputs: the values that VS Code asks for.
+    """
+
+    container: str
+    name: str
+    value: dict[str, Any]
+    inputs: Sequence[dict[str, Any]] = ()
+
+    @classmethod
+    def parse(cls, config_format: ConfigFormat, text: str) -> Entry:
+        """Return the entry in a text that `--print-config` prints."""
+        document = config_format.read(text)
+        inputs = document.pop("inputs", [])
+        ((container, servers),) = document.items()
+        ((name, value),) = servers.items()
+        return cls(container, name, value, inputs)
+
+
+def server_of(value: Mapping[str, Any]) -> str:
+    """Return what an entry starts or connects to, for a message."""
+    words = _words_of(value)
+    return words[0] if words else str(_url_of(value) or "something else")
+
+
+def _url_of(value: Mapping[str, Any]) -> str | None:
+    return next((url for key in _URLS if isinstance(url := value.get(key), str)), None)
+
+
+def _words_of(value: Mapping[str, Any]) -> list[str]:
+    words: list[Any] = []
+    for key in (*_COMMANDS, "args"):
+        found: Any = value.get(key, [])
+        words += found if isinstance(found, list) else [found]
+    return [str(word) for word in words]
+
+
+def is_started_by(value: Any, settings: Settings, url: str | None, noted: Mapping[str, Any]) -> bool:
+    """Return whether an entry starts the server of these settings, in whichever way it was installed.
+
+    Args:
+        url: the address of the server, if hosts connect to it.
+        noted: the entry that was written last.
+    """
+    if not isinstance(value, dict):
+        return False
+    entry = cast("dict[str, Any]", value)
+    address = _url_of(entry)
+    if address is not None and (address == url or _is_same_machine(address, _url_of(noted))):
+        return True
+    words = _words_of(entry)
+    if not words:
+        return False
+    names = {os.path.splitext(re.split(r"[\\/]", word)[-1])[0] for word in words[:1]}
+    if settings.COMMAND in names:
+        return True
+    program = names.pop()
+    if program not in ("uv", "uvx") and not program.startswith("python"):
+        return False
+    if settings.FILE is not None and settings.FILE in words[1:]:
+        return True
+    module = settings.COMMAND.replace("-", "_")
+    return settings.COMMAND in words[1:] or ["-m", module] in [words[at : at + 2] for at in range(1, len(words))]
+
+
+def _is_same_machine(address: str, other: str | None) -> bool:
+    if other is None:
+        return False
+    try:
+        return urlsplit(address).hostname == urlsplit(other).hostname
+    except ValueError:
+        return False
+
+
+def merge(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the new entry with what a person has added to the current one.
+
+    Args:
+        noted: the entry that was written last: what is still as it says is ours, and goes if the new one has it not.
+    """
+    merged: dict[str, Any] = {}
+    for key, value in current.items():
+        if key in _ENVIRONMENTS and isinstance(value, dict):
+            own, written = new.get(key, {}), noted.get(key, {})
+            environment = _merge_environment(own, cast("dict[str, Any]", value), written)
+            if environment or key in new:
+                merged[key] = environment
+        elif key in new:
+            merged[key] = new[key]
+        elif key not in noted or noted[key] != value:
+            merged[key] = value
+    for key, value in new.items():
+        merged.setdefault(key, value)
+    return merged
+
+
+def _merge_environment(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return variables: a password or token that a person has filled in stays, unless it is for another address."""
+    merged: dict[str, Any] = {}
+    for name, value in current.items():
+        is_ours = noted.get(name) == value or "***" in str(value)
+        if name not in new:
+            if not is_ours:
+                merged[name] = value
+            continue
+        blank = str(new[name])
+        is_for_another = "***" in blank and blank != "***" and masked(str(value)) != blank
+        merged[name] = new[name] if is_ours or is_for_another else value
+    for name, value in new.items():
+        merged.setdefault(name, value)
+    return merged
+
+
+def edited(config_format: ConfigFormat, text: str, entry: Entry, stale_inputs: Sequence[str] = ()) -> str:
+    """Return the text with the entry in it.
+
+    Raises:
+        Malformed: the text holds something else where the entry belongs.
+    """
+    text = _without_inputs(config_format, text, entry, stale_inputs)
+    for wanted in entry.inputs:
+        known = config_format.read_leniently(text).get("inputs", [])
+        if wanted["id"] not in _ids(known):
+            text = config_format.put(text, ["inputs", len(known)], wanted)
+    return config_format.put(text, [entry.container, entry.name], entry.value)
+
+
+def without_entry(
+    config_format: ConfigFormat, text: str, entry: Entry, inputs: Sequence[str], made_keys: Sequence[str]
+) -> str:
+    """Return the text without the entry.
+
+    Args:
+        inputs: the ids of the values that VS Code asks for because of it.
+        made_keys: what goes with the last entry in it.
+
+    Raises:
+        Malformed: the text cannot be edited.
+    """
+    text = config_format.remove(text, [entry.container, entry.name])
+    text = _without_inputs(config_format, text, entry, inputs)
+    for key in made_keys:
+        document = config_format.read_leniently(text)
+        if key in document and not document[key] and not config_format.comments(text, [key]):
+            text = config_format.remove(text, [key])
+    return text
+
+
+def _without_inputs(config_format: ConfigFormat, text: str, entry: Entry, doomed: Sequence[str]) -> str:
+    """Return the text without some values that VS Code asks for, as far as no other server uses them."""
+    for name in doomed:
+        document = config_format.read_leniently(text)
+        others: dict[str, Any] = {**document, "inputs": []}
+        if isinstance(others.get(entry.container), dict):
+            servers = cast("dict[str, Any]", others[entry.container])
+            others[entry.container] = {key: item for key, item in servers.items() if key != entry.name}
+        ids = _ids(document.get("inputs", []))
+        if name in ids and f"${{input:{name}}}" not in json.dumps(others, default=repr):
+            text = config_format.remove(text, ["inputs", ids.index(name)])
+    return text
+
+
+def _ids(inputs: Any) -> list[Any]:
+    if not isinstance(inputs, list):
+        raise Malformed("it has something else under `inputs`")
+    items = cast("list[Any]", inputs)
+    return [cast("dict[str, Any]", item).get("id") if isinstance(item, dict) else None for item in items]
+
+
+def is_valid(
+    config_format: ConfigFormat, before: str, after: str, entry: Entry, *, inputs: Sequence[str], installed: bool
+) -> bool:
+    """Return whether `after` is `before` with the entry as it should be, and nothing else has changed.
+
+    Args:
+        inputs: the ids of the values that VS Code asks for because of the entry, before or after.
+        installed: whether the entry belongs there, or is to be gone.
+    """
+    try:
+        document = config_format.read_leniently(after)
+        if not config_format.is_readable(after) and (installed or config_format.is_readable(before)):
+            return False
+        servers: Any = document.get(entry.container) or {}
+        if installed:
+            if json.dumps(servers.get(entry.name), sort_keys=True) != json.dumps(entry.value, sort_keys=True):
+                return False
+        elif entry.name in servers:
+            return False
+        own = _own_comments(config_format, before, entry, inputs)
+        lost = config_format.comments(before)
+        for comment in config_format.comments(after):
+            lost.remove(comment)
+        for comment in lost:
+            own.remove(comment)
+        earlier = config_format.read_leniently(before)
+        return _foreign(earlier, entry, inputs) == _foreign(document, entry, inputs)
+    except ValueError:
+        # Malformed, or a comment is new or gone.
+        return False
+
+
+def _own_comments(config_format: ConfigFormat, text: str, entry: Entry, inputs: Sequence[str]) -> list[str]:
+    """Return the comments inside the entry and the values that VS Code asks for because of it."""
+    document = config_format.read_leniently(text)
+    comments: list[str] = []
+    if entry.name in (document.get(entry.container) or {}):
+        comments += config_format.comments(text, [entry.container, entry.name])
+    for position, name in enumerate(_ids(document.get("inputs", []))):
+        if name in inputs:
+            comments += config_format.comments(text, ["inputs", position])
+    return comments
+
+
+def _foreign(document: Mapping[str, Any], entry: Entry, inputs: Sequence[str]) -> str:
+    """Return everything in a file that is not ours, in its order, as a text to compare."""
+    others = dict(document)
+    servers = dict(others.pop(entry.container, None) or {})
+    servers.pop(entry.name, None)
+    known: Any = others.pop("inputs", None) or []
+    if isinstance(known, list):
+        known = [item for item, name in zip(cast("list[Any]", known), _ids(known), strict=True) if name not in inputs]
+    return json.dumps([others, servers, known], default=repr)

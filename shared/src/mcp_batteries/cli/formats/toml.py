@@ -1,0 +1,288 @@
+"""TOML: `tomllib` says what a text means, this module where it is said."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, value_at
+from mcp_batteries.cli.spelling import spell
+
+__all__ = ["Toml"]
+
+_STRING = (
+    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|\'\'\'(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*' '''.strip()
+)
+_NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_KEY = rf"{_NAME}(?:[ \t]*\.[ \t]*{_NAME})*"
+_HEADER = re.compile(rf"\[(\[)?[ \t]*({_KEY})[ \t]*\]")
+_ASSIGNMENT = re.compile(rf"({_KEY})[ \t]*=[ \t]*")
+_VALUE_TOKEN = re.compile(
+    rf"(?P<string>{_STRING})|(?P<comment>#[^\n]*)|(?P<mark>[\[\]{{}},\n])|[^\[\]{{}},\n\"'#]+", re.DOTALL
+)
+_COMMENT = re.compile(rf"(?P<string>{_STRING})|#[^\r\n]*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A header or an assignment, with the lines it stands on.
+
+    Attributes:
+        path: from the root.
+        value: where the value of an assignment begins and ends.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    value: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class _InlineMember:
+    """An assignment inside braces.
+
+    Attributes:
+        end: behind the value.
+        comma: where the comma behind it is.
+    """
+
+    path: tuple[str, ...]
+    start: int
+    value: int
+    end: int
+    comma: int | None
+
+
+def _names(key: str) -> tuple[str, ...]:
+    """Return the parts of a key as written, such as `a."b.c"`."""
+    table: Any = tomllib.loads(f"{key} = 0")
+    names: list[str] = []
+    while isinstance(table, dict):
+        ((name, table),) = cast("dict[str, Any]", table).items()
+        names.append(name)
+    return tuple(names)
+
+
+def _value_end(text: str, position: int) -> tuple[int, int]:
+    """Return where the value that begins at a position ends, and where the comma or line break behind it is."""
+    depth = 0
+    end = position
+    while position < len(text):
+        match = _VALUE_TOKEN.match(text, position)
+        assert match is not None, "tomllib has read it"
+        token = match[0]
+        if depth == 0 and (token in ("\n", ",", "}", "]") or match.lastgroup == "comment"):
+            return end, position
+        if token in ("[", "{"):
+            depth += 1
+        elif token in ("]", "}"):
+            depth -= 1
+        position = match.end()
+        if token.strip():
+            end = match.start() + len(token.rstrip())
+    return end, position
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    table: tuple[str, ...] = ()
+    position = 0
+    while position < len(text):
+        line_end = text.find("\n", position) + 1 or len(text)
+        line = text[position:line_end]
+        begin = position + len(line) - len(line.lstrip())
+        if not line.strip() or text[begin] == "#":
+            position = line_end
+            continue
+        header = _HEADER.match(text, begin)
+        if header is not None:
+            table = _names(header[2])
+            yield _Statement(position, line_end, table)
+            position = line_end
+            continue
+        assignment = _ASSIGNMENT.match(text, begin)
+        assert assignment is not None, "tomllib has read it"
+        end, behind = _value_end(text, assignment.end())
+        line_end = text.find("\n", behind) + 1 or len(text)
+        yield _Statement(position, line_end, (*table, *_names(assignment[1])), (assignment.end(), end))
+        position = line_end
+
+
+def _inline_members(text: str, start: int) -> Iterator[_InlineMember]:
+    """Return what is inside the braces of the inline table that begins at `start`."""
+    position = start + 1
+    while True:
+        blank = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*").match(text, position)
+        position = blank.end() if blank else position
+        assignment = _ASSIGNMENT.match(text, position)
+        if assignment is None:
+            return
+        end, behind = _value_end(text, assignment.end())
+        separator = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*").match(text, behind)
+        behind = separator.end() if separator else behind
+        comma = behind if text[behind : behind + 1] == "," else None
+        yield _InlineMember(_names(assignment[1]), position, assignment.end(), end, comma)
+        if comma is None:
+            return
+        position = comma + 1
+
+
+def _spell_value(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(
+            f"{_spell_key(key)} = {_spell_value(item)}" for key, item in cast("dict[str, Any]", value).items()
+        )
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(_spell_value(item) for item in cast('list[Any]', value))}]"
+    if not isinstance(value, str | int | float):
+        raise Malformed(f"its entry has a value that the editor cannot write: {value}")
+    return spell(value)
+
+
+def _spell_key(key: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9_-]+", key):
+        return key
+    return spell(key)
+
+
+class Toml:
+    """The editor for TOML 1.0."""
+
+    def read(self, text: str) -> dict[str, Any]:
+        try:
+            return tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise Malformed(str(error)) from None
+
+    read_leniently = read
+
+    def is_readable(self, text: str) -> bool:
+        try:
+            self.read(text)
+        except Malformed:
+            return False
+        return True
+
+    def repair(self, text: str) -> str:
+        return text
+
+    def comments(self, text: str, path: Path = ()) -> list[str]:
+        spans = [(0, len(text))]
+        if path:
+            self.read(text)
+            spans = [(one.start, one.end) for one in _statements(text) if one.path[: len(path)] == tuple(path)]
+        found = [match for match in _COMMENT.finditer(text) if match.lastgroup is None]
+        return [match[0] for match in found if any(start <= match.start() < end for start, end in spans)]
+
+    def put(self, text: str, path: Path, value: Any) -> str:
+        current = self.read(text)
+        for depth in range(1, len(path)):
+            if not isinstance(value_at(current, path[:depth]) or {}, dict):
+                raise Malformed(f"it has something else under `{'.'.join(map(str, path[:depth]))}`")
+        existing = value_at(current, path)
+        if existing is None:
+            return self._add(text, tuple(map(str, path)), value)
+        if is_same(existing, value):
+            return text
+        for statement in _statements(text):
+            if statement.path == tuple(path) and statement.value is not None:
+                return apply(text, [Splice(*statement.value, _spell_value(value))])
+        if isinstance(existing, dict) and isinstance(value, dict) and self._has_header(text, path):
+            for key in cast("dict[str, Any]", existing):
+                if key not in value:
+                    text = self.remove(text, [*path, key])
+            for key, item in cast("dict[str, Any]", value).items():
+                text = self.put(text, [*path, key], item)
+            return text
+        return self.put(self.remove(text, path), path, value)
+
+    def remove(self, text: str, path: Path) -> str:
+        self.read(text)
+        splices: list[Splice] = []
+        for statement in _statements(text):
+            if statement.path[: len(path)] == tuple(path):
+                start = statement.start
+                if statement.value is None:
+                    start -= _blank_line_before(text, start)
+                splices.append(Splice(start, statement.end))
+            elif statement.value is not None and statement.path == tuple(path[: len(statement.path)]):
+                splices += _inline_removal(text, statement.value[0], tuple(map(str, path[len(statement.path) :])))
+        if not splices:
+            raise Malformed(f"it has no `{'.'.join(map(str, path))}`")
+        return apply(text, splices)
+
+    def _has_header(self, text: str, path: Path) -> bool:
+        return any(one.value is None and one.path == tuple(path) for one in _statements(text))
+
+    def _add(self, text: str, path: tuple[str, ...], value: Any) -> str:
+        end = line_break(text)
+        inline: _Statement | None = None
+        section: _Statement | None = None
+        for statement in _statements(text):
+            is_around = statement.path == path[: len(statement.path)]
+            if is_around and statement.value is not None:
+                inline = statement
+            is_header = statement.value is None and statement.path == path[:-1]
+            is_inside = section is not None and statement.value is not None and statement.path[:-1] == path[:-1]
+            if is_header or is_inside:
+                section = statement
+        if inline is not None and inline.value is not None:
+            rest = path[len(inline.path) :]
+            return apply(text, _inline_addition(text, inline.value[0], rest[0], nested(rest[1:], value)))
+        if not isinstance(value, dict):
+            if section is None:
+                raise Malformed(f"it has no table `{'.'.join(path[:-1])}`")
+            line = f"{_spell_key(path[-1])} = {_spell_value(value)}{end}"
+            if not text[section.start : section.end].endswith("\n"):
+                line = end + line
+            return apply(text, [Splice(section.end, section.end, line)])
+        lines = [f"[{'.'.join(map(_spell_key, path))}]"]
+        for key, item in cast("dict[str, Any]", value).items():
+            lines.append(f"{_spell_key(key)} = {_spell_value(item)}")
+        piece = end.join(lines) + end
+        if text.strip():
+            piece = end + piece
+        if text and not text.endswith("\n"):
+            piece = end + piece
+        return text + piece
+
+
+def _blank_line_before(text: str, position: int) -> int:
+    """Return how long the blank line is that ends at a position: 0 if the line there is not blank."""
+    start = text.rfind("\n", 0, max(position - 1, 0)) + 1
+    if position == 0 or text[start:position].strip():
+        return 0
+    return position - start
+
+
+def _inline_addition(text: str, start: int, key: str, value: Any) -> list[Splice]:
+    members = list(_inline_members(text, start))
+    written = f"{_spell_key(key)} = {_spell_value(value)}"
+    for member in members:
+        if member.path == (key,) and text[member.value] == "{":
+            ((name, item),) = value.items()
+            return _inline_addition(text, member.value, name, item)
+    if members:
+        return [Splice(members[-1].end, members[-1].end, f", {written}")]
+    return [Splice(start, text.index("}", start) + 1, f"{{ {written} }}")]
+
+
+def _inline_removal(text: str, start: int, path: tuple[str, ...]) -> list[Splice]:
+    if text[start] != "{":
+        return []
+    members = list(_inline_members(text, start))
+    doomed = [member.path[: len(path)] == path for member in members]
+    kept = [member for member, is_doomed in zip(members, doomed, strict=True) if not is_doomed]
+    if not any(doomed):
+        for member in members:
+            if member.path == path[: len(member.path)]:
+                return _inline_removal(text, member.value, path[len(member.path) :])
+        return []
+    if not kept:
+        return [Splice(start, _value_end(text, start)[0], "{}")]
+    body = ", ".join(text[member.start : member.end] for member in kept)
+    return [Splice(members[0].start, members[-1].end, body)]

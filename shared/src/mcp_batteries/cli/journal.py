@@ -1,0 +1,173 @@
+"""Notes on what `--install` wrote, in a private folder of the user.
+
+They help to give back the same bytes. Nothing depends on them: entries are found in the hosts' files themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from filelock import FileLock, Timeout
+
+from mcp_batteries.cli.config_file import Changed, ConfigFile, NewFile, give_to_owner, make_folders
+from mcp_batteries.errors import Problem, Unavailable
+
+__all__ = ["Installed", "Journal", "NoteFiles", "locked"]
+
+_LOCK_SECONDS = 30.0
+
+
+@dataclass
+class Installed:
+    """What one server's `--install` has written into the file of a host.
+
+    Attributes:
+        entry: the values of the entry, without what a person has added.
+        inputs: the ids of the values that VS Code asks for, as far as they were not there before.
+    """
+
+    entry: dict[str, Any] = field(default_factory=dict[str, Any])
+    inputs: list[str] = field(default_factory=list[str])
+
+
+@dataclass
+class Journal:
+    """The notes on one file of a host.
+
+    Attributes:
+        file: its path.
+        written: a digest of the file as we left it; if it still fits, nobody else has changed the file.
+        made_file: whether the file was not there before.
+        made_keys: what had to be added to the file to hold entries, such as `mcpServers`.
+        entries: by the name of the entry.
+    """
+
+    file: str = ""
+    written: str = ""
+    made_file: bool = False
+    made_keys: list[str] = field(default_factory=list[str])
+    entries: dict[str, Installed] = field(default_factory=dict[str, Installed])
+
+    @classmethod
+    def load(cls, folder: Path, host: str, file: Path) -> Journal:
+        """Return the notes on a file; empty ones if there are none that can be used."""
+        journal = cls.last(folder, host)
+        if journal.file != str(file):
+            return cls(str(file))
+        return journal
+
+    @classmethod
+    def last(cls, folder: Path, host: str) -> Journal:
+        """Return the notes on the file that was changed last, whichever that was."""
+        try:
+            found: Any = json.loads(_read(folder / f"{host}.json") or b"")
+            entries = {name: Installed(**entry) for name, entry in found.pop("entries").items()}
+            return cls(**cast("dict[str, Any]", found), entries=entries)
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            # Somebody else's, damaged, or of another version.
+            return cls()
+
+    def is_current(self, contents: bytes | None) -> bool:
+        """Return whether the file has these contents since we wrote it."""
+        return self.written == _digest(contents)
+
+    def note_written(self, contents: bytes | None) -> None:
+        self.written = _digest(contents)
+
+    def dumped(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return ConfigFile.read(path).contents
+    except Problem:
+        return None
+
+
+def _digest(contents: bytes | None) -> str:
+    if contents is None:
+        return ""
+    return hashlib.sha256(contents).hexdigest()
+
+
+class NoteFiles:
+    """The files in which notes are kept, changed all together and after the host's own file.
+
+    Args:
+        folder: where they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._new: dict[str, bytes] = {}
+        self._doomed: list[str] = []
+
+    def read(self, name: str) -> bytes | None:
+        """Return the contents of a file; None if it is not there or cannot be read."""
+        return _read(self._folder / name)
+
+    def put(self, name: str, contents: bytes) -> None:
+        """Have a file written."""
+        self._new[name] = contents
+
+    def remove(self, name: str) -> None:
+        """Have a file removed."""
+        self._doomed.append(name)
+
+    @contextmanager
+    def staged(self) -> Generator[list[str]]:
+        """Write the new notes beside the old ones; when the block ends without an error, put them in their places.
+
+        Yields:
+            Why they cannot be kept, if so: what is installed does not depend on them.
+        """
+        problems: list[str] = []
+        staged: list[NewFile] = []
+        with ExitStack() as stack:
+            try:
+                for name, contents in self._new.items():
+                    file = ConfigFile.read(self._folder / name)
+                    staged.append(stack.enter_context(file.staged(contents)))
+            except Problem as problem:
+                problems.append(problem.what)
+            yield problems
+            with suppress(Problem, Changed):
+                for new in staged:
+                    new.commit()
+            for name in self._doomed:
+                with suppress(OSError):
+                    os.unlink(self._folder / name)
+
+
+@contextmanager
+def locked(folder: Path, host: str) -> Generator[None]:
+    """Let only one process at a time change the file of a host, as far as the folder for notes can be used.
+
+    Raises:
+        Unavailable: another process is at it for too long.
+    """
+    path = folder / f"{host}.lock"
+    lock = FileLock(path, timeout=_LOCK_SECONDS, mode=0o600)
+    try:
+        make_folders(folder)
+        lock.acquire()
+        give_to_owner(path, os.stat(folder))
+    except Timeout:
+        raise Unavailable(
+            f"Another process has been changing the file of {host} for {_LOCK_SECONDS:g} s.", "Try again in a moment."
+        ) from None
+    except OSError:
+        # Without a lock the file is still compared before it is replaced.
+        pass
+    try:
+        yield
+    finally:
+        lock.release()
