@@ -1,10 +1,14 @@
 """An entry is written into a host's own file, works there, and comes out again byte for byte."""
 
 import base64
+import errno
 import itertools
 import json
 import os
 import random
+import socket
+import subprocess
+import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +19,7 @@ import hypothesis
 import pytest
 import yaml
 
+from mcp_batteries.cli.config_file import ConfigFile
 from mcp_batteries.cli.install import install, uninstall
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
@@ -407,3 +412,225 @@ def test_any_json_that_hosts_accept_is_taken_and_given_back(tmp_path: Path) -> N
         except Problem as problem:
             raise AssertionError(f"seed {number}: {before!r}") from problem
         assert path.read_bytes() == before, number
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "folder", "socket", "device", "endless link", "unreadable"])
+def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "folder":
+                path.mkdir()
+            case "socket":
+                listener.bind(os.path.relpath(path))
+            case "device":
+                path.symlink_to("/dev/zero")
+            case "endless link":
+                path.symlink_to(path)
+            case _:
+                if os.geteuid() == 0:
+                    pytest.skip("root can read all")
+                path.touch(mode=0)
+        for change in (install, uninstall):
+            with pytest.raises(Unavailable, match="cannot be read"):
+                change("cursor", settings(), where)
+    assert not list(where.notes.glob("*.json"))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_failed_installation_changes_nothing(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = places(tmp_path)
+    where.file(host).parent.mkdir(parents=True)
+    where.file(host).write_bytes(existing(host).encode())
+    install(host, settings("--read-only"), where)
+    before = _files(tmp_path)
+    real = os.replace
+
+    def fail(source: str, target: Path) -> None:
+        if Path(target) == where.file(host):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target)
+
+    for name, broken in (("os.replace", fail), ("os.fsync", _fail), ("tempfile.mkstemp", _fail)):
+        with monkeypatch.context() as patch:
+            patch.setattr(name, broken)
+            for change in (install, uninstall):
+                with pytest.raises(Unavailable, match="No space left on device"):
+                    change(host, settings(), where)
+        assert _files(tmp_path) == before
+    uninstall(host, settings(), where)
+    assert where.file(host).read_bytes() == existing(host).encode()
+
+
+def _fail(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.process
+def test_two_installations_at_once_both_end_in_the_file(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    script = (
+        "import sys; from pathlib import Path; from mcp_batteries.cli.install import install\n"
+        "from mcp_batteries.cli.places import Places; from mcp_batteries.settings import load\n"
+        "from importlib import import_module\n"
+        "kind = import_module(f'{sys.argv[1]}.settings').Settings\n"
+        "sys.stdin.readline()\n"
+        "install('cursor', load(kind, sys.argv[3:]), eval(sys.argv[2]))\n"
+    )
+    spelled = repr(where).replace("PosixPath", "Path").replace("WindowsPath", "Path")
+    given = {"mcp_fs": ["/served"], "mcp_git": ["/served"], "mcp_weather": [], "mcp_github": []}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script, package, spelled, *words], stdin=subprocess.PIPE)
+        for package, words in given.items()
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+    assert [process.wait(60) for process in processes] == [0] * len(processes)
+    servers = json.loads(where.file("cursor").read_text("utf-8"))["mcpServers"]
+    assert servers.keys() == {"fs", "git", "weather", "github"}
+
+
+def test_what_the_host_writes_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between reading and replacing, each time but the last."""
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}", "utf-8")
+    real, times = ConfigFile.require_unchanged, iter(range(3))
+
+    def changed(file: ConfigFile) -> None:
+        if file.path == path and (time := next(times, None)) is not None:
+            path.write_text(json.dumps({"theme": time}), "utf-8")
+        real(file)
+
+    monkeypatch.setattr(ConfigFile, "require_unchanged", changed)
+    install("cursor", settings(), where)
+    found = json.loads(path.read_text("utf-8"))
+    assert found["theme"] == 2 and "fs" in found["mcpServers"]
+    times = iter(range(100))
+    with pytest.raises(Unavailable, match="changed each time"):
+        install("cursor", settings("--read-only"), where)
+    assert "--read-only" not in path.read_text("utf-8")
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root has files of others")
+def test_root_leaves_files_to_their_owner(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}", "utf-8")
+    for one in (tmp_path, where.home, path.parent, path):
+        os.chown(one, 1234, 1235)
+    path.chmod(0o640)
+    for host in ("cursor", "codex"):
+        install(host, settings(), where)
+    made = [one for one in tmp_path.rglob("*") if one.name != ".config"]
+    assert len(made) > 8
+    assert {(one.stat().st_uid, one.stat().st_gid) for one in made} == {(1234, 1235)}
+    assert path.stat().st_mode & 0o777 == 0o640 and where.file("codex").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_a_person_filled_in_stays_when_it_is_installed_again(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    install(host, load(Github, []), where)
+    path = where.file(host)
+    text = path.read_text("utf-8")
+    text = text.replace("github_pat_...", "ghp_mine").replace('"command":', '"disabled": true,\n"command":', 1)
+    path.write_text(text.replace("enabled: true", "enabled: false"), "utf-8")
+    install(host, load(Github, ["--write"]), where)
+    after = path.read_text("utf-8")
+    assert "--write" in after and after.count("ghp_mine") == text.count("ghp_mine")
+    assert after.count('"disabled": true') == text.count('"disabled": true')
+    for note in where.notes.glob("*.json"):
+        assert b"ghp_mine" not in note.read_bytes()
+
+
+def test_a_password_that_was_filled_in_goes_with_its_address(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("windsurf")
+    for host, kept in (("db", True), ("db2", False)):
+        install("zed", load(Database, ["postgresql://reader:x@db/shop"]), where)
+        path = where.file("zed")
+        path.write_text(path.read_text("utf-8").replace("***", "pass"), "utf-8")
+        install("zed", load(Database, [f"postgresql://reader:y@{host}/shop"]), where)
+        assert ("pass" in path.read_text("utf-8")) is kept
+
+
+@pytest.mark.parametrize("host", ["claude-desktop", "claude-code", "cline", "gemini-cli"])
+def test_a_comma_that_the_host_cannot_read_is_taken_out(host: str, tmp_path: Path) -> None:
+    """As an earlier version left it."""
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"mcpServers": {\n  "other": {"command": "o"},\n}}', "utf-8")
+    install(host, settings(), where)
+    assert json.loads(path.read_text("utf-8"))["mcpServers"].keys() == {"fs", "other"}
+    uninstall(host, settings(), where)
+    assert json.loads(path.read_text("utf-8"))["mcpServers"].keys() == {"other"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["/a/bin/mcp-fs", "/x"], ["C:\\bin\\mcp-fs.exe", "C:\\x"], ["uvx", "--from", "git+https://x", "mcp-fs", "/x"],
+        ["/usr/bin/uv", "run", "--directory", "/y", "mcp-fs"], ["/usr/bin/python3.13", "-m", "mcp_fs", "/x"],
+        ["uvx.exe", "mcp-fs"],
+    ],
+)  # fmt: skip
+def test_our_entry_is_found_however_it_was_installed(words: list[str], tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"mcpServers": {"fs": {"command": words[0], "args": words[1:]}}}), "utf-8")
+    uninstall("cursor", settings(), where)
+    assert json.loads(path.read_text("utf-8")) == {"mcpServers": {}}
+    path.write_text(json.dumps({"mcpServers": {"files": {"command": words[0], "args": words[1:]}}}), "utf-8")
+    with pytest.raises(NotFound, match="If `files`, which starts it too"):
+        uninstall("cursor", settings(), where)
+
+
+@pytest.mark.parametrize("words", [["npx", "-y", "fs", "/a/mcp-fs"], ["docker", "run", "mcp-fs"], ["node"], []])
+def test_somebody_elses_command_is_not_ours(words: list[str], tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"mcpServers": {"fs": {"command": words[:1], "args": words[1:]}}}), "utf-8")
+    for change in (install, uninstall):
+        with pytest.raises(Conflict, match="another server"):
+            change("cursor", settings(), where)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="needs a folder that cannot be written")
+def test_notes_that_cannot_be_kept_are_no_condition(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    where.file("cursor").parent.mkdir(parents=True)
+    where.file("cursor").write_text("{}", "utf-8")
+    where.notes.mkdir(mode=0o500)
+    assert "is not kept" in install("cursor", settings(), where)
+    uninstall("cursor", settings(), where)
+    assert json.loads(where.file("cursor").read_text("utf-8")) == {"mcpServers": {}}
+
+
+def test_damaged_notes_are_no_condition(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    for damage in (b"{", b"[]", b'{"entries": 1}', b'{"entries": {"fs": {}}, "file": 3}', b"\xff"):
+        install("cursor", settings(), where)
+        (where.notes / "cursor.json").write_bytes(damage)
+        uninstall("cursor", settings(), where)
+        assert json.loads(where.file("cursor").read_text("utf-8")) == {"mcpServers": {}}

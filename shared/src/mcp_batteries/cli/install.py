@@ -355,8 +355,9 @@ def _original(target: _Target, before: str, doomed: Entry, inputs: Sequence[str]
         text = ConfigFile(target.file.path, original).text
     except Problem:
         return None
-    repaired = target.config_format.repair(text) if target.config_format.is_readable(before) else text
-    if is_valid(target.config_format, after, repaired, doomed, inputs=inputs, installed=False):
+    if target.config_format.is_readable(before) and not target.config_format.is_readable(text):
+        return None
+    if is_valid(target.config_format, after, text, doomed, inputs=inputs, installed=False):
         return original
     return None
 

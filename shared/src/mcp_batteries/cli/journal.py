@@ -69,7 +69,9 @@ class Journal:
         try:
             found: Any = json.loads(_read(folder / f"{host}.json") or b"")
             entries = {name: Installed(**entry) for name, entry in found.pop("entries").items()}
-            return cls(**cast("dict[str, Any]", found), entries=entries)
+            journal = cls(**cast("dict[str, Any]", found), entries=entries)
+            Path(journal.file)
+            return journal
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             # Somebody else's, damaged, or of another version.
             return cls()
