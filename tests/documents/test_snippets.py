@@ -66,7 +66,8 @@ def _plain(meaning: Start | Connect) -> Start | Connect:
 
 
 FOLDERS = ("/path/to/folder", "/path/to/another", "/path/to", "/path", "/workspaces/project")
-PRINTING = {"--check", "--version", "--help", "--print-config", "--install", "--uninstall"}
+PRINTING = {"--check", "--version", "--help", "--print-config", "--install", "--uninstall", "--purge"}
+CHANGING = {"--install", "--uninstall", "--purge"}
 STARTS = [meaning for meaning in meanings() if isinstance(meaning, Start)]
 
 
@@ -181,7 +182,7 @@ async def test_what_an_example_starts_answers(
 ) -> None:
     command = really(start.words, repository, tmp_path)
     if PRINTING & set(start.words):
-        env = clean_environment() | (homeless(tmp_path) if "--install" in start.words else {})
+        env = clean_environment() | (homeless(tmp_path) if CHANGING & set(start.words) else {})
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, timeout=120)
         assert done.returncode == 0, done.stderr.decode()
         if "--print-config" in start.words:
@@ -199,7 +200,16 @@ async def test_what_an_example_starts_answers(
 def homeless(scratch: Path) -> dict[str, str]:
     """An empty home for what would write into a host's files; uv keeps what it has."""
     kept = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
-    homes = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    homes = (
+        "HOME",
+        "USERPROFILE",
+        "APPDATA",
+        "LOCALAPPDATA",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_STATE_HOME",
+    )
     return {name: str(scratch / "home") for name in homes} | {"UV_CACHE_DIR": kept}
 
 

@@ -88,13 +88,12 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
             left_out = f"The entry holds no password or key: set {', '.join(held)} where the host finds it"
             print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201
         return 0
-    if host := settings.install or settings.uninstall:
-        from mcp_batteries.cli.install import install, uninstall
-        from mcp_batteries.cli.places import Places
+    if settings.install or settings.uninstall or settings.purge:
+        from mcp_batteries.cli.setup import set_up
         from mcp_batteries.errors import Problem
 
         try:
-            print((install if settings.install else uninstall)(host, settings, Places.of_this_user()))  # noqa: T201
+            print(set_up(settings))  # noqa: T201
         except Problem as problem:
             return _fail(settings, str(problem))
         return 0

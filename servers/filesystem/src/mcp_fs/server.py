@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from platformdirs import user_state_path
-
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
+from mcp_batteries.user_folders import undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
@@ -75,8 +74,7 @@ def build(settings: Settings) -> Assembled:
 def _undo(settings: Settings) -> Store | None:
     if settings.read_only or not settings.undo_megabytes:
         return None
-    where = user_state_path("mcp-fs-undo", appauthor=False)
-    return Store(str(where), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)
+    return Store(str(undo_folder()), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)
 
 
 def _instructions(policy: Policy) -> str:

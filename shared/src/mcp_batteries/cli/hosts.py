@@ -178,7 +178,9 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     Raises:
         Invalid: the host cannot connect as the settings say, or would misread a name in them.
     """
-    quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
+    quiet = settings.model_copy(
+        update={"print_config": None, "check": False, "install": None, "uninstall": None, "purge": False}
+    )
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
         program, *rest = launch(settings.COMMAND, settings.FILE, settings.EXTRA)

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_data_path
-
 from mcp_batteries.errors import Invalid
+from mcp_batteries.user_folders import notes_folder
 
 __all__ = ["Places"]
 
@@ -42,7 +41,7 @@ class Places:
             Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
             Path(environment.get("APPDATA") or home / "AppData" / "Roaming"),
             Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local"),
-            user_data_path("mcp-batteries", appauthor=False) / "installed",
+            notes_folder(),
         )
 
     def application(self, *names: str) -> Path:

@@ -58,9 +58,7 @@ class DiskStore:
         self._where = os.path.abspath(os.path.expanduser(where))
         self._max_bytes = max_bytes
         try:
-            _make_private(self._where)
-            for name in _FOLDERS:
-                _make_private(os.path.join(self._where, name))
+            self._make_folders()
             secret = self._secret()
         except OSError as error:
             raise Unavailable(
@@ -156,6 +154,11 @@ class DiskStore:
     def watch(self) -> FileWatcher:
         return FileWatcher([os.path.join(self._where, "data")], locate=lambda uri: None, probe=_digest, exact=True)
 
+    def _make_folders(self) -> None:
+        _make_private(self._where)
+        for name in _FOLDERS:
+            _make_private(os.path.join(self._where, name))
+
     def _secret(self) -> bytes:
         path = os.path.join(self._where, "key")
         with FileLock(path + ".lock", timeout=_STATE_SECONDS, mode=0o600):
@@ -173,6 +176,9 @@ class DiskStore:
         return os.path.join(self._where, folder, name)
 
     def _lock(self, name: str) -> FileLock:
+        if not os.path.isdir(os.path.join(self._where, "locks")):
+            # `--purge` has removed it; the lock would make it for everybody to see.
+            self._make_folders()
         return FileLock(self._path("locks", name), mode=0o600, thread_local=False)
 
     def _object(self, folder: str, name: str) -> dict[str, Any]:
@@ -191,7 +197,13 @@ class DiskStore:
 
     def _write(self, path: str, content: bytes) -> None:
         passing = os.path.join(self._where, "tmp", secrets.token_hex(12))
-        handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            handle = os.open(passing, flags, 0o600)
+        except FileNotFoundError:
+            # `--purge` has removed the folder under a running server.
+            self._make_folders()
+            handle = os.open(passing, flags, 0o600)
         try:
             with open(handle, "wb") as file:
                 file.write(content)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from platformdirs import user_cache_path
-
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote.disk import DiskStore
 from mcp_batteries.remote.entry import Store
 from mcp_batteries.remote.memory import MemoryStore
+from mcp_batteries.user_folders import cache_folder
 
 __all__ = ["open_store"]
 
@@ -34,7 +33,7 @@ def open_store(where: str | None, command: str, identity: Sequence[str]) -> Stor
     if where == "memory":
         return MemoryStore()
     try:
-        return DiskStore(where or str(user_cache_path(command, appauthor=False)), identity)
+        return DiskStore(where or str(cache_folder(command)), identity)
     except Unavailable as problem:
         if where:
             raise

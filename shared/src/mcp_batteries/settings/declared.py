@@ -168,7 +168,9 @@ class Settings(BaseModel):
         "Operation": (
             "bus", "state_key_file", "log_level", "log_format", "wire_log", "metrics", "telemetry", "no_front",
         ),
-        "Instead of serving": ("check", "verbose", "print_config", "install", "uninstall", "new_token", "version"),
+        "Instead of serving": (
+            "check", "verbose", "print_config", "install", "uninstall", "purge", "new_token", "version",
+        ),
     }  # fmt: skip
     """The headings under which `--help` and the documents list the common settings."""
 
@@ -284,6 +286,10 @@ class Settings(BaseModel):
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file and exit.")
     install: Host | None = Field(None, description="Write the entry into a host's configuration file and exit.")
     uninstall: Host | None = Field(None, description="Take the entry out of a host's configuration file and exit.")
+    purge: bool = Field(
+        False,
+        description="Remove what this server keeps on this machine, such as caches, and exit; goes with --uninstall.",
+    )
     new_token: str | None = Field(
         None, description='Make a token for a name and scopes, such as "alice read write", print both lines and exit.'
     )

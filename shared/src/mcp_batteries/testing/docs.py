@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 from mcp import Client
 
+from mcp_batteries import user_folders
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, placeholder, variable
 from mcp_batteries.testing.bundles import LOCALE, localized, manifest, registry_entry
@@ -126,6 +127,8 @@ def generated(root: Path, other: Language | None = None) -> dict[str, str]:
     files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
     files["docs/servers.md"] = _overview(root, described)
     files["docs/settings.md"] = _options()
+    for name in ("docs/upgrade.md", "docs/privacy.md"):
+        files[name] = filled((root / name).read_text("utf-8"), {"folders": user_folders.table()})
     for language in (ENGLISH, other):
         files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers, language).items()}
     for server in described:

@@ -1,0 +1,180 @@
+"""What a server leaves on this machine, and `--purge`, which removes it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_batteries.cli.install import typed_command
+from mcp_batteries.cli.journal import Journal, locked
+from mcp_batteries.cli.places import Places
+from mcp_batteries.errors import Problem, reason
+from mcp_batteries.settings import Settings
+from mcp_batteries.user_folders import FOLDERS, NOTES, UserFolder
+
+__all__ = ["leftovers", "purge"]
+
+_GOING = ".going-"
+"""In the name of a folder that is being removed."""
+
+
+@dataclass(frozen=True)
+class _Leftover:
+    folder: UserFolder
+    path: Path
+    files: int
+    size: int
+
+    def described(self) -> str:
+        files = "1 file" if self.files == 1 else f"{self.files} files"
+        return f"- {self.path}: {self.folder.contents} ({files}, {_in_words(self.size)})"
+
+
+def _in_words(size: int) -> str:
+    if size < 1000:
+        return f"{size} bytes"
+    if size < 1_000_000:
+        return f"{size / 1000:.0f} kB"
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def leftovers(settings: Settings) -> str:
+    """Return what is left of a server and how to remove it, for a person; empty if nothing is."""
+    found = _find(settings)
+    if not found:
+        return ""
+    lines = ["Still on this machine:", *(one.described() for one in found)]
+    lines.append(f"To remove that too, close the hosts that run it and enter: {typed_command(settings, '--purge')}")
+    return "\n".join(lines)
+
+
+def purge(settings: Settings, places: Places) -> str:
+    """Remove the folders of a server; returns the message for the person.
+
+    A server that still runs makes them anew when it needs them, and has forgotten what it could undo.
+    """
+    removed: list[str] = []
+    kept: list[str] = []
+    for leftover in _find(settings):
+        problem = _remove(leftover.path)
+        if problem:
+            kept.append(f"- {leftover.path}: {problem}")
+        else:
+            removed.append(leftover.described())
+    removed += _remove_backups(settings, places)
+    lines: list[str] = []
+    if removed:
+        lines += ["Removed:", *removed]
+    if kept:
+        lines += ["Left alone:", *kept]
+    if not lines:
+        lines.append(f"{settings.COMMAND} has left nothing on this machine.")
+    hosts = _hosts_with(settings, places)
+    if hosts:
+        lines.append(f"Its entry is still in the file of {', '.join(hosts)}: --uninstall HOST takes it out.")
+    if removed:
+        lines.append("A server that still runs starts such folders anew, and can undo nothing from before.")
+    return "\n".join(lines)
+
+
+def _commands(settings: Settings) -> list[str]:
+    return [part.COMMAND for part in settings.parts()]
+
+
+def _find(settings: Settings) -> list[_Leftover]:
+    found: list[_Leftover] = []
+    for folder in FOLDERS:
+        is_ours = any(folder.is_of(command) for command in _commands(settings))
+        path = folder.find()
+        if folder is not NOTES and is_ours and os.path.lexists(path):
+            files, size = _measure(path)
+            found.append(_Leftover(folder, path, files, size))
+    return found
+
+
+def _measure(path: Path) -> tuple[int, int]:
+    """Return the number of files below a folder and their bytes; no link is followed."""
+    files = size = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            files += 1
+            with suppress(OSError):
+                size += os.lstat(os.path.join(folder, name)).st_size
+    return files, size
+
+
+def _remove(path: Path) -> str:
+    """Remove a folder with all in it; returns why not, if so. Links in it go, what they point to stays."""
+    problem = _why_not_ours(path)
+    if problem:
+        return problem
+    going = path.with_name(f"{path.name}{_GOING}{secrets.token_hex(4)}")
+    try:
+        # In one step, so that no server meets half of it.
+        os.rename(path, going)
+    except OSError as error:
+        return f"{reason(error)}; a server may be using it: close its hosts, then try again."
+    for rest in [going, *path.parent.glob(f"{path.name}{_GOING}*")]:
+        if not _why_not_ours(rest):
+            shutil.rmtree(rest, ignore_errors=True)
+    if os.path.lexists(going):
+        return f"a part could not be removed and is in {going}."
+    with suppress(OSError):
+        # `mcp-batteries`, or on Windows the folder around `Cache`; only if nothing else is in it.
+        if path.parent.name.startswith("mcp-"):
+            path.parent.rmdir()
+    return ""
+
+
+def _why_not_ours(path: Path) -> str:
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        return reason(error)
+    # On Windows a junction is a folder for `stat`.
+    if not stat.S_ISDIR(status.st_mode) or os.path.realpath(path) != os.path.join(
+        os.path.realpath(path.parent), path.name
+    ):
+        return "it is a link or a file: see yourself what it is for."
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
+        return "it belongs to another user."
+    return ""
+
+
+def _remove_backups(settings: Settings, places: Places) -> list[str]:
+    """Remove hosts' files as they were before this server was installed; they can hold tokens of other servers."""
+    removed: list[str] = []
+    for host in _hosts(places):
+        with suppress(Problem), locked(places.notes, host):
+            journal = Journal.last(places.notes, host)
+            doomed = [f"{command}.{host}.backup" for command in _commands(settings)]
+            others = journal.entries.keys() - set(_names(settings))
+            if not others:
+                doomed += [f"{host}.original"]
+            for name in doomed:
+                path = places.notes / name
+                if path.is_file():
+                    removed.append(f"- {path}: the file of {host} as it was")
+                    with suppress(OSError):
+                        path.unlink()
+    return removed
+
+
+def _names(settings: Settings) -> list[str]:
+    return [command.removeprefix("mcp-") for command in _commands(settings)]
+
+
+def _hosts(places: Places) -> list[str]:
+    return sorted({path.name.split(".")[-2] for path in places.notes.glob("*.*")})
+
+
+def _hosts_with(settings: Settings, places: Places) -> Sequence[str]:
+    name = settings.COMMAND.removeprefix("mcp-")
+    return [host for host in _hosts(places) if name in Journal.last(places.notes, host).entries]

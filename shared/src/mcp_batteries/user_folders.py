@@ -1,0 +1,121 @@
+"""The folders that servers keep for their user, each with its place on every system.
+
+Whatever asks for such a folder asks here, so that `--purge` and the documents know all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from platformdirs import user_cache_path, user_data_path, user_state_path
+
+__all__ = ["FOLDERS", "UserFolder", "cache_folder", "notes_folder", "table", "undo_folder"]
+
+
+def cache_folder(command: str) -> Path:
+    """Return the folder for answers of the services that a server asks."""
+    return user_cache_path(command, appauthor=False)
+
+
+def first_answers_folder() -> Path:
+    """Return the folder for what servers answer first; `transports.stdio.front` finds it without this import."""
+    return user_cache_path() / "mcp-batteries" / "first-answers"
+
+
+def undo_folder() -> Path:
+    """Return the folder for what mcp-fs replaced or deleted."""
+    return user_state_path("mcp-fs-undo", appauthor=False)
+
+
+def notes_folder() -> Path:
+    """Return the folder for notes on what `--install` wrote."""
+    return user_data_path("mcp-batteries", appauthor=False) / "installed"
+
+
+@dataclass(frozen=True)
+class UserFolder:
+    """A folder that stays when a server has ended.
+
+    Attributes:
+        contents: what is in it, in words.
+        servers: whose it is; empty if all servers share it.
+        find: returns its path for this user.
+        linux, macos, windows: its path in the documents.
+    """
+
+    contents: str
+    servers: tuple[str, ...]
+    find: Callable[[], Path]
+    linux: str
+    macos: str
+    windows: str
+
+    def is_of(self, command: str) -> bool:
+        """Return whether a server keeps something here."""
+        return not self.servers or command in self.servers
+
+
+def _cache(command: str, contents: str) -> UserFolder:
+    return UserFolder(
+        contents,
+        (command,),
+        partial(cache_folder, command),
+        f"~/.cache/{command}",
+        f"~/Library/Caches/{command}",
+        rf"%LOCALAPPDATA%\{command}\Cache",
+    )
+
+
+FIRST_ANSWERS = UserFolder(
+    "the lists of what each server offers",
+    (),
+    first_answers_folder,
+    "~/.cache/mcp-batteries/first-answers",
+    "~/Library/Caches/mcp-batteries/first-answers",
+    r"%LOCALAPPDATA%\mcp-batteries\first-answers",
+)
+
+UNDO = UserFolder(
+    "contents of files that were replaced or deleted, for `undo_changes`",
+    ("mcp-fs",),
+    undo_folder,
+    "~/.local/state/mcp-fs-undo",
+    "~/Library/Application Support/mcp-fs-undo",
+    r"%LOCALAPPDATA%\mcp-fs-undo",
+)
+
+NOTES = UserFolder(
+    "hosts' files as they were before `--install`, until `--uninstall`",
+    (),
+    notes_folder,
+    "~/.local/share/mcp-batteries/installed",
+    "~/Library/Application Support/mcp-batteries/installed",
+    r"%LOCALAPPDATA%\mcp-batteries\installed",
+)
+
+FOLDERS = (
+    UNDO,
+    _cache("mcp-github", "answers of GitHub"),
+    _cache("mcp-weather", "answers of weather services, with the places that were asked about"),
+    FIRST_ANSWERS,
+    NOTES,
+)
+
+_TEMPORARY = (
+    "what a running server needs: it goes with the server, or when the next one starts",
+    ("`/tmp/mcp-*`", "`$TMPDIR/mcp-*`", r"`%TEMP%\mcp-*`"),
+)
+
+
+def table() -> str:
+    """Return the Markdown table of all folders."""
+    lines = ["| server | what is in it | Linux | macOS | Windows |", "| --- | --- | --- | --- | --- |"]
+    for folder in FOLDERS:
+        servers = ", ".join(f"`{server}`" for server in folder.servers) or "all"
+        places = " | ".join(f"`{place}`" for place in (folder.linux, folder.macos, folder.windows))
+        lines.append(f"| {servers} | {folder.contents} | {places} |")
+    lines.append(f"| all | {_TEMPORARY[0]} | {' | '.join(_TEMPORARY[1])} |")
+    return "\n".join(lines)
