@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from mcp_batteries.cli.config_file import ConfigFile
+from mcp_batteries.cli.formats import format_of
 from mcp_batteries.cli.install import install, uninstall
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
@@ -634,3 +635,29 @@ def test_damaged_notes_are_no_condition(tmp_path: Path) -> None:
         (where.notes / "cursor.json").write_bytes(damage)
         uninstall("cursor", settings(), where)
         assert json.loads(where.file("cursor").read_text("utf-8")) == {"mcpServers": {}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{// a\n"fs": 1, // b\n"x": 2}', '{// a\n // b\n"x": 2}'),
+        ('{// a\n"fs": 1 // b\n,\n"x": 2}', '{// a\n // b\n\n"x": 2}'),
+        ('{"x": 2, // a\n"fs": 1 \n/* b */}', '{"x": 2 // a \n/* b */}'),
+        ('{"x": 2, // a\n"fs": 1}', '{"x": 2 // a\n}'),
+        ('{"fs": 1, "x": 2}', '{ "x": 2}'), ('{"x": 2, "fs": 1,}', '{"x": 2,}'), ('{ "fs": 1, }', "{}"),
+        ('{/* a */ "fs": 1 /* b */}', "{/* a */ /* b */}"),
+    ],
+)  # fmt: skip
+def test_the_comments_around_an_entry_stay(before: str, after: str) -> None:
+    editor = format_of("vscode")
+    removed = editor.remove(before, ["fs"])
+    assert editor.read(removed) == {key: item for key, item in editor.read(before).items() if key != "fs"}
+    assert editor.comments(removed) == editor.comments(before)
+    assert removed.split() == after.split()
+
+
+def test_a_list_no_deeper_than_its_key_is_replaced() -> None:
+    """As PyYAML and Goose write it."""
+    before = "extensions:\n  fs:\n    args:\n    - /a\n    enabled: true\n"
+    after = format_of("goose").put(before, ["extensions", "fs", "args"], ["/b"])
+    assert after == 'extensions:\n  fs:\n    args: ["/b"]\n    enabled: true\n'

@@ -12,7 +12,17 @@ from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path, user_state_path
 
-__all__ = ["FOLDERS", "UserFolder", "cache_folder", "notes_folder", "table", "undo_folder"]
+__all__ = [
+    "FIRST_ANSWERS",
+    "FOLDERS",
+    "NOTES",
+    "UNDO",
+    "UserFolder",
+    "cache_folder",
+    "notes_folder",
+    "table",
+    "undo_folder",
+]
 
 
 def cache_folder(command: str) -> Path:

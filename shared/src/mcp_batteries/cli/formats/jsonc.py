@@ -253,7 +253,7 @@ class Jsonc:
             if member is None:
                 return []
             start, end = member.start, member.node.end
-        return [text[first:last] for first, last in document.comments if start <= first < end]
+        return [text[first:last].rstrip() for first, last in document.comments if start <= first < end]
 
     def put(self, text: str, path: Path, value: Any) -> str:
         document = _Document(text)
@@ -392,18 +392,18 @@ def _removal(document: _Document, node: _Node, index: int) -> list[Splice]:
     before = node.members[index - 1].end if index else node.start + 1
     comment = document.comment_ending_last(before, member.start)
     start = comment[1] if comment else before
-    is_after_line_comment = comment is not None and text.startswith("//", comment[0])
-    if is_after_line_comment and not re.compile(r"[ \t]*[\r\n]").match(text, member.end):
-        # What follows would become a part of the comment.
-        start = member.start
-    splices = [Splice(start, member.node.end)]
+    between = None
     if member.comma is not None:
         between = document.comment_ending_last(member.node.end, member.comma)
-        if between is None:
-            splices = [Splice(start, member.end)]
-        else:
-            splices.append(Splice(member.comma, member.end))
-    elif index:
+    end = member.node.end if between else member.end
+    is_after_line_comment = comment is not None and text.startswith("//", comment[0])
+    if is_after_line_comment and not re.compile(r"[ \t]*[\r\n]").match(text, end):
+        # What follows would become a part of the comment.
+        start = member.start
+    splices = [Splice(start, end)]
+    if between is not None:
+        splices.append(Splice(member.end - 1, member.end))
+    elif index and member.comma is None:
         comma = node.members[index - 1].comma
         assert comma is not None
         splices.append(Splice(comma, comma + 1))

@@ -176,7 +176,7 @@ class Toml:
             self.read(text)
             spans = [(one.start, one.end) for one in _statements(text) if one.path[: len(path)] == tuple(path)]
         found = [match for match in _COMMENT.finditer(text) if match.lastgroup is None]
-        return [match[0] for match in found if any(start <= match.start() < end for start, end in spans)]
+        return [match[0].rstrip() for match in found if any(start <= match.start() < end for start, end in spans)]
 
     def put(self, text: str, path: Path, value: Any) -> str:
         current = self.read(text)

@@ -58,7 +58,8 @@ class Yaml:
             found += [match[0] for match in re.finditer(r"#[^\r\n]*", gap) if first <= position + match.start() < last]
             position = max(position, token.end_mark.index)
         rest = re.finditer(r"#[^\r\n]*", text[position:])
-        return found + [match[0] for match in rest if first <= position + match.start() < last]
+        found += [match[0] for match in rest if first <= position + match.start() < last]
+        return [comment.rstrip() for comment in found]
 
     def put(self, text: str, path: Path, value: Any) -> str:
         root = _root(text)
@@ -94,7 +95,13 @@ class Yaml:
         if not (isinstance(existing, dict) and isinstance(value, dict)):
             if _is_null(pair[1]):
                 return _with_null_replaced(text, pair, value)
-            return apply(text, [Splice(pair[1].start_mark.index, _end(pair), spell(value))])
+            start = pair[1].start_mark.index
+            written = spell(value)
+            if pair[1].start_mark.line > pair[0].end_mark.line:
+                # A list may stand no deeper than its key, but only in lines of its own.
+                start = text.index(":", pair[0].end_mark.index) + 1
+                written = " " + written
+            return apply(text, [Splice(start, _end(pair), written)])
         for name in cast("dict[str, Any]", existing):
             if name not in value:
                 text = self.remove(text, [*path, name])
