@@ -23,7 +23,7 @@ from shared.test_secrets import KINDS, harmless, marked, package
 
 AWKWARD = """p@ss:w/o#r?d%41 "'"""
 SHORTEST_PIECE = 4
-SCHEMES = {"bus": ("redis", "nats", "postgresql"), "databases": ("postgresql",)}
+SCHEMES = {"create_reader": ("postgresql",), "bus": ("redis", "nats", "postgresql"), "databases": ("postgresql",)}
 CASES = [
     (kind, name, address)
     for kind in KINDS

@@ -127,9 +127,9 @@ def _prepare(settings: Settings) -> Settings | int:
 
 
 def _data_folder() -> Path:
-    from mcp_batteries.cli.places import Places
+    from mcp_batteries.user_folders import data_folder
 
-    return Places.of_this_user().notes.parent
+    return data_folder()
 
 
 def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:

@@ -19,6 +19,7 @@ __all__ = [
     "UNDO",
     "UserFolder",
     "cache_folder",
+    "data_folder",
     "notes_folder",
     "table",
     "undo_folder",
@@ -40,9 +41,19 @@ def undo_folder() -> Path:
     return user_state_path("mcp-fs-undo", appauthor=False)
 
 
+def data_folder() -> Path:
+    """Return the folder for what a server keeps until its user removes it, in a folder for each purpose."""
+    return user_data_path("mcp-batteries", appauthor=False)
+
+
 def notes_folder() -> Path:
     """Return the folder for notes on what `--install` wrote."""
-    return user_data_path("mcp-batteries", appauthor=False) / "installed"
+    return data_folder() / "installed"
+
+
+def reader_passwords_folder() -> Path:
+    """Return the folder for the passwords of roles that `mcp-postgres --create-reader` made."""
+    return data_folder() / "readers"
 
 
 @dataclass(frozen=True)
@@ -106,8 +117,18 @@ NOTES = UserFolder(
     r"%LOCALAPPDATA%\mcp-batteries\installed",
 )
 
+READER_PASSWORDS = UserFolder(
+    "passwords of the roles that `--create-reader` made",
+    ("mcp-postgres",),
+    reader_passwords_folder,
+    "~/.local/share/mcp-batteries/readers",
+    "~/Library/Application Support/mcp-batteries/readers",
+    r"%LOCALAPPDATA%\mcp-batteries\readers",
+)
+
 FOLDERS = (
     UNDO,
+    READER_PASSWORDS,
     _cache("mcp-github", "answers of GitHub"),
     _cache("mcp-weather", "answers of weather services, with the places that were asked about"),
     FIRST_ANSWERS,
