@@ -8,7 +8,7 @@ import pytest
 
 from filesystem.reading import Grep, flat, served
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.search import candidates, ripgrep
+from mcp_fs.engine.search import file_list, ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query
 
@@ -22,7 +22,7 @@ def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return None
     if RIPGREP is None:
         pytest.skip("ripgrep is not installed")
-    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
     return RIPGREP
 
 

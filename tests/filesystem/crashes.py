@@ -25,18 +25,19 @@ from typing import Any
 from filesystem.places import Told, delete
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files import belongings, copying, deleting, handles_posix, syscalls, temp_files, tree, write
-from mcp_fs.engine.files.edit import Replacement, replace
-from mcp_fs.engine.files.excerpt import Excerpt
-from mcp_fs.engine.files.patch import apply_hunks, parse
-from mcp_fs.engine.files.several import put_all
-from mcp_fs.engine.files.transaction import Change, change_files
-from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.undo import store as undo_store
-from mcp_fs.engine.undo import taking_back
-from mcp_fs.engine.undo.step import Step
-from mcp_fs.engine.undo.store import Store
-from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.changing import atomic_write, copying, deleting, moving
+from mcp_fs.engine.changing.batch import put_all
+from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.handles import metadata, posix, syscalls, temp_files
+from mcp_fs.engine.journal import store as undo_store
+from mcp_fs.engine.journal.journal import Step
+from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.reading.line_range import Excerpt
+from mcp_fs.engine.text.edit import Replacement, replace
+from mcp_fs.engine.undo import undo
 from mcp_fs.policy import Policy
 
 COUNTED = (
@@ -96,15 +97,15 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
-    tree._are_apart = _are_far if faulty.is_far else _are_apart
+    moving._are_apart = _are_far if faulty.is_far else _are_apart
     Step.is_far = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
-    for module in (handles_posix, write, copying, tree, syscalls, belongings, undo_store):
+    for module in (posix, atomic_write, copying, moving, syscalls, metadata, undo_store):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
 
 
-_rename_exclusive, _are_apart, _is_far = syscalls._rename_exclusive, tree._are_apart, Step.is_far
+_rename_exclusive, _are_apart, _is_far = syscalls._rename_exclusive, moving._are_apart, Step.is_far
 
 
 def _is_store(fd: int) -> bool:
@@ -152,7 +153,7 @@ def _patch(policy: Policy, step: Step | None) -> object:
 
 
 def _write(policy: Policy, step: Step | None) -> object:
-    return write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop(), step=step)
+    return atomic_write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop(), step=step)
 
 
 def _append(policy: Policy, step: Step | None) -> object:
@@ -166,11 +167,11 @@ def _replace(policy: Policy, step: Step | None) -> object:
 
 def _move_across(policy: Policy, step: Step | None) -> object:
     """A move to another file system."""
-    real, tree._are_apart = tree._are_apart, lambda *_: True
+    real, moving._are_apart = moving._are_apart, lambda *_: True
     try:
-        return tree.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step)
+        return moving.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step)
     finally:
-        tree._are_apart = real
+        moving._are_apart = real
 
 
 def _delete_several(policy: Policy, step: Step | None) -> object:
@@ -180,15 +181,15 @@ def _delete_several(policy: Policy, step: Step | None) -> object:
 
 def _move_to_new(policy: Policy, step: Step | None) -> object:
     """A move into folders that are not there yet."""
-    with tree.folders_to(policy.writable("b/c"), Stop(), step):
-        return tree.move(policy.writable("a"), policy.writable("b/c/a"), overwrite=False, stop=Stop(), step=step)
+    with moving.folders_to(policy.writable("b/c"), Stop(), step):
+        return moving.move(policy.writable("a"), policy.writable("b/c/a"), overwrite=False, stop=Stop(), step=step)
 
 
 def _move_several(policy: Policy, step: Step | None) -> object:
     """Into one new folder, and over a file."""
-    with tree.folders_to(policy.writable("n"), Stop(), step):
+    with moving.folders_to(policy.writable("n"), Stop(), step):
         pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
-        return put_all(tree.move, pairs, overwrite=True, stop=Stop(), step=step)
+        return put_all(moving.move, pairs, overwrite=True, stop=Stop(), step=step)
 
 
 def _copy_several(policy: Policy, step: Step | None) -> object:
@@ -198,7 +199,7 @@ def _copy_several(policy: Policy, step: Step | None) -> object:
 
 def _copy_lines(policy: Policy, step: Step | None) -> object:
     """One over a file, one into a new folder."""
-    with tree.folders_to(policy.writable("n"), Stop(), step):
+    with moving.folders_to(policy.writable("n"), Stop(), step):
         parts = (Excerpt(policy.readable("f"), 1, 2, "f:1-2"), Excerpt(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
         return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
@@ -268,7 +269,7 @@ SCENARIOS = [
         "move",
         {"a/f": "f"},
         {"b/f": "f"},
-        lambda policy, step: tree.move(
+        lambda policy, step: moving.move(
             policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step
         ),
     ),
@@ -276,7 +277,7 @@ SCENARIOS = [
         "move over",
         {"f": "f", "g": "g"},
         {"g": "f"},
-        lambda policy, step: tree.move(
+        lambda policy, step: moving.move(
             policy.writable("f"), policy.writable("g"), overwrite=True, stop=Stop(), step=step
         ),
     ),
@@ -366,13 +367,13 @@ def kept(root: Path) -> Store:
 
 def take_back(root: Path, policy: Policy) -> object:
     """Take back all there is to take back, if anything."""
-    steps = taking_back.list_steps(policy, kept(root), Stop())
+    steps = undo.list_steps(policy, kept(root), Stop())
     if steps.unread:
         raise Unavailable(steps.text())
     forward = [step for step in steps.steps if not step.tool.startswith("undo")]
     if not forward:
         return None
-    return taking_back.take_back(policy, kept(root), forward[-1].id, later=True, dry_run=False, stop=Stop())
+    return undo.take_back(policy, kept(root), forward[-1].id, later=True, dry_run=False, stop=Stop())
 
 
 def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:

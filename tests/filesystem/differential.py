@@ -21,14 +21,14 @@ from pathlib import Path
 
 from filesystem.places import Told
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.patch import apply_hunks, parse
-from mcp_fs.engine.files.read import LineIndex, Part, read_part
-from mcp_fs.engine.folder_tree import list_tree
+from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.listing.folder_tree import list_tree
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Matches, Tallies
 from mcp_fs.policy import Policy
 

@@ -55,7 +55,7 @@ os.path.isdir = lambda path: not str(path).startswith("/proc/") and _isdir(path)
 sys.addaudithook(_without_proc)
 sys.platform = "darwin"
 
-from mcp_fs.engine.files import syscalls  # noqa: E402
+from mcp_fs.engine.handles import syscalls  # noqa: E402
 
 # fcopyfile(3) says that it has kept everything; what it does can only be seen on macOS.
 syscalls._fcopyfile = lambda *_: 0

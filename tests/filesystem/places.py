@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.deleting import delete_all
-from mcp_fs.engine.undo.step import Step
+from mcp_fs.engine.changing.deleting import delete_all
+from mcp_fs.engine.journal.journal import Step
 from mcp_fs.models import Moved
 from mcp_fs.policy import Policy, Readable, Writable
 

@@ -9,9 +9,9 @@ import pytest
 from mcp import Client
 
 from filesystem.places import Ground, ground
-from mcp_fs.engine.files import cached_read as module
-from mcp_fs.engine.files.cached_read import warm
-from mcp_fs.engine.files.syscalls import file_system, open_cached
+from mcp_fs.engine.handles.syscalls import file_system, open_cached
+from mcp_fs.engine.reading import page_cache as module
+from mcp_fs.engine.reading.page_cache import warm
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 

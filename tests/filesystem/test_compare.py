@@ -14,8 +14,8 @@ import pytest
 from filesystem.reading import served
 from mcp_batteries.errors import Refused
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.compare import compare
-from mcp_fs.engine.listing import list_folder
+from mcp_fs.engine.listing.comparison import compare
+from mcp_fs.engine.listing.folder_page import list_folder
 
 diff = shutil.which("diff") or ""
 needs_diff = pytest.mark.skipif(not diff, reason="has no diff")

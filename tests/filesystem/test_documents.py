@@ -31,12 +31,12 @@ from filesystem.reading import fill, flat, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.compare import compare
+from mcp_fs.engine.document_kinds import DAMAGED, MOST_BYTES, OLE
 from mcp_fs.engine.documents import converter
-from mcp_fs.engine.documents.kinds import DAMAGED, MOST_BYTES, OLE
 from mcp_fs.engine.documents.messages import Mail
-from mcp_fs.engine.files.read import LineIndex, Part, read_part
-from mcp_fs.engine.media import view
+from mcp_fs.engine.listing.comparison import compare
+from mcp_fs.engine.reading.media import view
+from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query

@@ -21,14 +21,15 @@ from hypothesis import strategies as st
 
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
-from mcp_fs.engine.files import temp_files, transaction
-from mcp_fs.engine.files.edit import Replacement, lines_of, replace, unified_diff
-from mcp_fs.engine.files.patch import apply_hunks, parse
-from mcp_fs.engine.files.text import content_hash
-from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.changing import transaction
+from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.handles import temp_files
+from mcp_fs.engine.journal.journal import Intent, Step
+from mcp_fs.engine.journal.store import Store
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.undo.step import Intent, Step
-from mcp_fs.engine.undo.store import Store
+from mcp_fs.engine.text.edit import Replacement, lines_of, replace, unified_diff
+from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
 from mcp_fs.tools.read import ReadTools

@@ -15,14 +15,14 @@ from filesystem.places import Told
 from filesystem.reading import Grep, fill, on_linux, served
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.search import selection
+from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.listing import selection
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.patterns.glob import path_glob, translate
+from mcp_fs.engine.patterns.regex import path_set
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
-from mcp_fs.engine.search.glob import path_glob, translate
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import path_set
-from mcp_fs.engine.walk import Filter
 from mcp_fs.policy import Policy
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable
-from mcp_fs.engine.files import handles, syscalls
+from mcp_fs.engine.handles import path_opening, syscalls
 from mcp_fs.policy import Policy, roots
 
 
@@ -32,7 +32,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def read(here: Ground, path: str) -> bytes:
-    with handles.open_file(here.readable(path)) as file:
+    with path_opening.open_file(here.readable(path)) as file:
         return file.read()
 
 
@@ -81,7 +81,7 @@ def test_links_that_leave(here: Ground, target: str, path: str) -> None:
     with pytest.raises(Refused, match="leads outside") as refusal:
         read(here, path)
     assert str(here.outside) not in str(refusal.value)
-    with pytest.raises(Refused, match="leads outside"), handles.resolve(here.writable(path)):
+    with pytest.raises(Refused, match="leads outside"), path_opening.resolve(here.writable(path)):
         pass
 
 
@@ -93,7 +93,7 @@ def test_a_link_into_another_served_folder(tmp_path: Path) -> None:
     (tmp_path / "one" / "absolute").symlink_to(tmp_path / "two")
     policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
     for path in ("one/relative", "one/absolute/f"):
-        with handles.resolve(policy.readable(path)) as spot, handles.open_file(policy.readable(path)) as file:
+        with path_opening.resolve(policy.readable(path)) as spot, path_opening.open_file(policy.readable(path)) as file:
             assert (spot.place.display, file.read()) == ("two/f", b"two")
 
 
@@ -186,7 +186,7 @@ def test_bytes_that_are_not_utf8(here: Ground) -> None:
         assert error.errno == errno.EILSEQ  # macOS has no such names
         pytest.skip("the file system takes UTF-8 only")
     assert read(here, f"{here.root.as_uri()}/caf%E9") == b"latin"
-    with handles.open_folder(here.readable(".")) as folder:
+    with path_opening.open_folder(here.readable(".")) as folder:
         assert os.fsdecode(name) in [entry.name for entry in folder.scan()]
 
 
@@ -292,7 +292,7 @@ _MOUNTS = """
 import os, subprocess, sys
 from filesystem.places import Told
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.handles.path_opening import open_file
 from mcp_fs.policy import Policy
 
 root, outer = sys.argv[1:]
@@ -387,11 +387,11 @@ def test_where_nobody_tells_what_is_mounted_a_folder_is_served(here: Ground, mon
 def test_status_and_links_unfollowed(here: Ground) -> None:
     (here.root / "l").symlink_to("a/b/f.txt")
     (here.root / "out").symlink_to(here.outside / "secret.txt")
-    assert handles.status(here.readable("l")).st_size == 6
-    assert handles.read_link(here.readable("l")) == "a/b/f.txt"
-    assert handles.status(here.readable("out"), follow=False).st_size == len(str(here.outside / "secret.txt"))
+    assert path_opening.status(here.readable("l")).st_size == 6
+    assert path_opening.read_link(here.readable("l")) == "a/b/f.txt"
+    assert path_opening.status(here.readable("out"), follow=False).st_size == len(str(here.outside / "secret.txt"))
     with pytest.raises(Refused):
-        handles.status(here.readable("out"))
+        path_opening.status(here.readable("out"))
 
 
 def test_no_descriptor_is_left_open(here: Ground) -> None:

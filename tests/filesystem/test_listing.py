@@ -13,11 +13,11 @@ import pytest
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
-from mcp_fs.engine import folder_tree
-from mcp_fs.engine.folder_tree import list_tree
-from mcp_fs.engine.listing import Sort, list_folder, moment
+from mcp_fs.engine.listing import folder_tree
+from mcp_fs.engine.listing.folder_page import Sort, list_folder, moment
+from mcp_fs.engine.listing.folder_tree import list_tree
+from mcp_fs.engine.listing.walk import Filter
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Entry, FoundFiles
 from mcp_fs.tools.read import ReadTools
 

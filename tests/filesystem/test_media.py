@@ -13,8 +13,8 @@ from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
 from filesystem.reading import fill, served
 from filesystem.test_read import PNG, read
 from mcp_batteries.errors import Invalid, TooLarge
-from mcp_fs.engine import media
 from mcp_fs.engine.mime_types import mime_type
+from mcp_fs.engine.reading import media
 from mcp_fs.engine.service import Engine
 from mcp_fs.resources import Resources
 from mcp_fs.tools.read import ReadTools

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.files import copying, tree, write
-from mcp_fs.engine.files.edit import Replacement, replace
-from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.changing import atomic_write, copying, moving
+from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.text.edit import Replacement, replace
 from mcp_fs.policy import Policy
 
 paths = st.lists(st.sampled_from(["a", "b", "é", "c d"]), min_size=1, max_size=3).map("/".join)
@@ -48,7 +48,7 @@ class Changes(RuleBasedStateMachine):
             model[path] = text
 
         place = self.policy.writable(path)
-        self.both(change, lambda: write.write_file(place, text, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: atomic_write.write_file(place, text, overwrite=overwrite, stop=stop()))
 
     @rule(path=paths, old=texts, new=texts, everywhere=st.booleans())
     def edit(self, path: str, old: str, new: str, everywhere: bool) -> None:
@@ -73,7 +73,7 @@ class Changes(RuleBasedStateMachine):
                 if model.setdefault("/".join(parts[:depth])) is not None:
                     raise No
 
-        self.both(change, lambda: tree.create_folder(self.policy.writable(path), stop()))
+        self.both(change, lambda: moving.create_folder(self.policy.writable(path), stop()))
 
     @rule(source=paths, to=paths, overwrite=st.booleans())
     def move(self, source: str, to: str, overwrite: bool) -> None:
@@ -90,7 +90,7 @@ class Changes(RuleBasedStateMachine):
                 model[to + path[len(source) :]] = model.pop(path)
 
         start, end = self.policy.writable(source), self.policy.writable(to)
-        self.both(change, lambda: tree.move(start, end, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: moving.move(start, end, overwrite=overwrite, stop=stop()))
 
     @rule(source=paths, to=paths, overwrite=st.booleans())
     def copy(self, source: str, to: str, overwrite: bool) -> None:

@@ -16,11 +16,11 @@ from mcp_types import TextContent
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.changing.notebook_edit import Notebook, apply_patch, replace_in_cells, substitute_in_cells
+from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.documents.notebook import Cell, notebook_cells
-from mcp_fs.engine.files.edit import Replacement
-from mcp_fs.engine.files.notebook import Notebook, apply_patch, replace_in_cells, substitute_in_cells
-from mcp_fs.engine.files.patch import apply_hunks, parse
-from mcp_fs.engine.replace import Substitution
+from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 

@@ -22,9 +22,9 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
 from mcp_fs.engine.documents import converter
-from mcp_fs.engine.media import is_media, view, with_safe_type
+from mcp_fs.engine.reading.full_contents import read_whole
+from mcp_fs.engine.reading.media import is_media, view, with_safe_type
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.whole import read_whole
 from mcp_fs.models import Media, Whole
 from mcp_fs.resources import Resources
 

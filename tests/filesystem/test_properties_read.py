@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
 from mcp_batteries.limits import Stop
-from mcp_fs.engine import walk as walk_module
-from mcp_fs.engine.files.read import LineIndex, Part, read_part
-from mcp_fs.engine.files.text import is_utf8, sniff
-from mcp_fs.engine.listing import list_folder
-from mcp_fs.engine.search import candidates, ripgrep
+from mcp_fs.engine.listing import walk as walk_module
+from mcp_fs.engine.listing.folder_page import list_folder
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.patterns.glob import GlobError, translate
+from mcp_fs.engine.patterns.prefilter import byte_pattern, wide_pattern
+from mcp_fs.engine.patterns.regex import byte_search, line_search, path_set
+from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
+from mcp_fs.engine.search import file_list, ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import Sorting, find
-from mcp_fs.engine.search.glob import GlobError, translate
 from mcp_fs.engine.search.grep import grep
-from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import byte_search, line_search, path_set
-from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.text.encodings import is_utf8, sniff
 from mcp_fs.policy import Readable
 
 RIPGREP = ripgrep.command()
@@ -366,7 +366,7 @@ def test_contents_are_the_same_with_ripgrep_and_without(
         _grow(Path(folder), tree)
         place = served(Path(folder)).readable(start)
         own = search([place], query, None, Stop(), None)
-        patch.setattr(candidates, "_OWN_FILES", 0)
+        patch.setattr(file_list, "_OWN_FILES", 0)
         both = search([place], query, None, Stop(), RIPGREP)
     assert both.files == own.files
 

@@ -16,8 +16,9 @@ import pytest
 
 from filesystem.places import Ground, delete, ground, stop
 from mcp_batteries.errors import Conflict, Problem
-from mcp_fs.engine.files import copying, handles, syscalls, tree, write
-from mcp_fs.engine.files.handles import Folder
+from mcp_fs.engine.changing import atomic_write, copying, moving
+from mcp_fs.engine.handles import path_opening, syscalls
+from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.service import Engine
 from mcp_fs.tools.write import WriteTools
 
@@ -45,7 +46,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     if request.param == "walk":
         monkeypatch.setattr(syscalls, "_openat2_works", False)
     # Races are won by tries, and the disk's word for each would cost most of them.
-    monkeypatch.setattr(write, "sync", lambda fd: None)
+    monkeypatch.setattr(atomic_write, "sync", lambda fd: None)
     monkeypatch.setattr(Folder, "sync", lambda folder: None)
     place = ground(tmp_path)
     (place.root / "d").mkdir()
@@ -90,7 +91,7 @@ def test_reading(here: Ground) -> None:
     places = [here.readable("d/f"), here.readable("file")]
 
     def read(number: int) -> str:
-        with handles.open_file(places[number % 2]) as file:
+        with path_opening.open_file(places[number % 2]) as file:
             return file.read().decode()
 
     seen = outcomes(10_000, read)
@@ -101,8 +102,8 @@ def test_reading(here: Ground) -> None:
 def test_listing_and_status(here: Ground) -> None:
     def look(number: int) -> str:
         if number % 2:
-            return str(handles.status(here.readable("file")).st_size)
-        with handles.open_folder(here.readable("d")) as folder:
+            return str(path_opening.status(here.readable("file")).st_size)
+        with path_opening.open_folder(here.readable("d")) as folder:
             return ",".join(sorted(entry.name for entry in folder.scan()))
 
     assert outcomes(10_000, look).keys() <= {"f", "6", "Refused", "Invalid", "NotFound"}
@@ -115,7 +116,7 @@ def test_creating_and_replacing(here: Ground) -> None:
             # A write that meets the link after its last look replaces it, as it may. Put it back.
             (here.root / "again").symlink_to(here.outside / "secret.txt")
             (here.root / "again").replace(here.root / "file.link")
-        write.write_file(here.writable(path), "inside", overwrite=True, stop=stop())
+        atomic_write.write_file(here.writable(path), "inside", overwrite=True, stop=stop())
         return "written"
 
     assert outcomes(2_000, put)["written"]
@@ -129,7 +130,7 @@ def test_changing_the_tree(here: Ground) -> None:
         name = str(number // 4)
         match number % 4:
             case 0:
-                tree.create_folder(here.writable(f"d/{name}/inner"), stop())
+                moving.create_folder(here.writable(f"d/{name}/inner"), stop())
             case 1:
                 source, target = here.readable("d/f"), here.writable(f"still/{name}.copy")
                 copying.copy(source, target, overwrite=False, stop=stop())
@@ -137,7 +138,7 @@ def test_changing_the_tree(here: Ground) -> None:
             case 2:
                 (here.root / "still" / name).write_text("inside")
                 source, target = here.writable(f"still/{name}"), here.writable(f"d/{name}/moved")
-                tree.move(source, target, overwrite=False, stop=stop())
+                moving.move(source, target, overwrite=False, stop=stop())
             case _:
                 delete(here.writable(f"d/{name}"), recursive=True)
         return "changed"
@@ -181,7 +182,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: 
                     await tools.write_file("now/x/made", "inside", overwrite=True)
                 else:
                     made = partial(
-                        write.write_file, place.writable("now/x/made"), "inside", overwrite=True, stop=stop()
+                        atomic_write.write_file, place.writable("now/x/made"), "inside", overwrite=True, stop=stop()
                     )
                     await anyio.to_thread.run_sync(made)
             except Problem as problem:

@@ -21,15 +21,15 @@ from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
-from mcp_fs.engine import info as info_module
-from mcp_fs.engine.files import read as read_module
-from mcp_fs.engine.files.lines import Lines
-from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
-from mcp_fs.engine.files.text import content_hash
-from mcp_fs.engine.info import info
-from mcp_fs.engine.media import view
 from mcp_fs.engine.mime_types import mime_type
+from mcp_fs.engine.reading import entry_info as info_module
+from mcp_fs.engine.reading import text_page as read_module
+from mcp_fs.engine.reading.entry_info import info
+from mcp_fs.engine.reading.media import view
+from mcp_fs.engine.reading.text_page import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.service import Engine
+from mcp_fs.engine.text.encodings import content_hash
+from mcp_fs.engine.text.lines import Lines
 from mcp_fs.models import TextSlice
 from mcp_fs.policy import Readable
 from mcp_fs.resources import Resources

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp_types import TextContent
 
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.replace import Substitution
+from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -167,7 +167,7 @@ async def test_no_file_gets_larger_than_can_be_edited(tmp_path: Path, by: str, d
 async def test_not_more_is_written_at_once_than_memory_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
 ) -> None:
-    monkeypatch.setattr("mcp_fs.engine.replace.MOST_TOGETHER", 10_000)
+    monkeypatch.setattr("mcp_fs.engine.changing.replace.MOST_TOGETHER", 10_000)
     for number in range(20):
         (tmp_path / f"{number}").write_text("e")
     failed, said = await call(tmp_path, "replace_text", old_text="e", new_text="x" * 999, glob="*", dry_run=dry_run)
@@ -215,7 +215,7 @@ async def test_crlf_is_an_end_of_line_like_any_other(tmp_path: Path, by: str, ol
 
 
 async def test_what_is_too_large_to_edit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_fs.engine.replace.MOST_BYTES", 10)
+    monkeypatch.setattr("mcp_fs.engine.changing.replace.MOST_BYTES", 10)
     (tmp_path / "f").write_text("x" * 11)
     assert (
         "larger than 10 bytes, which is as much as can be edited: f"

@@ -20,23 +20,23 @@ import pytest
 from filesystem.reading import Grep, fill, flat, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop, Stopped, in_thread
-from mcp_fs.engine import folder_tree, walk
-from mcp_fs.engine.files import syscalls
-from mcp_fs.engine.files.handles import Folder
-from mcp_fs.engine.files.read import LineIndex, Part, read_part
-from mcp_fs.engine.folder_tree import list_tree
-from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.search import candidates, contents, ripgrep
-from mcp_fs.engine.search import opened as opened_module
+from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.handles import syscalls
+from mcp_fs.engine.handles.path_opening import Folder
+from mcp_fs.engine.listing import folder_tree, walk
+from mcp_fs.engine.listing.folder_tree import list_tree
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.patterns.prefilter import byte_pattern
+from mcp_fs.engine.patterns.regex import byte_search, line_search
+from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
+from mcp_fs.engine.search import contents, file_list, ripgrep
+from mcp_fs.engine.search import sources as opened_module
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.grep import grep as lines_of_file
 from mcp_fs.engine.search.grep import tally
-from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import byte_search, line_search
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Matches
 from mcp_fs.policy import Readable
 from mcp_fs.tools.search import SearchTools
@@ -558,7 +558,7 @@ def test_an_expression_that_blows_up_elsewhere_ends(tmp_path: Path, grep: Grep) 
 
 @on_linux
 def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x"})
     os.mkfifo(tmp_path / "gate")
     slow = tmp_path / "rg"
@@ -582,7 +582,7 @@ def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest
 
 @on_linux
 def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
@@ -591,7 +591,7 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
 
 @on_linux
 def test_what_ripgrep_prints_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x", "served/b": "y", "outside": "x"})
     fill(
         tmp_path,
@@ -627,7 +627,7 @@ def test_names_that_no_text_spells_are_found_and_reached(tmp_path: Path) -> None
 
 
 def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcp_fs.engine import walk
+    from mcp_fs.engine.listing import walk
 
     fill(tmp_path, {"a/x": "", "b/x": ""})
     real = walk.open_folder

@@ -18,12 +18,13 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
-from mcp_fs.engine.files import deleting, temp_files, tree, write
-from mcp_fs.engine.files.handles import Folder
-from mcp_fs.engine.files.several import put_all
-from mcp_fs.engine.undo.step import Step
-from mcp_fs.engine.undo.store import Store
-from mcp_fs.engine.undo.taking_back import list_steps, take_back
+from mcp_fs.engine.changing import atomic_write, deleting, moving
+from mcp_fs.engine.changing.batch import put_all
+from mcp_fs.engine.handles import temp_files
+from mcp_fs.engine.handles.path_opening import Folder
+from mcp_fs.engine.journal.journal import Step
+from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.undo.undo import list_steps, take_back
 from mcp_fs.policy import Readable, Writable
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -299,7 +300,7 @@ async def test_no_folder_is_made_outside(here: Ground) -> None:
     (here.root / "dangling").symlink_to(here.outside / "none")
     for target in ("away/n/f", "dangling/n/f"):
         with pytest.raises(Problem):
-            tree.create_folder(here.writable(target).parent, stop())
+            moving.create_folder(here.writable(target).parent, stop())
         for tool, arguments in (("move_file", {"source": "b.txt"}), ("copy_file", {"source": "b.txt"})):
             assert (await call(here.root, tool, **arguments, target=target))[0]
     assert os.listdir(here.outside) == ["secret.txt"] and "b.txt" in left(here)
@@ -373,7 +374,7 @@ async def test_nothing_is_put_through_a_link_that_leads_outside(here: Ground) ->
 async def test_the_one_that_can_not_be_put_and_those_before_it_are_named(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = tree.relocate
+    real = moving.relocate
 
     def relocate(start: Any, source: Writable, *more: Any) -> list[str]:
         if source.name == "a.bak":
@@ -381,7 +382,7 @@ async def test_the_one_that_can_not_be_put_and_those_before_it_are_named(
         return real(start, source, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(tree, "relocate", relocate)
+        patched.setattr(moving, "relocate", relocate)
         failed, said = await call(here.root, "move_file", targets={"b.txt": "n/x", "a.bak": "n/y", "d/e": "z"})
     assert failed and "1 of 3 were moved: `b.txt`. The next was not: `" in said, said
     assert {"n/x", "a.bak", "d/e/c.bak"} <= left(here)
@@ -395,9 +396,9 @@ async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
 ) -> None:
     def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
         if shown.display == "n/b.txt":
-            raise write.Unconfirmed(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
+            raise atomic_write.Unconfirmed(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
 
-    monkeypatch.setattr(tree, "confirm", confirm)
+    monkeypatch.setattr(moving, "confirm", confirm)
     failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)
     assert failed and said.startswith("All 3 were moved. `n/b.txt` was moved to, but the disk does not confirm"), said
     assert {"n/b.txt", "n/e/c.bak", "d/a.bak"} <= left(here)
@@ -414,7 +415,7 @@ async def test_too_much_that_is_replaced_is_not_kept_and_told_once(here: Ground)
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 9)
     with Step(store, stop()) as step:
-        put_all(tree.move, pairs, overwrite=True, stop=stop(), step=step)
+        put_all(moving.move, pairs, overwrite=True, stop=stop(), step=step)
     assert step.notes == ["undo_changes can't take this back: 16 bytes are more than the operator lets it keep"]
     assert not store.steps()
 
@@ -424,7 +425,7 @@ async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 1000)
     with Step(store, stop()) as step:
-        put_all(tree.move, pairs, overwrite=True, stop=stop(), step=step)
+        put_all(moving.move, pairs, overwrite=True, stop=stop(), step=step)
     (kept,) = store.steps()
     assert kept.size == 16 and len(store.read(kept).items) == 2
     record = here.root.with_name("undo") / kept.name

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, content_hash, decode, encode, is_utf8, shown, sniff
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, content_hash, decode, encode, is_utf8, shown, sniff
 
 GERMAN = "Ärger über größere Übel\nSchöne Grüße\n"
 CHINESE = "这是一个测试文件，用来检查编码。\n第二行文字\n"
@@ -186,7 +186,7 @@ def test_utf_8_without_control_characters_is_utf_8(text: str) -> None:
 
 def test_reading_utf_8_loads_no_detector() -> None:
     code = (
-        "import sys; from mcp_fs.engine.files.text import decode; "
+        "import sys; from mcp_fs.engine.text.encodings import decode; "
         "decode(b'x'); print('charset_normalizer' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -20,9 +20,9 @@ from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.files import copying, handles, tree, write
-from mcp_fs.engine.files.handles import resolve
-from mcp_fs.engine.files.syscalls import copy_blocks
+from mcp_fs.engine.changing import atomic_write, copying, moving
+from mcp_fs.engine.handles import path_opening
+from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Moved
 from mcp_fs.policy import Policy
@@ -58,7 +58,7 @@ def all_of(here: Ground) -> dict[str, str]:
 
 
 def move(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
-    return tree.move(here.writable(source), here.writable(target), overwrite=overwrite, stop=stop())
+    return moving.move(here.writable(source), here.writable(target), overwrite=overwrite, stop=stop())
 
 
 def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
@@ -71,27 +71,27 @@ def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = Fa
 
 class TestCreate:
     def test_with_those_above(self, here: Ground) -> None:
-        assert tree.create_folder(here.writable("a/b/c"), stop()).text() == "created a/b/c"
+        assert moving.create_folder(here.writable("a/b/c"), stop()).text() == "created a/b/c"
         assert (here.root / "a/b/c").is_dir()
-        assert tree.create_folder(here.writable("a/b/c"), stop()).did == "already there:"
-        assert tree.create_folder(here.writable("."), stop()).did == "already there:"
+        assert moving.create_folder(here.writable("a/b/c"), stop()).did == "already there:"
+        assert moving.create_folder(here.writable("."), stop()).did == "already there:"
 
     def test_where_something_else_is(self, here: Ground) -> None:
         make(here, "f")
         for path in ("f", "f/a"):
             with pytest.raises(Conflict, match="`f` exists and is not a folder"):
-                tree.create_folder(here.writable(path), stop())
+                moving.create_folder(here.writable(path), stop())
 
     def test_through_links(self, here: Ground) -> None:
         make(here, "a/")
         (here.root / "l").symlink_to("a")
         (here.root / "out").symlink_to(here.outside)
         (here.root / "dangling").symlink_to(here.outside / "made")
-        tree.create_folder(here.writable("l/b"), stop())
+        moving.create_folder(here.writable("l/b"), stop())
         assert (here.root / "a/b").is_dir()
         for path in ("out/made", "dangling", "dangling/x"):
             with pytest.raises(Refused, match="leads outside"):
-                tree.create_folder(here.writable(path), stop())
+                moving.create_folder(here.writable(path), stop())
 
 
 class TestMove:
@@ -212,7 +212,7 @@ class TestMove:
             (tmp_path / name).mkdir()
         (tmp_path / "one" / "f").write_text("f")
         policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
-        tree.move(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, stop=stop())
+        moving.move(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, stop=stop())
         assert (tmp_path / "two" / "g").read_text() == "f"
         assert os.listdir(tmp_path / "one") == []
 
@@ -277,14 +277,14 @@ class TestMoveAcross:
         def rename(self: object, name: str, folder: object, new: str) -> None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-        real = handles.Folder.rename_new
+        real = path_opening.Folder.rename_new
 
-        def rename_new(self: handles.Folder, name: str, folder: handles.Folder, new: str) -> None:
+        def rename_new(self: path_opening.Folder, name: str, folder: path_opening.Folder, new: str) -> None:
             if not name.startswith(".~"):
                 rename(self, name, folder, new)
             real(self, name, folder, new)
 
-        monkeypatch.setattr(handles.Folder, "rename_new", rename_new)
+        monkeypatch.setattr(path_opening.Folder, "rename_new", rename_new)
 
     def test_files_folders_and_links(self, here: Ground) -> None:
         make(here, "f", "a/b/g")
@@ -347,7 +347,7 @@ class TestMoveAcross:
         def refuse(*_: object) -> None:
             raise PermissionError(1, "Operation not permitted")
 
-        monkeypatch.setattr(tree, "remove_all", refuse)
+        monkeypatch.setattr(moving, "remove_all", refuse)
         with pytest.raises(Unavailable, match="was copied to `g`, but not all of it could be removed"):
             move(here, "f", "g")
         assert all_of(here) == {"f": "f", "g": "f"}
@@ -594,7 +594,7 @@ async def test_a_read_only_file_is_not_replaced(
     if why == "mode":
         (here.root / "f").chmod(0o444)
     else:  # somebody else's in a folder that may be written: the kernel is asked, which refuses root nothing
-        monkeypatch.setattr(write, "_may_write", lambda spot: spot.name != "f")
+        monkeypatch.setattr(atomic_write, "_may_write", lambda spot: spot.name != "f")
     tools = WriteTools(here.policy, Engine(here.policy))
     calls = {
         "write": lambda: tools.write_file("f", "new", overwrite=True),
@@ -612,12 +612,12 @@ async def test_a_read_only_file_is_not_replaced(
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="needs two users")
 def test_the_kernel_is_asked_whether_somebody_elses_file_may_be_written(here: Ground) -> None:
     (here.root / "f").write_text("root's")
-    with resolve(here.writable("f")) as spot:
-        assert write._may_write(spot)
+    with path_opening(here.writable("f")) as spot:
+        assert atomic_write._may_write(spot)
         child = os.fork()
         if child == 0:
             os.setresuid(65534, 65534, 65534)
-            os._exit(write._may_write(spot))
+            os._exit(atomic_write._may_write(spot))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

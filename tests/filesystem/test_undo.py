@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from filesystem.places import Told
 from mcp_batteries.errors import Conflict, NotFound, Problem
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.files.edit import Replacement
-from mcp_fs.engine.files.patch import parse
-from mcp_fs.engine.replace import Substitution
+from mcp_fs.engine.changing.patch import parse
+from mcp_fs.engine.changing.replace import Substitution
+from mcp_fs.engine.journal import store
+from mcp_fs.engine.journal.journal import CALL
+from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.listing.walk import Filter
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.undo import store
-from mcp_fs.engine.undo.step import CALL
-from mcp_fs.engine.undo.store import Store
-from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.policy import Policy, Writable
 
 pytestmark = pytest.mark.anyio

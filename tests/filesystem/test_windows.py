@@ -17,15 +17,15 @@ import pytest
 from filesystem.places import Ground, delete, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files import handles
-from mcp_fs.engine.files.tree import move
-from mcp_fs.engine.files.write import write_file
+from mcp_fs.engine.changing.atomic_write import write_file
+from mcp_fs.engine.changing.moving import move
+from mcp_fs.engine.handles import path_opening
+from mcp_fs.engine.listing.walk import Filter
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.walk import Filter
 
 if sys.platform == "win32":
-    from mcp_fs.engine.files import handles_windows
+    from mcp_fs.engine.handles import windows
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="NTFS and Win32")
 
@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Ground:
 
 
 def read(place: Ground, path: str) -> bytes:
-    with handles.open_file(place.readable(path)) as file:
+    with path_opening.open_file(place.readable(path)) as file:
         return file.read()
 
 
@@ -61,7 +61,7 @@ def test_what_is_no_plain_name_is_neither_read_nor_made(name: str, place: Ground
     before = sorted(place.root.rglob("*"))
     with pytest.raises(Problem):
         read(place, name)
-    with pytest.raises(Problem), handles.resolve(place.writable(name)):
+    with pytest.raises(Problem), path_opening.resolve(place.writable(name)):
         raise AssertionError
     assert sorted(place.root.rglob("*")) == before
 
@@ -76,7 +76,7 @@ def test_what_somebody_has_open_for_a_moment_is_replaced_and_removed(
     place: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place.root / "new.txt").write_text("new")
-    with handles.resolve(place.writable("new.txt")) as spot:
+    with path_opening.resolve(place.writable("new.txt")) as spot:
         for change in (
             lambda: spot.folder.rename("new.txt", spot.folder, "notes.txt"),
             lambda: spot.folder.remove("notes.txt"),
@@ -138,7 +138,7 @@ def test_a_short_name_is_its_long_one(place: Ground) -> None:
     short = Path(buffer.value)
     assert short.name != long.name, "this volume makes no short names"
     path = f"{short.parent.name}\\{short.name}"
-    with handles.resolve(place.readable(path)) as spot:
+    with path_opening.resolve(place.readable(path)) as spot:
         assert spot.place.display.endswith("A file with a long name.txt")
     assert read(place, path) == b"long"
 
@@ -158,7 +158,7 @@ def test_a_junction_does_not_lead_out(place: Ground) -> None:
     for path in ("way/secret.txt", r"WAY\secret.txt"):
         with pytest.raises(Refused):
             read(place, path)
-    with pytest.raises(Refused), handles.resolve(place.writable("way/new.txt")):
+    with pytest.raises(Refused), path_opening.resolve(place.writable("way/new.txt")):
         raise AssertionError
 
 
@@ -186,7 +186,7 @@ def long(place: Ground) -> str:
 
 
 def test_a_long_path_is_written_listed_and_read(place: Ground, long: str) -> None:
-    with handles.resolve(place.writable(f"{long}/new.txt")) as spot:
+    with path_opening.resolve(place.writable(f"{long}/new.txt")) as spot:
         with open(spot.folder.open(spot.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             file.write(b"far down")
         assert spot.folder.names() == ["new.txt"]
@@ -194,7 +194,7 @@ def test_a_long_path_is_written_listed_and_read(place: Ground, long: str) -> Non
 
 
 def test_what_is_in_a_long_path_is_named_looked_at_and_moved(place: Ground, long: str) -> None:
-    from mcp_fs.engine.files.handles_windows import Folder
+    from mcp_fs.engine.handles.windows import Folder
 
     folder = Folder(-1, f"{place.root}\\{long}", place.readable(long))
     folder.make_folder("new")
@@ -209,7 +209,7 @@ def test_what_is_in_a_long_path_is_named_looked_at_and_moved(place: Ground, long
 def test_a_folder_in_use_stays_where_it_is(place: Ground) -> None:
     inner = place.root / "A folder with a long name"
     path = place.readable("A folder with a long name/A file with a long name.txt")
-    with handles.resolve(path), pytest.raises(PermissionError):
+    with path_opening.resolve(path), pytest.raises(PermissionError):
         inner.rename(place.root / "moved")
     inner.rename(place.root / "moved")
 
@@ -218,7 +218,7 @@ def test_a_file_that_another_program_holds_is_named_as_such(place: Ground) -> No
     with (
         (place.root / "notes.txt").open("rb"),
         pytest.raises(Problem, match=r"Another program has"),
-        handles.resolve(place.writable("notes.txt")) as spot,
+        path_opening.resolve(place.writable("notes.txt")) as spot,
     ):
         spot.folder.remove(spot.name)
 
@@ -304,5 +304,5 @@ def test_a_name_gets_the_letter_case_it_is_moved_to(place: Ground) -> None:
 def test_a_folder_that_onedrive_marks_is_no_junction(
     tag: int, is_link: bool, place: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handles_windows.os, "lstat", lambda path: SimpleNamespace(st_reparse_tag=tag))
-    assert handles_windows._is_junction(str(place.root)) is is_link
+    monkeypatch.setattr(windows.os, "lstat", lambda path: SimpleNamespace(st_reparse_tag=tag))
+    assert windows._is_junction(str(place.root)) is is_link

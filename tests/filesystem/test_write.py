@@ -18,10 +18,11 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.files import temp_files, write
-from mcp_fs.engine.files.handles import resolve
-from mcp_fs.engine.files.locks import locked
-from mcp_fs.engine.files.temp_files import PREFIX, clean_leftovers, cleaning
+from mcp_fs.engine.changing import atomic_write
+from mcp_fs.engine.handles import temp_files
+from mcp_fs.engine.handles.locks import locked
+from mcp_fs.engine.handles.path_opening import resolve
+from mcp_fs.engine.handles.temp_files import PREFIX, clean_leftovers, cleaning
 from mcp_fs.models import Written
 from mcp_fs.policy import Policy
 
@@ -38,7 +39,7 @@ def here(tmp_path: Path) -> Iterator[Ground]:
 
 
 def put(here: Ground, path: str, content: str | bytes = "new", *, overwrite: bool = False) -> Written:
-    return write.write_file(here.writable(path), content, overwrite=overwrite, stop=stop())
+    return atomic_write.write_file(here.writable(path), content, overwrite=overwrite, stop=stop())
 
 
 def test_create(here: Ground) -> None:
@@ -71,7 +72,10 @@ def test_an_existing_file_is_not_replaced_unless_told(here: Ground) -> None:
 
 @posix
 def test_a_file_that_appears_meanwhile_is_not_replaced(here: Ground) -> None:
-    with write.writing_to(here.writable("f")) as spot, write.stage(spot, b"new", None, here.readable("f")) as staged:
+    with (
+        atomic_write.writing_to(here.writable("f")) as spot,
+        atomic_write.stage(spot, b"new", None, here.readable("f")) as staged,
+    ):
         (here.root / "f").write_text("theirs")
         with pytest.raises(Conflict, match="exists already"):
             staged.commit(replace=False)
@@ -129,7 +133,10 @@ def test_nobody_else_can_read_the_file_while_it_is_written(here: Ground) -> None
         os.write(fd, b"new")
 
     old = (here.root / "f").stat()
-    with write.writing_to(here.writable("f")) as spot, write.stage(spot, fill, old, here.readable("f")) as staged:
+    with (
+        atomic_write.writing_to(here.writable("f")) as spot,
+        atomic_write.stage(spot, fill, old, here.readable("f")) as staged,
+    ):
         staged.commit(replace=True)
     assert modes == [0o600]
     assert stat.S_IMODE((here.root / "f").stat().st_mode) == 0o644
@@ -309,7 +316,7 @@ class TestLeftovers:
     @pytest.mark.anyio
     async def test_a_read_only_server_cleans_nothing(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         cleaned: list[object] = []
-        monkeypatch.setattr("mcp_fs.engine.files.temp_files.in_thread", cleaned.append)
+        monkeypatch.setattr("mcp_fs.engine.handles.temp_files.in_thread", cleaned.append)
         async with cleaning(Policy(Told((str(here.root),), read_only=True))):
             await anyio.sleep(0)
         assert cleaned == []

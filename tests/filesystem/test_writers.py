@@ -9,20 +9,21 @@ import pytest
 
 from filesystem.places import Ground, Told, delete, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
-from mcp_fs.engine.files import copying, locks, transaction, tree
-from mcp_fs.engine.files.edit import Replacement, replace
-from mcp_fs.engine.files.handles import Spot, resolve
-from mcp_fs.engine.files.transaction import Change, change_files
-from mcp_fs.engine.files.write import regular_status, write_file
-from mcp_fs.engine.undo.states import hash_of, state_of
+from mcp_fs.engine.changing import copying, moving, transaction
+from mcp_fs.engine.changing.atomic_write import regular_status, write_file
+from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.handles import locks
+from mcp_fs.engine.handles.path_opening import Spot, resolve
+from mcp_fs.engine.journal.states import hash_of, state_of
+from mcp_fs.engine.text.edit import Replacement, replace
 from mcp_fs.policy import Policy, Readable, Writable
 
 ADDER = """
 import sys
 from functools import partial
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.edit import Replacement, replace
-from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.text.edit import Replacement, replace
+from mcp_fs.engine.changing.transaction import Change, change_files
 from mcp_fs.policy import Policy
 from filesystem.places import Told
 
@@ -148,7 +149,7 @@ def test_a_folder_that_holds_a_served_one_stays(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="served folder"):
             delete(policy.writable(path), recursive=True)
         with pytest.raises(Refused, match="served folder"):
-            tree.move(policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, stop=stop())
+            moving.move(policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, stop=stop())
     assert inner.is_dir()
 
 

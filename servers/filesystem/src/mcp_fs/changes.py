@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem, Refused
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_fs.engine.marks import is_hidden
-from mcp_fs.engine.names import may_have_another_spelling
+from mcp_fs.engine.handles.file_attributes import is_hidden
+from mcp_fs.engine.name_folding import may_have_another_spelling
 from mcp_fs.engine.service import Engine
 from mcp_fs.paths import file_uri, for_system
 from mcp_fs.policy import Policy

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from mcp_types import Annotations, BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.server.declare import lists_resources, resource
+from mcp_fs.engine.reading.full_contents import FOLDER, Listed
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.whole import FOLDER, Listed
 from mcp_fs.policy import Policy
 
 __all__ = ["Resources"]

@@ -11,8 +11,8 @@ from mcp_batteries.user_folders import undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
+from mcp_fs.engine.journal.store import Store
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.undo.store import Store
 from mcp_fs.policy import Policy
 from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources

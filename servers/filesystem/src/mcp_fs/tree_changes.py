@@ -18,8 +18,8 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import in_thread
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
-from mcp_fs.engine.following import Followed, Kept, Subtree, shown_change
-from mcp_fs.engine.search.selection import chooser
+from mcp_fs.engine.listing.selection import chooser
+from mcp_fs.engine.listing.tree_snapshot import Followed, Kept, Subtree, shown_change
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings

@@ -9,7 +9,7 @@ import mimetypes
 from collections.abc import Callable
 
 from mcp_batteries.media.picture_types import brands_of, picture_type
-from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, sniff
 
 __all__ = ["UNKNOWN", "mime_type"]
 

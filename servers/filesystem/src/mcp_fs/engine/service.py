@@ -11,36 +11,37 @@ from typing import TypeVar
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop, descriptors, in_thread
-from mcp_fs.engine.compare import compare
+from mcp_fs.engine.changing import copying, deleting, moving
+from mcp_fs.engine.changing.atomic_write import write_file
+from mcp_fs.engine.changing.batch import Put, put_all
+from mcp_fs.engine.changing.notebook_edit import apply_patch, replace_in_cells
+from mcp_fs.engine.changing.patch import FilePatch, apply_hunks
+from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.changing.transaction import Change, change_files
 from mcp_fs.engine.documents.content import takes_time
-from mcp_fs.engine.files import copying, deleting, temp_files, tree
-from mcp_fs.engine.files.cached_read import warm
-from mcp_fs.engine.files.edit import Replacement, appended
-from mcp_fs.engine.files.edit import replace as replace_text
-from mcp_fs.engine.files.excerpt import Excerpt
-from mcp_fs.engine.files.handles import resolve, spelled_names, status
-from mcp_fs.engine.files.notebook import apply_patch, replace_in_cells
-from mcp_fs.engine.files.patch import FilePatch, apply_hunks
-from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
-from mcp_fs.engine.files.several import Put, put_all
-from mcp_fs.engine.files.transaction import Change, change_files
-from mcp_fs.engine.files.write import write_file
-from mcp_fs.engine.folder_tree import list_tree
-from mcp_fs.engine.info import info
-from mcp_fs.engine.listing import Sort, list_folder, list_roots, names_in
-from mcp_fs.engine.media import is_media, view, with_safe_type
-from mcp_fs.engine.replace import Substitution, replace_in_files
+from mcp_fs.engine.handles import temp_files
+from mcp_fs.engine.handles.path_opening import resolve, spelled_names, status
+from mcp_fs.engine.journal.journal import Step
+from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.listing.comparison import compare
+from mcp_fs.engine.listing.expand_glob import fitting
+from mcp_fs.engine.listing.folder_page import Sort, list_folder, list_roots, names_in
+from mcp_fs.engine.listing.folder_tree import list_tree
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.reading.entry_info import info
+from mcp_fs.engine.reading.full_contents import Listed, files_in, read_whole
+from mcp_fs.engine.reading.line_range import Excerpt
+from mcp_fs.engine.reading.media import is_media, view, with_safe_type
+from mcp_fs.engine.reading.page_cache import warm
+from mcp_fs.engine.reading.skills import skill_folders
+from mcp_fs.engine.reading.text_page import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import Sorting, find
-from mcp_fs.engine.search.fitting import fitting
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.skills import skill_folders
-from mcp_fs.engine.undo.step import Step
-from mcp_fs.engine.undo.store import Store
-from mcp_fs.engine.undo.taking_back import list_steps, take_back
-from mcp_fs.engine.walk import Filter
-from mcp_fs.engine.whole import Listed, files_in, read_whole
+from mcp_fs.engine.text.edit import Replacement, appended
+from mcp_fs.engine.text.edit import replace as replace_text
+from mcp_fs.engine.undo.undo import list_steps, take_back
 from mcp_fs.models import (
     Compared,
     Edited,
@@ -258,7 +259,7 @@ class Engine:
     async def create_folder(self, place: Writable) -> Moved:
         """Create a folder and those above it."""
         return await self._change(
-            lambda stop, step: tree.create_folder(place, stop, step), what="Creating the folder", long=False
+            lambda stop, step: moving.create_folder(place, stop, step), what="Creating the folder", long=False
         )
 
     async def copy(self, pairs: Sequence[tuple[Readable | Excerpt, Writable]], *, overwrite: bool) -> MovedAll:
@@ -267,7 +268,7 @@ class Engine:
 
     async def move(self, pairs: Sequence[tuple[Writable, Writable]], *, overwrite: bool) -> MovedAll:
         """Rename files, folders and links, with the folders to their targets."""
-        return await self._put(tree.move, pairs, overwrite, "Moving")
+        return await self._put(moving.move, pairs, overwrite, "Moving")
 
     async def _put(self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, what: str) -> MovedAll:
         def work(stop: Stop, step: Step | None) -> MovedAll:
@@ -389,7 +390,7 @@ def _with_folders(
         missing = next((place.parent for place in places if not _exists(place.parent)), None)
         if missing is None:
             raise
-    with tree.folders_to(missing, stop, step) as (_, made):
+    with moving.folders_to(missing, stop, step) as (_, made):
         changed = _with_folders(places, change, stop, step)
         return replace(changed, notes=[*(f"new folder {made[0].display}" for _ in made[:1]), *changed.notes])
 

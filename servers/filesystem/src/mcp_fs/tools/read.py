@@ -22,10 +22,10 @@ from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_fs.engine.files.read import MAX_PAGE_BYTES, Named, Part
-from mcp_fs.engine.listing import Sort
+from mcp_fs.engine.listing.folder_page import Sort
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.reading.text_page import MAX_PAGE_BYTES, Named, Part
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
 from mcp_fs.tools.paths import lines_in, several

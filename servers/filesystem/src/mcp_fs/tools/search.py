@@ -9,10 +9,10 @@ from pydantic import Field
 
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
+from mcp_fs.engine.listing.walk import Filter
 from mcp_fs.engine.search.find import Sorting
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.policy import Policy
 

@@ -11,8 +11,8 @@ from pydantic import Field
 from mcp_batteries.observability.audit import caller
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import DryRun
+from mcp_fs.engine.journal.journal import CALL
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.undo.step import CALL
 from mcp_fs.models import Steps, Undone
 
 __all__ = ["UndoTools", "told_who_calls"]

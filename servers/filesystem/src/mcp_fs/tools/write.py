@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import DryRun
-from mcp_fs.engine.files.edit import Replacement
-from mcp_fs.engine.files.excerpt import Excerpt
-from mcp_fs.engine.files.patch import FilePatch, parse
-from mcp_fs.engine.replace import Substitution
+from mcp_fs.engine.changing.patch import FilePatch, parse
+from mcp_fs.engine.changing.replace import Substitution
+from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.reading.line_range import Excerpt
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import Edited, Moved, MovedAll, Replaced, Written
 from mcp_fs.policy import Policy, Readable, Writable
 from mcp_fs.tools.consent import agreed

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
-from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, OLE, Kind, kind_of
+from mcp_fs.engine.document_kinds import HEAD_BYTES, MOST_BYTES, OLE, Kind, kind_of
 
 __all__ = [
     "Archive",

@@ -13,9 +13,9 @@ from typing import BinaryIO, cast
 
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.documents.converter import Taken, taken
-from mcp_fs.engine.documents.kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
-from mcp_fs.engine.files.handles import open_file, status
+from mcp_fs.engine.handles.path_opening import open_file, status
 from mcp_fs.policy import Readable
 
 __all__ = [

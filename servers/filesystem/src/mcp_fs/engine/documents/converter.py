@@ -18,7 +18,7 @@ from typing import IO, BinaryIO, Literal, cast
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.documents.kinds import FRAME, MOST_BYTES, RANGE, SECONDS
+from mcp_fs.engine.document_kinds import FRAME, MOST_BYTES, RANGE, SECONDS
 
 __all__ = ["Taken", "Wanted", "taken"]
 

@@ -14,8 +14,8 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.parsers import expat
 
+from mcp_fs.engine.document_kinds import MOST_BYTES
 from mcp_fs.engine.documents.archives import Unreadable, Zip
-from mcp_fs.engine.documents.kinds import MOST_BYTES
 
 __all__ = ["book", "open_document", "page_text", "slides", "word"]
 

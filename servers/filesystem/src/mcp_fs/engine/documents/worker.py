@@ -18,6 +18,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
 from mcp_batteries.media import pictures
+from mcp_fs.engine.document_kinds import (
+    DAMAGED,
+    FRAME,
+    LABELS,
+    MOST_BYTES,
+    PAGE_SECONDS,
+    RANGE,
+    SAFE,
+    SECONDS,
+    TOO_LARGE,
+    Kind,
+    kind_of,
+)
 from mcp_fs.engine.documents import libraries, office
 from mcp_fs.engine.documents.archives import (
     Archive,
@@ -33,21 +46,8 @@ from mcp_fs.engine.documents.archives import (
     held,
     unpacked,
 )
-from mcp_fs.engine.documents.kinds import (
-    DAMAGED,
-    FRAME,
-    LABELS,
-    MOST_BYTES,
-    PAGE_SECONDS,
-    RANGE,
-    SAFE,
-    SECONDS,
-    TOO_LARGE,
-    Kind,
-    kind_of,
-)
 from mcp_fs.engine.documents.messages import Mail, Notebook
-from mcp_fs.engine.names import folded
+from mcp_fs.engine.name_folding import folded
 
 __all__ = ["main"]
 

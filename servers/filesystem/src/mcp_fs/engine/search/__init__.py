@@ -1,0 +1,1 @@
+"""Searches for names, contents and duplicates."""

@@ -13,13 +13,13 @@ from decimal import Decimal
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.documents.kinds import is_archive
-from mcp_fs.engine.search.candidates import Candidates, Position
+from mcp_fs.engine.document_kinds import is_archive
+from mcp_fs.engine.listing.walk import Skipped, page_bytes
+from mcp_fs.engine.patterns.regex import LineSearch, byte_search, line_search, named_groups
+from mcp_fs.engine.search.file_list import Candidates, Position
 from mcp_fs.engine.search.grep import Hits, clipped, grep, tally
-from mcp_fs.engine.search.opened import Documents, File, why_not
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search, named_groups
-from mcp_fs.engine.walk import Skipped, page_bytes
+from mcp_fs.engine.search.sources import Documents, File, why_not
 from mcp_fs.models import Match, Matches, Tallies, counted
 from mcp_fs.policy import Readable
 

@@ -9,9 +9,19 @@ from collections.abc import Sequence
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.files.handles import open_file
-from mcp_fs.engine.search.selection import choosers, concerned
-from mcp_fs.engine.walk import AWAY, Filter, Skipped, Visit, page_bytes, shown, walk, walked_apart, without
+from mcp_fs.engine.handles.path_opening import open_file
+from mcp_fs.engine.listing.selection import choosers, concerned
+from mcp_fs.engine.listing.walk import (
+    AWAY,
+    Filter,
+    Skipped,
+    Visit,
+    page_bytes,
+    shown,
+    walk,
+    walked_apart,
+    without,
+)
 from mcp_fs.models import FoundFiles, counted
 from mcp_fs.policy import Readable
 

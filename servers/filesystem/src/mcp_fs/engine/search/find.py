@@ -10,10 +10,20 @@ from typing import Literal
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.listing import moment
+from mcp_fs.engine.listing.folder_page import moment
+from mcp_fs.engine.listing.selection import choosers, concerned, ends_of_names
+from mcp_fs.engine.listing.walk import (
+    Filter,
+    Skipped,
+    Visit,
+    order,
+    page_bytes,
+    shown,
+    walk,
+    walked_apart,
+    without,
+)
 from mcp_fs.engine.search.duplicates import find_duplicates
-from mcp_fs.engine.search.selection import choosers, concerned, ends_of_names
-from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk, walked_apart, without
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff, text_beside_nul
-from mcp_fs.engine.search.regex import LineSearch
+from mcp_fs.engine.patterns.regex import LineSearch
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff, text_beside_nul
 from mcp_fs.models import Match
 
 __all__ = ["Hits", "grep", "tally"]

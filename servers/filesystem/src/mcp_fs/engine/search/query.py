@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.listing.walk import Filter
 
 __all__ = ["Query"]
 

@@ -19,7 +19,7 @@ from typing import IO, cast
 
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.listing.walk import Filter
 
 __all__ = ["Hint", "candidates", "command"]
 

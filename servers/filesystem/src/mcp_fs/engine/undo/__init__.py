@@ -1,1 +1,1 @@
-"""Undoes what the tools changed: old contents are kept before they are replaced, and survive a crash."""
+"""Undoes what the journal recorded, only where it is still as the call left it."""

@@ -1,0 +1,1 @@
+"""Changes files and folders: writes, edits, patches, copies, moves and deletions, all or nothing."""

@@ -1,0 +1,113 @@
+"""Which names promise contents that are no text, and what to do instead of writing text there.
+
+A name that texts have as well, such as `.svg`, `.rtf`, `.ps`, `.dat` or `.stl`, is not among them.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from mcp_batteries.errors import Refused, quote
+from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
+from mcp_fs.engine.documents.notebook import notebook_cells
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, sniff
+from mcp_fs.policy import Readable
+
+__all__ = ["binary_format", "check_text_for", "is_text_file", "refuse_other_form", "way_beside"]
+
+_FORMATS = {
+    "a workbook": "xlsx xlsm xlsb xltx xls ods ots numbers",
+    "a document": "docx docm dotx doc odt ott pages epub mobi azw3 one",
+    "slides": "pptx pptm ppsx potx ppt odp otp",
+    "a drawing": "odg vsdx vsd psd dwg sketch",
+    "a PDF": "pdf",
+    "an archive": "zip tar tgz gz tbz tbz2 bz2 txz xz 7z rar zst lz4 br jar war whl egg apk ipa deb rpm",
+    "an image of a disk": "iso dmg img cab msi",
+    "a picture": "png jpg jpeg jpe gif webp bmp tif tiff ico icns heic heif avif jxl jp2",
+    "a sound": "mp3 wav ogg oga opus flac m4a aac aiff wma mid midi",
+    "a video": "mp4 m4v mov avi mkv webm wmv flv mpg mpeg",
+    "a database": "sqlite sqlite3 db db3 mdb accdb duckdb",
+    "a table of data": "parquet feather arrow orc avro npy npz h5 hdf5 pkl pickle",
+    "a program": "exe dll so dylib o class pyc pyo wasm lnk",
+    "a font": "ttf otf woff woff2 eot",
+    "a model": "onnx safetensors gguf glb",
+}
+_LABELS = {suffix: label for label, suffixes in _FORMATS.items() for suffix in suffixes.split()}
+_AS_TABLE = ("a workbook", "a table of data", "a database")
+_AS_TEXT = ("a document", "slides", "a PDF")
+# What people write by hand in such a format, since it can be text.
+_WRITTEN_BY_HAND = {"pdf": b"%PDF-"}
+
+
+def binary_format(name: str) -> str | None:
+    """What a file of this name is, if text can't be that."""
+    return _LABELS.get(_suffix(name))
+
+
+def check_text_for(place: Readable, text: bytes, old: bytes) -> None:
+    """Check that text may be what a file of this name holds.
+
+    Args:
+        text: how the new contents begin; of a notebook all of them.
+        old: how those that it replaces begin; empty for a new file.
+
+    Raises:
+        Refused: the name promises something else, and what is there is not text either.
+    """
+    if not text:
+        return
+    if _suffix(place.name) == "ipynb" and notebook_cells(text.removeprefix(codecs.BOM_UTF8)) is None:
+        raise Refused(
+            f"{quote(place.display)} would not be a notebook, which is JSON with `cells`; nothing was written.",
+            "Change a cell with `edit_file`, write the whole JSON, or save the text as .py or .md.",
+        )
+    label = binary_format(place.name)
+    if label is None or is_text_file(place.name, old) or _is_written_by_hand(place.name, text):
+        return
+    raise Refused(
+        f"{quote(place.display)} is the name of {label}, which text can't be; nothing was written.", way_beside(place)
+    )
+
+
+def is_text_file(name: str, head: bytes) -> bool:
+    """Whether a file that begins with `head` holds text, and nothing that is read in another form."""
+    return bool(head) and kind_of(name, head[:HEAD_BYTES]) is None and sniff(head[:SAMPLE_BYTES]) is not None
+
+
+def way_beside(place: Readable) -> str:
+    """The next move for who wants to put text where none can be."""
+    label = binary_format(place.name)
+    stem = place.display.rpartition(".")[0] or place.display
+    if label in _AS_TABLE:
+        return f"Save the rows as a new file, such as {quote(f'{stem}.csv')}."
+    if label in _AS_TEXT:
+        return f"Save the text as a new file, such as {quote(f'{stem}.md')}."
+    if label is not None:
+        return f"Save the text under another name, such as {quote(f'{stem}.txt')}; text makes nothing else."
+    return "Only a program that knows its format can change it; save text under another name."
+
+
+def refuse_other_form(place: Readable, kind: str) -> Refused:
+    """The answer to an edit of what is read in another form than it is stored."""
+    label = LABELS.get(kind, "what is packed in it")
+    shown = quote(place.display)
+    if kind == "mail":
+        own = quote(f"{place.display}!/message.txt")
+        return Refused(
+            f"{shown} is read as the {label}, and stored in another form; nothing was changed.",
+            f"Read {own}, which is the file itself, and write all of it to {shown} with `write_file` and `overwrite`. "
+            "Or save the text as .md.",
+        )
+    return Refused(
+        f"{shown} is read as the {label}, and stored in another form; nothing was changed.", way_beside(place)
+    )
+
+
+def _is_written_by_hand(name: str, text: bytes) -> bool:
+    mark = _WRITTEN_BY_HAND.get(_suffix(name))
+    return mark is not None and text.startswith(mark)
+
+
+def _suffix(name: str) -> str:
+    stem, _, suffix = name.rpartition(".")
+    return suffix.lower() if stem else ""

@@ -1,0 +1,1 @@
+"""Handles of the operating system: how a trusted path is opened, locked and described, never by its name twice."""

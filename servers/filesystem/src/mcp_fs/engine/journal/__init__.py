@@ -1,0 +1,1 @@
+"""What the tools changed, recorded before each change, with the old contents."""

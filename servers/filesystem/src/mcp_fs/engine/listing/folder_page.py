@@ -1,0 +1,252 @@
+"""Lists one page of a folder.
+
+A page is chosen by a heap, so that a folder of a million entries is never sorted nor held; by name only the
+entries shown are looked at more closely.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.progress import tell
+from mcp_fs.engine.handles.file_attributes import is_hidden
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, status
+from mcp_fs.engine.listing.walk import Filter, Skipped, Visit, page_bytes, shown, spoken, walk
+from mcp_fs.engine.name_folding import folded
+from mcp_fs.engine.patterns.ignore import IGNORE_FILES, Rules
+from mcp_fs.models import Entry, FolderPage
+from mcp_fs.policy import Readable
+
+__all__ = ["Sort", "list_folder", "list_roots", "moment", "names_in"]
+
+Sort = Literal["name", "size", "modified"]
+
+_CHECKED = 1000
+_MOST_COMPLETED = 1000
+_KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+
+
+def list_folder(
+    place: Readable,
+    stop: Stop,
+    *,
+    sort: Sort = "name",
+    wanted: Filter | None = None,
+    sums: bool = False,
+    limit: int = 200,
+    cursor: str | None = None,
+) -> FolderPage:
+    """A page of the folder's entries: by name, or the largest or newest first.
+
+    Args:
+        sums: whether a folder has the size of all that is in it.
+
+    Raises:
+        Invalid: the cursor is none of this listing.
+        Problem: the folder can't be opened.
+    """
+    wanted = wanted or Filter(hidden=True, ignored=True)
+    scope = [place.uri, sort, str(wanted), sums]
+    after = None if cursor is None else _Key(*Cursor.decode("folder", cursor, scope))
+    with open_folder(place) as folder:
+        sizes = _Sizes(folder.place, wanted, stop) if sums else None
+        seen = _Names(folder, sort, wanted, stop, sizes)
+        keys = (key for key in seen if after is None or key > after)
+        page = heapq.nsmallest(limit + 1, keys)
+        entries = _fitting((_entry(folder, key.name, sizes) for key in page[:limit]), page_bytes(limit))
+    last = page[len(entries) - 1] if len(page) > len(entries) else None
+    return FolderPage(
+        spoken(place),
+        entries,
+        seen.total,
+        sort,
+        seen.left_out,
+        None if last is None else Cursor.encode("folder", [last.rank, last.name], scope),
+        place.uri,
+    )
+
+
+def list_roots(places: Sequence[Readable]) -> FolderPage:
+    """The served folders, as entries."""
+    entries = tuple(Entry(spoken(place), "folder", None, moment(status(place).st_mtime)) for place in places)
+    return FolderPage("served folders", entries, len(entries), "name", 0, None)
+
+
+def names_in(place: Readable, start: str, stop: Stop) -> list[tuple[str, Readable]]:
+    """The names in a folder that begin with `start`, as a shell completes them, a slash behind those of folders.
+
+    None of a folder that can't be listed; at most 1,000.
+    """
+    found: list[tuple[str, Readable]] = []
+    with suppress(Problem), open_folder(place) as listed:
+        for entry in listed.scan():
+            stop.check()
+            name = entry.name
+            if not folded(name).startswith(folded(start)) or (is_hidden(entry) and not start):
+                continue
+            if not place.policy.protected((*listed.place.parts, name)):
+                found.append((name + "/" * entry.is_dir(), listed.place / name))
+                if len(found) == _MOST_COMPLETED:
+                    break
+    return found
+
+
+def _fitting(entries: Iterable[Entry], left: int) -> tuple[Entry, ...]:
+    """The first of `entries` that take at most `left` bytes, but one at least."""
+    fit: list[Entry] = []
+    for entry in entries:
+        left -= _bytes(entry.line())
+        if fit and left < 0:
+            break
+        fit.append(entry)
+    return tuple(fit)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Key:
+    """Where an entry stands in a listing: by rank, the same rank by name."""
+
+    rank: int
+    name: str
+
+
+@dataclass
+class _Names:
+    """The keys of a folder's entries, unsorted, counted on the way."""
+
+    folder: Folder[Readable]
+    sort: Sort
+    wanted: Filter
+    stop: Stop
+    sizes: _Sizes | None = None
+    total: int = 0
+    left_out: int = 0
+
+    def __iter__(self) -> Iterator[_Key]:
+        rules = None if self.wanted.ignored else _rules(self.folder)
+        prefix = "/".join((*self.folder.place.parts, ""))
+        for number, entry in enumerate(self.folder.scan()):
+            if not number % _CHECKED:
+                self.stop.check()
+            hidden = {entry.name} if not self.wanted.hidden and is_hidden(entry) else set[str]()
+            if rules is not None and rules.left_out(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden):
+                self.left_out += 1
+                continue
+            self.total += 1
+            yield _Key(self._rank(entry), entry.name)
+
+    def _rank(self, entry: os.DirEntry[str]) -> int:
+        if self.sort == "name":
+            return 0
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except OSError:
+            return 1  # removed since
+        if self.sort == "size" and self.sizes is not None and entry.is_dir(follow_symlinks=False):
+            return -self.sizes.of(entry.name)[0]
+        return -found.st_size if self.sort == "size" else -found.st_mtime_ns
+
+
+class _Sizes:
+    """The bytes of the files in folders, at any depth; a file with several names counts once."""
+
+    def __init__(self, above: Readable, wanted: Filter, stop: Stop) -> None:
+        self._above, self._wanted, self._stop = above, wanted, stop
+        self._skipped = Skipped.soon()
+        self._known: dict[str, tuple[int, bool]] = {}
+
+    def of(self, name: str) -> tuple[int, bool]:
+        """(bytes of a folder, whether that is all of them)."""
+        if name not in self._known:
+            size, seen = 0, set[tuple[int, int]]()
+            self._skipped.reasons.clear()
+            try:
+                for visit in walk(self._above / name, self._wanted, self._stop, self._skipped):
+                    size += self._visited(visit, seen)
+                whole = not self._skipped.reasons
+            except Problem:
+                whole = False
+            self._known[name] = size, whole
+        return self._known[name]
+
+    def _visited(self, visit: Visit, seen: set[tuple[int, int]]) -> int:
+        tell(len(self._known), None, f"{len(self._known):,} folders summed up")
+        size = 0
+        for name in visit.files:
+            try:
+                found = visit.folder.stat(name)
+            except OSError:
+                continue  # removed since
+            if found.st_nlink > 1:
+                if (found.st_dev, found.st_ino) in seen:
+                    continue
+                seen.add((found.st_dev, found.st_ino))
+            size += found.st_size
+        return size
+
+
+def _bytes(line: str) -> int:
+    return len(line.encode("utf-8", "replace")) + 1
+
+
+def _entry(folder: Folder[Readable], name: str, sizes: _Sizes | None) -> Entry:
+    place = folder.place
+    path = shown(place, name)
+    try:
+        found = folder.stat(name)
+    except OSError:
+        return Entry(path, "gone", None, "", "removed just now")
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "special")
+    note = "protected" if place.policy.protected((*place.parts, name)) else ""
+    if kind == "link":
+        note = _link_note(folder, name, note)
+    elif kind == "special":
+        note = "not a regular file"
+    size = found.st_size if kind == "file" else None
+    if kind == "folder" and sizes is not None:
+        size, whole = sizes.of(name)
+        note = note if whole else ", ".join(filter(None, ("at least", note)))
+    return Entry(path, kind, size, moment(found.st_mtime), note)
+
+
+def _link_note(folder: Folder[Readable], name: str, note: str) -> str:
+    if note:
+        return f"link, {note}"
+    try:
+        target = folder.read_link(name)
+        status(folder.place / name)
+    except Problem as problem:
+        why = "leads outside or to something protected" if "outside" in problem.what else "dangling"
+        return f"link, {why}"
+    except OSError:
+        return "link, unreadable"
+    return "link" if target.startswith("/") else f"link to {ascii(target)[1:-1]}"
+
+
+def moment(seconds: float) -> str:
+    """A time of the file system as UTC, to the second."""
+    try:
+        # Windows's own function takes nothing before 1970.
+        return f"{(datetime(1970, 1, 1) + timedelta(seconds=int(seconds))).isoformat()}Z"
+    except OverflowError:
+        return "out of the calendar"  # One odd file is not a reason to list none.
+
+
+def _rules(folder: Folder[Readable]) -> Rules:
+    names: list[str] = []
+    for name in (".git", *IGNORE_FILES):
+        try:
+            folder.stat(name)
+            names.append(name)
+        except OSError:
+            continue
+    return Rules.of(folder, names, Rules.above(folder.place))

@@ -1,0 +1,204 @@
+"""Finds the paths that a caller's glob means: below which start, and in which spelling.
+
+A glob holds from the searched folder on. Callers also write it as they write paths, from the top of the file
+system or of what is served; and a name may be composed another way than they type it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, quote
+from mcp_fs.engine.handles.path_opening import status
+from mcp_fs.engine.listing.walk import walked_apart
+from mcp_fs.engine.name_folding import folded, may_have_another_spelling
+from mcp_fs.engine.patterns.glob import path_glob, translate
+from mcp_fs.engine.patterns.regex import path_set
+from mcp_fs.policy import Readable
+
+__all__ = ["Chooser", "bare_names", "chooser", "choosers", "concerned", "ends_of_names", "leaving_out", "of_files"]
+
+Chooser = Callable[[str], bool]
+"""Whether a path below a start is meant."""
+
+_WINDOWS = sys.platform == "win32"
+_SPECIAL = frozenset("*?[{\\")
+_DRIVE = re.compile("[A-Za-z]:/")
+_PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
+"""What comes before the end of a glob that stands for itself."""
+
+
+def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
+    """For each of `starts`, which paths below it `glob` means.
+
+    Raises:
+        Invalid: it can't be read, or means nothing below any of them.
+    """
+    glob = _with_slashes(folded(glob))
+    if not glob.strip("/"):
+        raise Invalid(f"The glob {quote(glob)} names nothing.", "Use `*` for everything.")
+    if "\0" in glob:
+        raise Invalid("The glob holds a NUL, which no name does.", "Leave it out.")
+    if glob[:6].lower() == "file:/":
+        raise Invalid(f"The glob {quote(glob)} is a URI.", "Use the path alone.")
+    if ".." in glob.split("/"):
+        raise Invalid(
+            f"The glob {quote(glob)} leads out of the searched folder.", "Name the folder to search as `path`."
+        )
+    if glob.startswith("/") or _names_drive(glob):
+        below = [_below(start, glob) for start in starts]
+        if any(part is not None for part in below):
+            return _from_above(starts, [_nothing if part is None else chooser([part]) for part in below])
+        _refuse_elsewhere(starts, glob)
+    return _from_above(starts, [chooser([glob, *_again(start, glob)]) for start in starts])
+
+
+def _from_above(starts: Sequence[Readable], meant: Sequence[Chooser]) -> list[Chooser]:
+    """`meant`, where a start that lies in another also has what is meant from there: it is walked once, as its own."""
+    found: list[Chooser] = []
+    for number, start in enumerate(starts):
+        above = [
+            ("/".join((*inner, "")), meant[other])
+            for other, outer in enumerate(starts)
+            for inner in walked_apart([start], outer)
+        ]
+        found.append(_any(meant[number], above) if above else meant[number])
+    return found
+
+
+def _any(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
+    return lambda path: own(path) or any(chooses(prefix + path) for prefix, chooses in above)
+
+
+def chooser(globs: Sequence[str]) -> Chooser:
+    """Whether a path fits one of `globs`, whatever way it is composed."""
+    whole = [path_glob(glob) for glob in globs]
+    matching = path_set([translate(glob, utf8=True) for glob in whole])
+    matching_bytes = path_set([translate(glob) for glob in whole])
+
+    # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
+    ends = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in whole)
+
+    def chooses(path: str) -> bool:
+        if path.isascii() and not path.endswith(ends):
+            return False
+        path = folded(path)
+        try:
+            return bool(matching(path.encode()))
+        except UnicodeEncodeError:
+            return bool(matching_bytes(os.fsencode(path)))
+
+    return chooses
+
+
+def of_files(glob: str) -> str:
+    """`glob` where files are meant: one of folders means all that is in them."""
+    spelled = _with_slashes(glob).removeprefix("./")
+    if not spelled.endswith("/") or not spelled.strip("/"):
+        return glob
+    return f"{glob}**" if "/" in _with_slashes(glob).rstrip("/") else f"**/{glob}**"
+
+
+def leaving_out(chooses: Chooser, *, folders: bool) -> Chooser:
+    """Whether a path is kept: neither it nor a folder above it is what `chooses` means.
+
+    Args:
+        folders: whether only folders are meant.
+    """
+    known = {"": False}
+
+    def is_out(folder: str) -> bool:
+        if folder not in known:
+            ends = [*(at for at, character in enumerate(folder) if character == "/"), len(folder)]
+            known[folder] = any(chooses(folder[:end]) for end in ends)
+        return known[folder]
+
+    return lambda path: not (is_out(path.rpartition("/")[0]) or (not folders and chooses(path)))
+
+
+def concerned(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
+    """Whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
+    spelled = _with_slashes(folded(glob)).removeprefix("./")
+    special = next((at for at, character in enumerate(spelled) if character in _SPECIAL), len(spelled))
+    top = spelled[:special].rpartition("/")[0] if "/" in spelled.rstrip("/") else ""
+    # A path may also begin above its start.
+    above = any(walked_apart([start], outer) for outer in starts if outer is not start)
+    anywhere = not top or above or top.startswith("/") or _names_drive(spelled) or bool(_again(start, spelled))
+    folders = spelled.endswith("/")
+
+    def holds(path: str) -> bool:
+        if not path.endswith("/"):
+            return not folders and chooses(path)
+        below = folded(path)
+        return anywhere or below.startswith(f"{top}/") or f"{top}/".startswith(below) or chooses(path.rstrip("/"))
+
+    return holds
+
+
+def ends_of_names(glob: str) -> str:
+    """How each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
+    glob = _with_slashes(folded(glob)).removeprefix("./").rstrip("/")
+    whole = glob.startswith("/") or _names_drive(glob)  # which may be the path of a start, and mean all that is in it
+    return "" if whole else _PATTERN.sub("", glob).rpartition("/")[2]
+
+
+def bare_names(glob: str) -> list[str]:
+    """`glob` for who compares names byte by byte and knows no slashes; nothing when it would miss some."""
+    exact = glob.isascii() and not may_have_another_spelling(glob) and not _SPECIAL.intersection(glob) - {"*", "{"}
+    return [glob] if exact and "/" not in glob else []
+
+
+def _with_slashes(glob: str) -> str:
+    r"""`glob` in the spelling of this module: on Windows a backslash parts names, as ripgrep has it there.
+
+    A character is meant as itself in brackets: `[*]`, `[[]`.
+    """
+    return glob.replace("\\", "/") if _WINDOWS else glob
+
+
+def _names_drive(glob: str) -> bool:
+    return _WINDOWS and _DRIVE.match(glob) is not None
+
+
+def _nothing(_: str) -> bool:
+    return False
+
+
+def _below(start: Readable, glob: str) -> str | None:
+    """The rest of a glob that begins with the absolute path of `start`; None for another."""
+    for top in (start.root.path, start.root.real):
+        base = _with_slashes(folded(os.path.join(top, *start.parts))).rstrip("/") + "/"
+        if glob.startswith(base) or (_WINDOWS and glob.lower().startswith(base.lower())):
+            # An anchor, so that a bare name stays one of the start's own.
+            return "/" + glob[len(base) :] if len(glob) > len(base) else "**"
+    return None
+
+
+def _again(start: Readable, glob: str) -> list[str]:
+    """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
+    said = folded(start.display) + "/"
+    return ["/" + glob.removeprefix(said)] if glob.startswith(said) and glob != said else []
+
+
+def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:
+    """Return when a glob with a slash in front may mean something directly below one of `starts`."""
+    name = glob.split("/")[1]
+    if _SPECIAL.intersection(name) and not _names_drive(glob):
+        return
+    for start in () if _names_drive(glob) else starts:
+        try:
+            status(start / name, follow=False)
+        except NotFound:
+            continue
+        except Problem:
+            return
+        else:
+            return
+    shown = ", ".join(quote(start.display) for start in starts[:3])
+    raise Invalid(
+        f"The glob {quote(glob)} can't match anything below {shown}, the searched folder.",
+        "Write it from that folder on, or name another folder as `path`.",
+    )

@@ -1,0 +1,1 @@
+"""Globs, ignore rules and regular expressions: which names and texts a caller means."""

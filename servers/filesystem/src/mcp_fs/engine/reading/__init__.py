@@ -1,0 +1,1 @@
+"""Reads one entry: pages of text, ranges of lines, media, and what is known without reading."""

@@ -1,0 +1,88 @@
+"""Whole files and folders, as resources show them."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Problem, TooLarge, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.handles.file_attributes import is_hidden
+from mcp_fs.engine.handles.path_opening import open_file, open_folder, status
+from mcp_fs.engine.listing.folder_page import list_folder
+from mcp_fs.engine.mime_types import UNKNOWN, mime_type
+from mcp_fs.engine.reading.media import MOST_WHOLE
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, decode, shown, sniff
+from mcp_fs.models import Whole
+from mcp_fs.policy import Readable
+
+__all__ = ["FOLDER", "Listed", "files_in", "read_whole"]
+
+FOLDER = "inode/directory"
+"""The MIME type of folders, as desktops name it (shared-mime-info)."""
+
+_MOST_CHILDREN = 1000
+_LISTED = 1000
+
+
+def read_whole(place: Readable, stop: Stop) -> Whole:
+    """The whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
+
+    Raises:
+        TooLarge: the file has more than 10 MiB.
+        Problem: it can't be opened.
+    """
+    if stat.S_ISDIR(status(place).st_mode):
+        return Whole(FOLDER, list_folder(place, stop, limit=_LISTED).text())
+    with open_file(place) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(SAMPLE_BYTES)
+        if size > MOST_WHOLE:
+            tool = "read_text" if sniff(head) is not None else "read_media"
+            raise TooLarge(
+                f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MOST_WHOLE:,}.",
+                f"Use the tool `{tool}`, which reads it page by page.",
+            )
+        data = head + file.read()
+    decoded = decode(data)
+    return Whole(mime_type(head, place.name), None if decoded is None else shown(decoded.text), data)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file as `resources/list` tells of it.
+
+    Attributes:
+        modified: seconds since 1970.
+    """
+
+    place: Readable
+    mime_type: str
+    size: int
+    modified: float
+
+
+def files_in(folder: Readable, stop: Stop) -> Sequence[Listed]:
+    """The readable files directly in `folder` that are not hidden, by name; at most 1,000."""
+    with open_folder(folder) as listed:
+        names: list[str] = []
+        for entry in listed.scan():
+            stop.check()
+            if not is_hidden(entry) and not folder.policy.protected((*listed.place.parts, entry.name)):
+                names.append(entry.name)
+                if len(names) == _MOST_CHILDREN:
+                    break
+    found: list[Listed] = []
+    for name in sorted(names):
+        stop.check()
+        try:
+            at = status(folder / name)
+        except Problem:  # gone meanwhile, or a link that leads nowhere or out
+            continue
+        if stat.S_ISREG(at.st_mode):
+            mime_type = mimetypes.guess_type(name, strict=False)[0] or UNKNOWN
+            found.append(Listed(folder / name, mime_type, at.st_size, at.st_mtime))
+    return found

@@ -1,0 +1,119 @@
+"""Copies some lines of a text file byte for byte, so that encoding and line ends stay."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.documents.content import open_content
+from mcp_fs.engine.handles.path_opening import told
+from mcp_fs.engine.handles.syscalls import write_all
+from mcp_fs.engine.text.lines import Lines
+from mcp_fs.models import counted
+from mcp_fs.policy import Readable
+
+__all__ = ["Excerpt", "Found"]
+
+_BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What `a.py:10-40` names.
+
+    Attributes:
+        first: of its lines, from 1; negative for so many last ones.
+        last: included; None for all that follow.
+        display: as the caller spells it.
+    """
+
+    place: Readable
+    first: int
+    last: int | None
+    display: str
+
+    @contextmanager
+    def opened(self, stop: Stop) -> Generator[Found]:
+        """Where the lines are in their file, as long as that is open.
+
+        Raises:
+            Invalid: the file is not text, or its text is not what its bytes are.
+            NotFound: it has no such lines.
+        """
+        with open_content(self.place, stop) as (file, taken):
+            if taken is not None:
+                raise Invalid(
+                    f"The text of {quote(self.place.display)} is taken out of it, so no lines of it can be copied.",
+                    "Copy the whole file, or write what `read_text` shows to a new text file.",
+                )
+            lines = Lines(self.place, file, stop)
+            if lines.binary:
+                raise lines.is_binary()
+            yield self._found(lines)
+
+    def _found(self, lines: Lines) -> Found:
+        begin = end = lines.size
+        if self.first < 0:
+            wanted = (at for at, begins in lines.backwards() if begins)
+            for at, _ in zip(wanted, range(-self.first), strict=False):
+                begin = at
+            return self._filled(Found(self, lines, begin, end))
+        if self.last is not None and self.last < self.first:
+            raise Invalid(f"{quote(self.display)} ends before it begins.", "Name the first line, then the last.")
+        skipped, begin = lines.skip(lines.start, self.first - 1)
+        if skipped < self.first - 1:
+            begin = end
+        if self.last is not None and begin < end:
+            _, end = lines.skip(begin, self.last - self.first + 1)
+        return self._filled(Found(self, lines, begin, end))
+
+    def _filled(self, found: Found) -> Found:
+        if found.begin < found.end:
+            return found
+        lines, shown = found.lines, quote(self.place.display)
+        total = counted(lines.count(lines.start, lines.size), "line")
+        raise NotFound(f"{shown} has {total}, so there is no {quote(self.display)}.", "Name lines that it has.")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Lines in an open file.
+
+    Attributes:
+        begin: byte of the file; `end` likewise, not included.
+    """
+
+    asked: Excerpt
+    lines: Lines
+    begin: int
+    end: int
+
+    def numbers(self) -> list[str]:
+        """Which lines they are, unless what was asked says it: `a.py:10` is all from there on."""
+        if self.asked.first < 0 and self.begin > self.lines.start:
+            return []
+        first = max(self.asked.first, 1)
+        last = first - 1 + self.lines.count(self.begin, self.end)
+        if last == self.asked.last:
+            return []
+        return [f"lines {first:,}-{last:,}" if first < last else f"line {last:,}"]
+
+    def write(self, fd: int) -> None:
+        """The bytes of the lines to a new file, behind the mark with which the whole file begins.
+
+        Raises:
+            Conflict: the file has become shorter meanwhile.
+        """
+        lines, at = self.lines, self.begin
+        write_all(fd, lines.encoding.bom)
+        while at < self.end:
+            lines.stop.check()
+            with told(lines.place):  # or else the target would be blamed
+                block = lines.at(at, min(_BLOCK, self.end - at))
+            if not block:
+                raise Conflict(f"{quote(lines.path)} was changed meanwhile; nothing was copied.", "Look at it again.")
+            write_all(fd, block)
+            at += len(block)

@@ -1,0 +1,92 @@
+"""The skills in the served folders: where hosts look for them, and the files of each."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.handles.path_opening import open_folder, status
+from mcp_fs.engine.reading.full_contents import read_whole
+from mcp_fs.policy import Readable
+
+__all__ = ["skill_folders"]
+
+_PLACES = ((), ("skills",), (".claude", "skills"), (".agents", "skills"), (".github", "skills"))
+"""Folders of skills, below a served folder."""
+
+_ENTRY = "SKILL.md"
+_MOST_SKILLS, _MOST_FILES, _MOST_BYTES, _MOST_DEPTH = 200, 100, 4 * 1024 * 1024, 8
+
+
+def skill_folders(
+    tops: Sequence[Readable], around: str | None, stop: Stop
+) -> list[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+    """Each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
+
+    Left out are skills that cannot be told whole: with over 100 files, 4 MiB, folders 8 deep, or a file that may not be
+    read. Links inside a skill are not followed. At most 200 skills.
+
+    Args:
+        around: read no folder but those that this URI is in.
+    """
+    found: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
+    for folder in _candidates(tops, stop):
+        stop.check()
+        if around is not None and not f"{around}/".startswith(f"{folder.uri.rstrip('/')}/"):
+            continue
+        try:
+            if not stat.S_ISREG(status(folder / _ENTRY).st_mode):
+                continue
+            files: dict[str, tuple[str, bytes]] = {}
+            if _collect(folder, "", files, _MOST_BYTES, _MOST_DEPTH, stop) is not None:
+                found.append((folder, files))
+        except Problem:  # gone meanwhile, or not to be read
+            continue
+        if len(found) == _MOST_SKILLS:
+            break
+    return found
+
+
+def _candidates(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
+    for top in tops:
+        yield top
+        for parts in _PLACES:
+            place = top
+            for part in parts:
+                place = place / part
+            try:
+                with open_folder(place) as listed:
+                    names = sorted(entry.name for entry in listed.scan() if entry.is_dir(follow_symlinks=False))
+            except (Problem, OSError):
+                continue
+            for name in names:
+                stop.check()
+                yield place / name
+
+
+def _collect(
+    folder: Readable, below: str, files: dict[str, tuple[str, bytes]], room: int, depth: int, stop: Stop
+) -> int | None:
+    """Add the files of `folder` to `files`; how many bytes are left, None if there are too many."""
+    with open_folder(folder) as listed:
+        entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed.scan())
+    for name, is_folder in entries:
+        stop.check()
+        place, path = folder / name, f"{below}{name}"
+        if is_folder:
+            left = None if depth == 0 else _collect(place, f"{path}/", files, room, depth - 1, stop)
+        elif not stat.S_ISREG(status(place, follow=False).st_mode):
+            continue
+        else:
+            place.policy.check(place)
+            whole = read_whole(place, stop)
+            # The bytes that reading the resource gives, of which clients compare the digest.
+            data = whole.data if whole.text is None else whole.text.encode()
+            files[path] = (place.uri, data)
+            left = None if len(data) > room or len(files) > _MOST_FILES else room - len(data)
+        if left is None:
+            return None
+        room = left
+    return room

@@ -1,0 +1,96 @@
+"""A file to search: its bytes, the text of a document, or text from an archive."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.documents.content import as_file, is_document, text_file
+from mcp_fs.engine.handles.path_opening import Folder, open_file
+from mcp_fs.engine.listing.walk import Skipped, shown, spoken
+from mcp_fs.policy import Readable
+
+__all__ = ["Documents", "File", "why_not"]
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_DOCUMENT_SECONDS = 15.0
+"""How long the text of documents is taken out in one call; what was taken out is kept for the next."""
+
+
+@dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
+class File:
+    """A file to search.
+
+    Attributes:
+        parts: names below the start.
+        place: the folder it lies in, or the file itself when `name` is empty.
+        folder: the same, open; None when it is to be opened anew.
+        data: what was taken out of an archive.
+    """
+
+    parts: tuple[str, ...]
+    place: Readable
+    name: str = ""
+    folder: Folder[Readable] | None = None
+    data: bytes | None = None
+
+    @property
+    def path(self) -> str:
+        return shown(self.place, self.name) if self.name else spoken(self.place)
+
+    def open(self, documents: Documents, stop: Stop) -> int:
+        if self.data is not None:
+            return _kept_open(as_file(self.data))
+        if is_document(self.name or self.place.name):
+            place = self.place / self.name if self.name else self.place
+            return _kept_open(documents.text(open_file(place), place, stop))
+        if self.folder is not None:
+            return self.folder.open(self.name, _READ)
+        with open_file(self.place / self.name if self.name else self.place) as file:
+            return os.dup(file.fileno())
+
+
+@dataclass(slots=True)
+class Documents:
+    """How long the text of documents may still be taken out.
+
+    Attributes:
+        skipped: learns of documents that are searched in part.
+    """
+
+    skipped: Skipped
+    left: float = _DOCUMENT_SECONDS
+
+    def text(self, file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
+        with ExitStack() as stack:
+            stack.callback(file.close)
+            if self.left < 0:
+                raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
+            begun = time.monotonic()
+            text, cut = text_file(file, place, stop)
+            self.left -= time.monotonic() - begun
+            if cut:
+                self.skipped.add(f"searched in part, {cut}", spoken(place))
+            if text is file:
+                stack.pop_all()
+            return text
+
+
+def _kept_open(file: BinaryIO) -> int:
+    with file:
+        return os.dup(file.fileno())
+
+
+def why_not(problem: Problem) -> str:
+    """Why a file could not be searched, in a few words."""
+    words = str(problem)
+    if "mcp-fs[documents]" in words:
+        return "not searched without mcp-fs[documents]"
+    if words.startswith("documents not searched"):
+        return words.rstrip(".")
+    return "could not be opened"
