@@ -18,6 +18,7 @@ from httpx2._transports import default as transports
 
 from e2e.installing import ROOT, UV, run
 from markers import COLLECTED, mark
+from mcp_batteries.redaction.own import forget_secrets
 from thinning import thin
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
@@ -109,3 +110,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties:
             if name == "bytes":
                 terminalreporter.write_line(str(value))
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_other_tests() -> Generator[None]:
+    """Messages hide what a process knows as a secret, and one process runs many tests."""
+    yield
+    forget_secrets()

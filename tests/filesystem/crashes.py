@@ -144,8 +144,8 @@ def _patch(policy: Policy, step: Step | None) -> object:
         Change(
             policy.writable(patch.path),
             partial(apply_hunks, patch=patch, shown="f", stop=Stop()),
-            patch.creates,
-            patch.deletes,
+            creates=patch.creates,
+            deletes=patch.deletes,
         )
         for patch in patches
     ]

@@ -612,7 +612,7 @@ async def test_a_read_only_file_is_not_replaced(
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="needs two users")
 def test_the_kernel_is_asked_whether_somebody_elses_file_may_be_written(here: Ground) -> None:
     (here.root / "f").write_text("root's")
-    with path_opening(here.writable("f")) as spot:
+    with path_opening.resolve(here.writable("f")) as spot:
         assert atomic_write._may_write(spot)
         child = os.fork()
         if child == 0:
