@@ -32,7 +32,7 @@ from sql_peers import measure  # noqa: E402
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
 from mcp_batteries.testing.wire import MODERN  # noqa: E402
-from mcp_postgres.role_sql import notify_sql  # noqa: E402
+from mcp_postgres.operator_sql import notify_sql  # noqa: E402
 from postgres.serving import Base, make  # noqa: E402
 
 SCHEMA = """

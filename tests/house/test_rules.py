@@ -98,6 +98,6 @@ def test_a_planted_private_import_is_found(tmp_path: Path, name: str) -> None:
 def test_no_process_of_a_server_opens_a_window(tmp_path: Path) -> None:
     found = [place for folder in SERVERS for place in shown_as_windows(folder / "src") if "/testing/" not in place]
     # The process that keeps PostgreSQL for a demonstration has no window itself, and is for POSIX so far.
-    assert {place.partition(":")[0] for place in found} <= {"mcp_postgres/engine/demo_process.py"}
+    assert {place.partition(":")[0] for place in found} <= {"mcp_postgres/engine/demo/process.py"}
     (tmp_path / "a.py").write_text("subprocess.run(['a'])\nPopen(['b'], creationflags=NO_WINDOW)\n", "utf-8")
     assert shown_as_windows(tmp_path) == ["a.py:1"]

@@ -21,8 +21,8 @@ import anyio
 import psycopg
 import pytest
 
-from mcp_postgres.engine.cluster import Cluster
-from mcp_postgres.engine.demo_process import free_port
+from mcp_postgres.engine.demo.cluster import Cluster
+from mcp_postgres.engine.demo.process import free_port
 from postgres import serving
 from postgres.authority import Authority
 from postgres.serving import Base, inside, make, served, text_of

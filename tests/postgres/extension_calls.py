@@ -1,6 +1,6 @@
 """Calls every function of every extension that this PostgreSQL has, with texts and objects that would leave a trace.
 
-The list of allowed functions (`engine/extensions.toml`) was made by reading; this is how it is tried. Each extension
+The list of allowed functions (`audit/extensions.toml`) was made by reading; this is how it is tried. Each extension
 gets a database, in which a role without powers has laid functions, views and tables that do harm to whoever runs them.
 Some bear the names of tables that extensions look up, in a schema that comes first on the path.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from mcp_postgres.engine.extensions import extension_rules
+from mcp_postgres.engine.audit.extensions import extension_rules
 
 __all__ = ["LAY", "Function", "calls", "functions_of", "is_refused", "lay_decoys"]
 

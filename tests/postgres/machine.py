@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 
-from mcp_postgres.engine import demo_process
-from mcp_postgres.engine.cluster import _programs
+from mcp_postgres.engine.demo import process
+from mcp_postgres.engine.demo.cluster import _programs
 from postgres.serving import PROGRAMS
 
 _PASSWORD = "secret-of-the-machine"
@@ -28,8 +28,8 @@ class Machine:
 
     def __init__(self, folder: Path, of: "Machine | None" = None) -> None:
         folder.mkdir()
-        self._as_whom, self._programs = demo_process._as_whom(str(folder), PROGRAMS or _programs())
-        self._folder, self._data, self.port = folder, folder / "data", demo_process.free_port()
+        self._as_whom, self._programs = process._as_whom(str(folder), PROGRAMS or _programs())
+        self._folder, self._data, self.port = folder, folder / "data", process.free_port()
         if of is None:
             secret = folder / "password"
             secret.write_text(_PASSWORD, "ascii")

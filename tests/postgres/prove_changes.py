@@ -33,13 +33,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mcp_batteries.errors import Problem
 from mcp_batteries.settings import load
 from mcp_batteries.sql.changes import Change
-from mcp_postgres.engine.admission import Limits
-from mcp_postgres.engine.cluster import _programs
-from mcp_postgres.engine.passwords import Passwords
+from mcp_postgres.engine.admission.statements import Limits
+from mcp_postgres.engine.connection.passwords import Passwords
+from mcp_postgres.engine.demo.cluster import _programs
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.settings import Settings
-from mcp_postgres.split import split
+from mcp_postgres.statement_splitter import split
 from postgres.serving import PROGRAMS, Base, make
 from postgres.state import SEQUENCES, State
 from sql.drawn import drawn

@@ -27,7 +27,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_postgres.engine import advice
+from mcp_postgres.engine.advisor import indexes
 from postgres import extension_calls
 from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
 from postgres.serving import Base, Inside, inside, make, served, text_of
@@ -236,11 +236,11 @@ def tame(lay: str) -> bool:
 @contextmanager
 def every_table() -> Generator[None]:
     """Within the block indexes are tried on tables of a few rows too."""
-    few, advice.FEW_PAGES = advice.FEW_PAGES, -1
+    few, indexes.FEW_PAGES = indexes.FEW_PAGES, -1
     try:
         yield
     finally:
-        advice.FEW_PAGES = few
+        indexes.FEW_PAGES = few
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from mcp_types import ResourceTemplateReference
 
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
-from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.demo.cluster import Cluster
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mcp_postgres.engine.trips import Trip
+from mcp_postgres.engine.connection.pipeline import Trip
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio

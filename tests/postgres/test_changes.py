@@ -9,7 +9,7 @@ import pytest
 from e2e.following import UPDATED, changes_since, told
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, WireError
-from mcp_postgres.role_sql import notify_sql
+from mcp_postgres.operator_sql import notify_sql
 from postgres.serving import Base, cluster, make, served
 
 LISTED = "notifications/resources/list_changed"

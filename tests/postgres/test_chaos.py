@@ -14,7 +14,7 @@ import pytest
 
 from e2e.serving import connected
 from mcp_batteries.testing.wire import MODERN, StdioWire, Wire, WireError
-from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.demo.cluster import Cluster
 from postgres.machine import Machine, place
 from postgres.proxy import Proxy, proxied
 from postgres.serving import PROGRAMS, Base, cluster, make, served, text_of

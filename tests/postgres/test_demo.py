@@ -13,7 +13,7 @@ import pytest
 
 from mcp_batteries.testing.wire import StdioWire
 from mcp_postgres.engine import service
-from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.demo.cluster import Cluster
 from postgres.serving import inside, text_of
 
 SECONDS = 60

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from mcp_postgres.engine.closed_world import World
-from mcp_postgres.engine.connections import Session
-from mcp_postgres.engine.part import ServedPart
+from mcp_postgres.engine.audit.function_audit import World
+from mcp_postgres.engine.audit.visible_schema import ServedPart
+from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.operator_sql import role_sql
 from mcp_postgres.policy import Part
-from mcp_postgres.role_sql import role_sql
 from postgres.prove_gate import extensions, prove
 from postgres.serving import Base, cluster, inside, make, text_of
 from sql.tally import Tally
@@ -101,7 +101,7 @@ async def test_no_function_looks_into_tables_by_their_names() -> None:
 
 @pytest.mark.anyio
 async def test_a_statement_that_is_not_shown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_postgres.engine.admission._QUERY", re.compile("written in another way"))
+    monkeypatch.setattr("mcp_postgres.engine.admission.statements._QUERY", re.compile("written in another way"))
     assert "did not show what `sql` would run" in (await asked(make(), "postgres", "SELECT 1"))[0]
 
 

@@ -12,8 +12,8 @@ import anyio
 import psycopg
 import pytest
 
-from mcp_postgres.engine.cluster import Cluster
-from mcp_postgres.engine.health import AREAS
+from mcp_postgres.engine.demo.cluster import Cluster
+from mcp_postgres.engine.health.checks import AREAS
 from postgres.serving import PROGRAMS, make, served, text_of
 
 Reports = dict[str, dict[str, str]]

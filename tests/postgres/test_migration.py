@@ -8,9 +8,10 @@ import pytest
 from mcp import Client
 
 from mcp_batteries.settings import load
-from mcp_postgres.engine import change, effects, rehearsal
-from mcp_postgres.engine.session import Session
-from mcp_postgres.engine.traces import traces
+from mcp_postgres.engine.change import effects, transaction
+from mcp_postgres.engine.change.catalog_diff import traces
+from mcp_postgres.engine.change.undo import dry_run
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 from postgres.prove_changes import prove, wanting
@@ -321,9 +322,9 @@ async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str)
     ],
 )
 async def test_what_a_way_back_fails_at_or_leaves_is_said(made: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change, "_QUICK", 60)
-    monkeypatch.setattr(rehearsal, "_SECONDS", 60)
-    monkeypatch.setattr(rehearsal, "_WAIT", 60_000)
+    monkeypatch.setattr(transaction, "_QUICK", 60)
+    monkeypatch.setattr(dry_run, "_SECONDS", 60)
+    monkeypatch.setattr(dry_run, "_WAIT", 60_000)
     base = make(
         "CREATE TABLE base (id integer PRIMARY KEY, x text); CREATE TYPE spot AS (a integer);"
         "CREATE TABLE ev (a integer, b integer) PARTITION BY LIST (a)"

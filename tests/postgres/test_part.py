@@ -4,7 +4,7 @@ import pytest
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
-from mcp_postgres.engine.trees import read_tree
+from mcp_postgres.engine.audit.query_trees import read_tree
 from mcp_postgres.policy import Part, Policy
 from mcp_postgres.settings import Settings
 from postgres.prove_part import prove

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_postgres.engine.admission import Limits, opening
-from mcp_postgres.engine.closed_world import READING, Procedure
-from mcp_postgres.engine.extensions import ExtensionFunction, extension_rules
-from mcp_postgres.engine.role import Role
+from mcp_postgres.engine.admission.statements import Limits, opening
+from mcp_postgres.engine.audit.builtin_functions import READ_ONLY_FUNCTIONS
+from mcp_postgres.engine.audit.extensions import ExtensionFunction, extension_rules
+from mcp_postgres.engine.audit.procedures import Procedure
+from mcp_postgres.engine.connection.role import Role
 from postgres.serving import make
 
 FLAGS = ("superuser", "createdb", "createrole", "replication", "bypassrls")
@@ -187,7 +188,7 @@ def test_a_body_that_runs_text_is_found(body: str, why: str | None) -> None:
 
 
 def test_every_entry_for_extensions_has_its_reason() -> None:
-    entries = tomllib.loads(files("mcp_postgres.engine").joinpath("extensions.toml").read_text("utf-8"))["entry"]
+    entries = tomllib.loads(files("mcp_postgres.engine.audit").joinpath("extensions.toml").read_text("utf-8"))["entry"]
     known = {"extensions", "versions", "why", "functions", "volatile", "tables", "relations", "excluded"}
     every = [extension for entry in entries for extension in entry["extensions"]]
     assert len(every) == len(set(every)) == len(extension_rules())
@@ -208,4 +209,4 @@ def test_every_function_that_is_called_as_those_that_read_is_known() -> None:
         "|timeofday|currval|lastval|setseed|lo_get|bernoulli|system|pg_(lock_status|cursor|prepared_.*|config))$'"
     )
     names = {name for (name,) in found}
-    assert len(names) > 50 and names <= READING
+    assert len(names) > 50 and names <= READ_ONLY_FUNCTIONS

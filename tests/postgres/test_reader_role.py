@@ -14,9 +14,9 @@ import pytest
 from mcp_batteries.errors import Conflict, Refused, Unavailable
 from mcp_batteries.run import run
 from mcp_batteries.settings import load
-from mcp_postgres.engine.role import ROLE
+from mcp_postgres.engine.connection.role import ROLE
+from mcp_postgres.operator_sql import READER
 from mcp_postgres.reader_role import prepare
-from mcp_postgres.role_sql import READER
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, inside, make, text_of
 

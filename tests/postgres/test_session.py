@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mcp_postgres.engine.trips import run
+from mcp_postgres.engine.connection.pipeline import run
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio

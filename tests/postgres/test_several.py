@@ -8,7 +8,7 @@ import anyio
 import psycopg
 import pytest
 
-from mcp_postgres.split import begin_of, split
+from mcp_postgres.statement_splitter import begin_of, split
 from postgres.serving import inside, make, text_of
 
 PIECES = (

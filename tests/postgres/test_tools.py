@@ -13,8 +13,8 @@ import pytest
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
-from mcp_postgres.engine import demo_process
-from mcp_postgres.engine.cluster import _programs
+from mcp_postgres.engine.demo import process
+from mcp_postgres.engine.demo.cluster import _programs
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, cluster, inside, make, served, text_of
@@ -319,7 +319,7 @@ async def test_the_user_is_asked_where_the_operator_wants_that(revision: str) ->
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
 def test_programs_that_others_cannot_look_at_are_copied_with_their_libraries(tmp_path: Path) -> None:
-    programs = demo_process._copied(_programs(), str(tmp_path / "copy"))
+    programs = process._copied(_programs(), str(tmp_path / "copy"))
     for name in ("initdb", "postgres", "psql"):
         done = subprocess.run([os.path.join(programs, name), "--version"], capture_output=True, text=True, check=True)
         assert "PostgreSQL" in done.stdout

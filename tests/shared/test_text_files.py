@@ -17,7 +17,7 @@ from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_batteries.transports.http.auth.tokens import Tokens, new_token
 from mcp_github.engine.inbox import _secret
 from mcp_github.engine.tokens import _read
-from mcp_postgres.engine.passwords import _written
+from mcp_postgres.engine.connection.passwords import _written
 from mcp_sqlite.settings import Settings
 
 TOKEN, LINE = new_token("someone read")

@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--judge") != "listed":
         import _winapi
 
-        from mcp_postgres.engine.cluster import Cluster
+        from mcp_postgres.engine.demo.cluster import Cluster
         from postgres.machine import Machine
 
         os.symlink = _no_links

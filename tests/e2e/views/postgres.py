@@ -5,7 +5,7 @@ import sys
 
 import psycopg
 
-from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.demo.cluster import Cluster
 
 made = Cluster("CREATE DATABASE app")
 url = f"postgresql://postgres:{made.password}@127.0.0.1:{made.wait()}/app"

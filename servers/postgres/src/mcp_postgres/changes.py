@@ -21,8 +21,8 @@ from mcp_batteries.sql import watching
 from mcp_batteries.sql.rows import RowPage
 from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_batteries.subscriptions.journal import ABSENT
-from mcp_postgres.engine.admission import Limits, opening
-from mcp_postgres.engine.connections import ITSELF, apart
+from mcp_postgres.engine.admission.statements import Limits, opening
+from mcp_postgres.engine.connection.pool import ITSELF, apart
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import (
     ActivityOf,

@@ -24,10 +24,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_batteries.errors import Conflict, Refused, Unavailable, reason
 from mcp_batteries.sql.names import dotted
-from mcp_postgres.engine.errors import unreachable
-from mcp_postgres.engine.passwords import Passwords
+from mcp_postgres.engine.connection.errors import unreachable
+from mcp_postgres.engine.connection.passwords import Passwords
+from mcp_postgres.operator_sql import CONNECTION_LIMIT, READER, READER_SETTINGS
 from mcp_postgres.policy.addresses import named_address
-from mcp_postgres.role_sql import CONNECTION_LIMIT, READER, READER_SETTINGS
 from mcp_postgres.settings import Settings
 
 __all__ = ["prepare"]

@@ -8,14 +8,14 @@ from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
-from mcp_postgres.engine.admission import Limits
-from mcp_postgres.engine.passwords import Passwords
+from mcp_postgres.engine.admission.statements import Limits
+from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.service import Engine
-from mcp_postgres.offered import Offered
 from mcp_postgres.policy import Policy
 from mcp_postgres.prompts import Prompts
 from mcp_postgres.resources import Resources
 from mcp_postgres.settings import Settings
+from mcp_postgres.tool_availability import Offered
 from mcp_postgres.tools.dba import DbaTools
 from mcp_postgres.tools.files import FileTools, ImportTools
 from mcp_postgres.tools.read import ListTools, ReadTools

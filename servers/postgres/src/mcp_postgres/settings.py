@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from mcp_batteries.settings import ABSOLUTE, Asked, Positional, Secret
 from mcp_batteries.settings import Settings as Common
-from mcp_postgres import role_sql
+from mcp_postgres import operator_sql
 
 __all__ = ["Settings"]
 
@@ -138,7 +138,7 @@ class Settings(Common):
 
     def printout(self) -> str | None:
         if self.print_role_sql:
-            return role_sql.role_sql()
+            return operator_sql.role_sql()
         if self.print_notify_sql:
-            return role_sql.notify_sql(self.listen or "mcp_changes")
+            return operator_sql.notify_sql(self.listen or "mcp_changes")
         return None

@@ -18,20 +18,21 @@ from mcp_batteries.sql.compared import Comparison
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.keys import FORM, values_of
 from mcp_batteries.sql.rows import Hits, Results, RowPage
-from mcp_postgres.engine import catalog, health, listing, workload
-from mcp_postgres.engine.admission import Limits, admit, opening
-from mcp_postgres.engine.advice import Found, Looked, advised, looked_at, report
-from mcp_postgres.engine.change import change, reaches_far
-from mcp_postgres.engine.cluster import Cluster
-from mcp_postgres.engine.comparison import compare
-from mcp_postgres.engine.connections import ITSELF, Connections, Session, apart
-from mcp_postgres.engine.demo import SCRIPT
-from mcp_postgres.engine.files import export_rows, import_rows
-from mcp_postgres.engine.pages import Pages
-from mcp_postgres.engine.passwords import Passwords
-from mcp_postgres.engine.plan import explained
-from mcp_postgres.engine.role import WRITABLE
-from mcp_postgres.engine.spelling import helped
+from mcp_postgres.engine.admission.statements import Limits, admit, opening
+from mcp_postgres.engine.advisor.indexes import Found, Looked, advised, looked_at, report
+from mcp_postgres.engine.advisor.plan import explained
+from mcp_postgres.engine.catalog import description, listing
+from mcp_postgres.engine.catalog.suggestions import helped
+from mcp_postgres.engine.change.transaction import change, reaches_far
+from mcp_postgres.engine.connection.passwords import Passwords
+from mcp_postgres.engine.connection.pool import ITSELF, Connections, Session, apart
+from mcp_postgres.engine.connection.role import WRITABLE
+from mcp_postgres.engine.demo.cluster import Cluster
+from mcp_postgres.engine.demo.shop import SCRIPT
+from mcp_postgres.engine.health import checks, workload
+from mcp_postgres.engine.query.comparison import compare
+from mcp_postgres.engine.query.pages import Pages
+from mcp_postgres.engine.transfer.files import export_rows, import_rows
 from mcp_postgres.models import Catalog, Export, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
@@ -261,21 +262,21 @@ class Engine:
         Raises:
             NotFound: there is none.
         """
-        found = self.within(table.database, lambda session: catalog.describe(session, table))
+        found = self.within(table.database, lambda session: description.describe(session, table))
         return await self._helped(table.database, "", found)
 
     async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
         """Where words occur in names and comments."""
         lines: list[str] = []
         for database in wanted.databases:
-            found = await self.within(database, lambda session: catalog.find(session, wanted.words, limit + 1))
+            found = await self.within(database, lambda session: description.find(session, wanted.words, limit + 1))
             lines += [f"{database.name}: {line}" if len(wanted.databases) > 1 else line for line in found]
         return Hits(lines[:limit], len(lines) > limit)
 
     async def names(self, wanted: NamesOf) -> list[str]:
         """Schemas, tables or columns that begin with what was typed."""
         return await self.within(
-            wanted.database, lambda session: catalog.names(session, wanted.kind, wanted.typed, *wanted.inside)
+            wanted.database, lambda session: description.names(session, wanted.kind, wanted.typed, *wanted.inside)
         )
 
     async def explain(self, wanted: PlanOf, *, analyze: bool) -> Plan:
@@ -327,8 +328,8 @@ class Engine:
 
     async def health(self, wanted: HealthOf) -> Report:
         """What is wrong with a database."""
-        areas = wanted.areas or tuple(health.AREAS)
-        return await self.within(wanted.database, lambda session: health.report(session, areas))
+        areas = wanted.areas or tuple(checks.AREAS)
+        return await self.within(wanted.database, lambda session: checks.report(session, areas))
 
     async def top(self, database: Database, order: str, limit: int) -> Report:
         """The statements that cost most."""
@@ -435,7 +436,7 @@ class Engine:
             lines = [
                 f"schema {item['spelled']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown
             ]
-            lines += [TableInfo("", told).definition() for told in await catalog.describe_all(session, objects)]
+            lines += [TableInfo("", told).definition() for told in await description.describe_all(session, objects)]
             return "\n".join(lines) + "\n"
 
         return await self.within(database, look)

@@ -39,6 +39,7 @@ from mcp_batteries.sql.policy import (
     escaped,
     is_whole,
 )
+from mcp_postgres.input_values import as_text
 from mcp_postgres.policy.addresses import named_address
 from mcp_postgres.policy.requests import (
     ActivityOf,
@@ -60,8 +61,7 @@ from mcp_postgres.policy.requests import (
     part_of,
     several_of_ours,
 )
-from mcp_postgres.split import begin_of, split
-from mcp_postgres.values import as_text
+from mcp_postgres.statement_splitter import begin_of, split
 
 __all__ = [
     "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ImportTable", "ListOf", "Migration",

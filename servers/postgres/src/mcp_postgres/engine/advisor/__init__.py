@@ -1,0 +1,1 @@
+"""Plans of statements, and the indexes that would make them cheaper."""

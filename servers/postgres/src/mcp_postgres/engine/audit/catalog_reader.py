@@ -1,0 +1,37 @@
+"""What the audits need of a session: queries of our own, without knowing how a session is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+__all__ = ["CatalogReader", "QueryResult"]
+
+
+class QueryResult(Protocol):
+    """The rows that one query gave."""
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        ...
+
+    def first(self) -> tuple[Any, ...] | None:
+        """Return the first row, if there is any."""
+        ...
+
+
+class CatalogReader(Protocol):
+    """A session that reads the catalog."""
+
+    async def together(self, *statements: tuple[str, Sequence[str | None]]) -> Sequence[QueryResult]:
+        """Run statements in one round trip."""
+        ...
+
+    async def value(self, sql: str, *values: str | None) -> str | None:
+        """Return the one value that a query finds."""
+        ...
+
+    def itself(self) -> AbstractAsyncContextManager[None]:
+        """Act as the server's own role, and not as the caller's, within the block."""
+        ...

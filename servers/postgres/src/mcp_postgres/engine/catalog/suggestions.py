@@ -1,0 +1,336 @@
+"""Suggests what an unknown name or word was meant to be: a similar name, or PostgreSQL's word for another
+database's."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from mcp_batteries.errors import NotFound, Problem, Refused, quote
+from mcp_batteries.sql import misspelt
+from mcp_postgres.engine.audit.visible_schema import LISTED, WHOLE
+from mcp_postgres.engine.catalog.description import OWN, as_json
+from mcp_postgres.engine.connection.errors import Missing
+from mcp_postgres.engine.connection.pool import Session
+
+__all__ = ["helped", "word_for"]
+
+Within = Callable[[Callable[[Session], Awaitable[str]]], Awaitable[str]]
+"""Calls a function with a session in which statements of our own can run."""
+
+_MOST = 20_000
+"""Names that are compared with one."""
+
+_LIKE = 0.7
+"""How like two names are that one may be meant by the other, from 0 to 1."""
+_LISTED = 60
+"""Columns that are told where none is like the one that is missing."""
+_PERHAPS = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
+
+_FUNCTIONS = {
+    **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(value, other)"),
+    **dict.fromkeys(("getdate", "sysdate", "getutcdate", "sysdatetime"), "now()"),
+    **dict.fromkeys(("curdate", "curtime"), "current_date, current_time"),
+    **dict.fromkeys(("group_concat", "listagg"), "string_agg(value, ',')"),
+    **dict.fromkeys(("strftime", "date_format", "format_date"), "to_char(time, 'YYYY-MM-DD')"),
+    **dict.fromkeys(("str_to_date", "parse_date"), "to_date(text, 'YYYY-MM-DD')"),
+    **dict.fromkeys(("datediff", "timestampdiff", "date_diff", "julianday"), "a - b, or extract(epoch FROM a - b)"),
+    **dict.fromkeys(("dateadd", "date_sub", "adddate", "timestampadd"), "time + interval '1 day'"),
+    **dict.fromkeys(
+        ("year", "month", "day", "hour", "minute", "dayofweek", "week", "quarter"), "extract(year FROM time)"
+    ),
+    **dict.fromkeys(("datetrunc", "date_truncate"), "date_trunc('month', time)"),
+    **dict.fromkeys(("len", "datalength"), "length(text)"),
+    **dict.fromkeys(("charindex", "instr", "locate"), "strpos(text, part)"),
+    **dict.fromkeys(("ucase",), "upper(text)"),
+    **dict.fromkeys(("lcase",), "lower(text)"),
+    **dict.fromkeys(("iif", "if", "decode"), "CASE WHEN condition THEN value ELSE other END"),
+    **dict.fromkeys(("rand", "newid"), "random(), or gen_random_uuid()"),
+    **dict.fromkeys(("json_extract", "json_value", "json_query"), "column -> 'key', ->> 'key' as text, or #>> '{a,b}'"),
+    **dict.fromkeys(("json_group_array", "json_arrayagg", "collect_list"), "json_agg(value)"),
+    **dict.fromkeys(("json_group_object", "json_objectagg"), "json_object_agg(key, value)"),
+    **dict.fromkeys(("array_contains", "contains"), "value = ANY (array), or array @> ARRAY[value]"),
+    **dict.fromkeys(("last_insert_id", "scope_identity", "last_insert_rowid"), "RETURNING id"),
+    **dict.fromkeys(("unix_timestamp", "unixepoch"), "extract(epoch FROM time)"),
+    "from_unixtime": "to_timestamp(seconds)", "convert": "value::type", "try_cast": "value::type",
+    "stuff": "overlay(text placing part from start)", "regexp_contains": "text ~ 'pattern'",
+    "substring_index": "split_part(text, ',', 1)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)",
+    "median": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)", "row_num": "row_number() OVER (ORDER BY column)",
+    "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
+    "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
+}  # fmt: skip
+_TAKE_UNITS = ("date_trunc", "date_part")
+_COMMANDS = {
+    **dict.fromkeys(
+        ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
+        "Leave it away: the statements of one call are one transaction.",
+    ),
+    **dict.fromkeys(
+        ("set", "reset"),
+        "No setting outlives a call: name tables with their schemas. What a policy reads is set in the same call, by "
+        "`SELECT set_config('app.user', '7', true);`.",
+    ),
+    "copy": "`copy_to_file` and `copy_from_file` do that, where they are offered; rows come by SELECT.",
+    **dict.fromkeys(("declare", "fetch", "close", "move"), "Send the query itself: a long answer has a `cursor`."),
+    **dict.fromkeys(("prepare", "execute", "deallocate"), "Send the statement itself, with `parameters` for $1, $2."),
+    **dict.fromkeys(("do", "call"), "`edit_schema` runs it, if the operator started the server with `--admin`."),
+    **dict.fromkeys(("listen", "notify", "unlisten"), "Clients hear of changes by subscribing to resources."),
+    "lock": "Leave it away: what a change needs is locked for it.",
+    **dict.fromkeys(
+        ("create", "alter", "drop", "comment", "grant", "revoke", "refresh", "vacuum", "analyze", "reindex"),
+        "`edit_schema` does that, if the operator started the server with `--ddl`.",
+    ),
+}  # fmt: skip
+"""What no query and no change of rows begins with, and the way on."""
+_WORDS = (
+    (r"[^\s\\]\s*\\(?:gx?|G|crosstabview)\b", "a statement ends with `;`, and psql's commands are not taken"),
+    (r"\bEXPLAIN\s+QUERY\s+PLAN\b", "EXPLAIN, without QUERY PLAN"),
+    (r"\bSELECT\b[^;]*(?<!\bINSERT )(?<!\bMERGE )\bINTO\b", "CREATE TABLE name AS SELECT ..., by `edit_schema`"),
+    (r"\bDELETE\b[^;]*\bLIMIT\b|\bUPDATE\b[^;]*\bLIMIT\b", "WHERE key IN (SELECT key FROM ... LIMIT 10)"),
+    (r"\bUPDATE\b[^;]*\bJOIN\b[^;]*\bSET\b", "UPDATE table SET column = ... FROM other WHERE table.id = other.id"),
+    (r"\bINSERT\s+INTO\s+[\w.]+\s+SET\b", "INSERT INTO table (column) VALUES (...)"),
+    (r"\bJOIN\s+[\w.\"]+(?:\s+(?:AS\s+)?\w+)?\s*;?\s*\Z", "JOIN ... ON condition, or CROSS JOIN"),
+    ("[\u00a0\u2007\u202f\u200b]", "spaces are plain ones; there is another kind of blank in the statement"),
+    ("[\u2018\u2019\u201c\u201d]", "quotes are straight: 'text', and \"name\""),
+    (r"\bTOP\s*\(?\s*\d+", "LIMIT stands at the end: ORDER BY ... LIMIT 10"),
+    (r"`", 'names are quoted "so", by double quotes, and only where they need it'),
+    (r"(?<![\w\])\"])\[\s*[A-Za-z_][\w ]*\]", 'names are quoted "so", by double quotes, and only where they need it'),
+    (r"\bLIMIT\s+\d+\s*,\s*\d+", "LIMIT count OFFSET start"),
+    (r"\bREGEXP\b|\bRLIKE\b", "a pattern is matched by ~, and by ~* whatever the case"),
+    (r"\bGLOB\b", "a pattern is matched by LIKE with % and _, or by ~"),
+    (r"\bMINUS\b", "EXCEPT"),
+    (r"\bINTERVAL\s+\d+\s+\w+", "an interval is text: interval '7 days'"),
+    (r"\bROWNUM\b", "LIMIT 10, or row_number() OVER (ORDER BY column)"),
+    (r"\bCONNECT\s+BY\b", "WITH RECURSIVE"),
+    (r"\bQUALIFY\b", "a subquery that has the window function, and WHERE around it"),
+    (r"\bAUTO_?INCREMENT\b", "GENERATED ALWAYS AS IDENTITY"),
+    (r"\b(?:DATETIME|TINYINT|MEDIUMTEXT|NVARCHAR)\b", "the types are timestamptz, smallint, text"),
+    (r"\bSHOW\s+(?:TABLES|DATABASES|COLUMNS)\b|\A\s*(?:PRAGMA|DESC\w*)\s", "`list_objects` and `get_table` tell it"),
+    (r"\bON\s+DUPLICATE\s+KEY\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b|\bREPLACE\s+INTO\b", "INSERT ... ON CONFLICT (key)"
+     " DO UPDATE SET column = excluded.column, or DO NOTHING"),
+    (r"\bFROM\s+DUAL\b", "SELECT needs no FROM"),
+    (r"\bISNULL\s*\(|\bIFNULL\s*\(", "coalesce(value, other)"),
+    (r"<=>", "IS NOT DISTINCT FROM"), (r"&&|\|\|\s*(?:true|false)|==", "conditions are joined by AND, OR and ="),
+    (r"\b(?:CURRENT_(?:DATE|TIME|TIMESTAMP|USER)|LOCALTIME)\s*\(\s*\)", "CURRENT_DATE and its like have no ()"),
+    (r"\bIN\s*\(\s*\)", "a list has a value at least; an array may be empty: `= ANY ($1)`"),
+    (r"\bUNPIVOT\b|\bPIVOT\b", "count(*) FILTER (WHERE column = 'value')"),
+    (r"\bWITH\s*\(\s*NOLOCK\s*\)", "leave it out: readers wait for nobody"),
+    (r"\bCROSS\s+APPLY\b|\bOUTER\s+APPLY\b", "CROSS JOIN LATERAL, LEFT JOIN LATERAL ... ON true"),
+    (r"\bDATE_SUB\s*\(|\bDATE_ADD\s*\(", "time - interval '7 days'"),
+)  # fmt: skip
+_PLACE = re.compile(r", at character (\d+)")
+_TWO_TOKENS = re.compile(r"""(?:\s*(?:\w+|"[^"]*"|'[^']*'|[^\s\w"']+)){0,2}""")
+_ASIDE = re.compile(r"('(?:[^']|'')*')|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_TYPES = {
+    "datetime": "timestamptz", "datetime2": "timestamptz", "tinyint": "smallint", "nvarchar": "text", "string": "text",
+    "double": "double precision", "blob": "bytea", "longtext": "text", "mediumtext": "text", "number": "numeric",
+    "int64": "bigint", "float64": "double precision", "unsigned": "bigint", "varchar2": "text", "clob": "text",
+    "signed": "bigint", "bit": "boolean", "uniqueidentifier": "uuid",
+}  # fmt: skip
+_RELATIONS = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.relname) AS name, CASE WHEN
+    pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
+    AND {LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MOST}) x
+"""
+_INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
+_SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
+_COLUMNS = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(a.attname) AS name,
+    quote_ident(a.attname) AS spelled, n.nspname AS schema, c.relname AS relation FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
+    AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT {_MOST}) x
+"""
+_CALLABLE = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name, p.proname AS spelled FROM pg_proc p
+    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE})
+    AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
+"""
+_TYPE_NAMES = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT m.name, m.spelled FROM pg_type t
+    JOIN pg_namespace n ON n.oid = t.typnamespace, LATERAL (SELECT unnest(ARRAY[t.typname, format_type(t.oid, NULL)]) AS
+    name, format_type(t.oid, NULL) AS spelled) m WHERE t.typtype IN ('b', 'd', 'e', 'r', 'm') AND t.typname !~ '^_'
+    AND (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE}) LIMIT {_MOST}) x
+"""
+_PARAMETERS = "SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT name, name AS spelled FROM pg_settings) x"
+
+_READABLE = f"""
+SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY n.nspname, a.attnum), '[]')::text FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1 AND {OWN}
+    AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND NOT has_table_privilege(c.oid, 'SELECT')
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+"""
+_DENIED = re.compile(r"permission denied for (?:table|view|materialized view|foreign table) (.+)` \(SQLSTATE 42501\)")
+
+_KNOWN = {
+    "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE, "index": _INDEXES, "sequence": _SEQUENCES,
+    "type": _TYPE_NAMES, "parameter": _PARAMETERS,
+}  # fmt: skip
+"""The names there are of each kind."""
+
+
+def word_for(sql: str, *, name: str = "", kind: str = "", said: str = "", is_schema: bool = False) -> str:
+    """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
+
+    Args:
+        said: PostgreSQL's message; where it tells a place, words elsewhere are not what it is about.
+        is_schema: it is where commands for the schema belong.
+    """
+    first = re.match(r"[\s;]*(\w+)", _bare(sql))
+    if first and not name and not is_schema and first[1].lower() in _COMMANDS:
+        return _COMMANDS[first[1].lower()]
+    plain = name.rpartition(".")[2].lower()
+    # Where another column is missing, `@id` is an operator and a column that is there.
+    if kind in ("", "column", "function") and (other := _own_parameters(sql, plain if kind == "column" else "")):
+        return other
+    known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None
+    if known:
+        return f"PostgreSQL has `{known}`."
+    if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
+        return f"Text stands in single quotes: '{name}'."
+    place, bare = _PLACE.search(said), _bare(sql)
+    at = int(place[1]) - 1 if place else None
+    return next((f"In PostgreSQL: {way}." for words, way in _WORDS if _is_about(at, words, bare)), "")
+
+
+def _is_about(at: int | None, words: str, sql: str) -> bool:
+    """Whether `words` are in the statement, and PostgreSQL gave up, at `at`, in them or at most two tokens behind."""
+    found = re.finditer(words, sql, re.I)
+    return any(at is None or _begin(sql, one.start()) <= at <= _end(sql, one.end()) for one in found)
+
+
+def _begin(sql: str, at: int) -> int:
+    """Where the token that reaches up to `at` begins; only blanks of ASCII part two."""
+    return max(sql.rfind(blank, 0, at) for blank in " \t\n\r") + 1
+
+
+def _end(sql: str, at: int) -> int:
+    found = _TWO_TOKENS.match(sql, at)
+    return found.end() if found else at
+
+
+def _own_parameters(sql: str, name: str = "") -> str:
+    """How values are given, where `sql` has one with `name` in it as another dialect writes it; else empty."""
+    other = misspelt.other_parameter(_bare(sql), r"\$\d+", name)
+    way = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
+    return way if other else ""
+
+
+async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = False) -> Problem:
+    """The problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
+    if isinstance(found, Missing):
+        return NotFound(found.what, await within(partial(_meant, missing=found, sql=sql)) or found.fix)
+    if isinstance(found, Refused):
+        denied = _DENIED.search(found.what)
+        columns = await within(partial(_readable, name=denied[1])) if denied else ""
+        return Refused(found.what, columns) if columns else found
+    # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
+    is_other = "SQLSTATE 42601" in found.what or ("SQLSTATE 42" in found.what and not found.fix)
+    word = word_for(sql, said=found.what, is_schema=is_schema) if is_other else ""
+    word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
+    if not word and "SQLSTATE 42601" in found.what:
+        word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
+    # What a tool takes says more than that this is not a command: it may be one that no tool takes.
+    return type(found)(found.what, word) if word and not (word == misspelt.NO_COMMAND and found.fix) else found
+
+
+async def _readable(session: Session, name: str) -> str:
+    """Which columns of the table of a name the role may read, where it may not read all; empty if it may read none."""
+    columns = await as_json(session, _READABLE, name)
+    return f"Of its columns the role may read {', '.join(columns[:_LISTED])}." if columns else ""
+
+
+async def _where_it_stopped(session: Session, said: str, sql: str) -> str:
+    """What was meant where PostgreSQL's parser gave up, `said` being its words."""
+    word = re.search(r'at or near "(\w+)"', said)
+    if word is None:
+        return ""
+    tables, columns = [
+        [str(item["name"]).strip('"') for item in await as_json(session, query, *values)]
+        for query, values in ((_RELATIONS, ()), (_COLUMNS, (sql,)))
+    ]
+    return misspelt.where_it_stopped(word[1], _bare(sql), tables, columns)
+
+
+async def _meant(session: Session, missing: Missing, sql: str) -> str:
+    """The names there are that are most like the one that is missing, as an answer's next move."""
+    word = word_for(sql, name=missing.name, kind=missing.kind, said=missing.what)
+    if word and (missing.kind in ("function", "type") or word.startswith("Write $1")):
+        return word
+    if missing.kind == "column" and (told := _given(sql, missing)):
+        return told
+    if found := _PERHAPS.search(missing.fix):  # PostgreSQL's own words
+        meant, written = found[1].rpartition(".")[2], missing.name.rpartition(".")[2]
+        if word.startswith("Text") and meant == written.lower():
+            return f"Did you mean {quote(meant)}? In quotes its capitals count."
+        alike = difflib.SequenceMatcher(None, meant.lower(), written.lower()).ratio() >= _LIKE
+        return " ".join((word, missing.fix) if alike else (word,)) if word.startswith("Text") else missing.fix
+    query = _KNOWN.get(missing.kind)
+    if query is None:
+        return word
+    names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
+    wanted = missing.name.rpartition(".")[2].strip('"').lower()
+    if missing.kind == "column":
+        names = _named_by(sql, names)
+    elif "missing FROM-clause" in missing.what:
+        columns = _named_by(sql, await as_json(session, _COLUMNS, sql))
+        if wanted in [str(item["name"]).strip('"').lower() for item in columns]:
+            return f"Of a column that is a row a part is `({wanted}).part`, of one with JSON `{wanted} ->> 'part'`."
+    spelled: dict[str, list[str]] = {}
+    for item in names:
+        spelled.setdefault(str(item["name"]).strip('"').lower(), []).append(str(item["spelled"]))
+    if missing.kind == "function" and wanted in spelled:
+        return f"`{wanted}` takes other types: a cast is `value::type`."
+    near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=_LIKE)
+    same = [name for name in spelled if _plain(name) == _plain(wanted)]
+    if found := list(dict.fromkeys(each for name in (*same, *near) for each in spelled[name])):
+        return f"Did you mean {' or '.join(map(quote, found[:3]))}?"
+    every = sorted({each for several in spelled.values() for each in several})
+    if not word and missing.kind == "column" and 0 < len(every) <= _LISTED:
+        return f"There are: {', '.join(map(quote, every))}."
+    return word
+
+
+def _named_by(sql: str, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `columns` that are of tables which `sql` names, told apart by their schemas where it names these."""
+    with_schema = [
+        item
+        for item in columns
+        if re.search(rf'(?<!\w){re.escape(item["schema"])}"?\s*\.\s*"?{re.escape(item["relation"])}', sql, re.I)
+    ]
+    told = {item["relation"] for item in with_schema}
+    return [*with_schema, *(item for item in columns if item["relation"] not in told)]
+
+
+def _given(sql: str, missing: Missing) -> str:
+    """What to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
+    name, plain = missing.name, re.escape(missing.name)
+    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", _bare(sql), re.I):
+        if known := _FUNCTIONS.get(unit[1].lower()):
+            return f"PostgreSQL has `{known}`."
+        if unit[1].lower() in _TAKE_UNITS:
+            return f"It is text there: {unit[1]}('{name}', ...)."
+    place = _PLACE.search(missing.what)
+    before = _bare(sql[: int(place[1]) - 1]) if place else ""
+    given = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
+    if given is None or (given[1].upper() != "AS" and given[1].upper() in misspelt.RESERVED):
+        return ""
+    return (
+        f"{quote(name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands for, "
+        "or filter around a subquery."
+    )
+
+
+def _bare(sql: str) -> str:
+    """The statement with blanks for comments and for what stands in quotes, so that places stay."""
+    return _ASIDE.sub(
+        lambda found: "'".join(("", " " * (len(found[0]) - 2), "")) if found[1] else " " * len(found[0]), sql
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name)

@@ -1,0 +1,1 @@
+"""Changes of rows and of the schema, and what they did."""

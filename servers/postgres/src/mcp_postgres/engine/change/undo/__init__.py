@@ -1,0 +1,1 @@
+"""Statements that undo a change of the schema, and a trial of them."""

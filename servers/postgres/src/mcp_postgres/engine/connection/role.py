@@ -1,0 +1,170 @@
+"""What a connection's role could do without our restrictions, to tell the operator and the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_postgres.engine.audit.builtin_functions import READ_ONLY_FUNCTIONS
+
+__all__ = ["ROLE", "Role"]
+
+ROLE = """
+BEGIN TRANSACTION READ ONLY; SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);
+WITH reach AS (SELECT m.* FROM pg_roles m WHERE m.rolname IN (current_user, session_user)
+    OR pg_has_role(current_user, m.oid, 'MEMBER') OR pg_has_role(session_user, m.oid, 'MEMBER'))
+SELECT json_build_object(
+    'name', current_user, 'superuser', (SELECT bool_or(rolsuper) FROM reach),
+    'createdb', r.rolcreatedb, 'createrole', (SELECT bool_or(rolcreaterole) FROM reach),
+    'replication', (SELECT bool_or(rolreplication) FROM reach), 'bypassrls', r.rolbypassrls,
+    'version', current_setting('server_version_num')::int, 'standby', pg_is_in_recovery(),
+    'database', current_database(),
+    'path', (SELECT reset_val FROM pg_settings WHERE name = 'search_path'),
+    'member', (SELECT coalesce(json_agg(rolname ORDER BY 1), '[]') FROM reach WHERE NOT r.rolsuper
+        AND rolname = ANY (ARRAY['pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program',
+            'pg_signal_backend', 'pg_signal_autovacuum_worker', 'pg_checkpoint', 'pg_monitor', 'pg_write_all_data',
+            'pg_maintain'])),
+    'functions', (SELECT coalesce(json_agg(DISTINCT p.proname), '[]') FROM pg_proc p WHERE p.oid < 16384
+        AND p.provolatile = 'v' AND p.proacl IS NOT NULL AND NOT r.rolsuper
+        AND EXISTS (SELECT 1 FROM reach m WHERE has_function_privilege(m.oid, p.oid, 'EXECUTE'))),
+    'log', CASE WHEN r.rolsuper THEN true WHEN current_setting('server_version_num')::int >= 150000
+           THEN has_parameter_privilege(current_user, 'log_min_messages', 'SET') ELSE false END,
+    'creates', has_database_privilege(current_user, current_database(), 'CREATE'))::text
+FROM pg_roles r WHERE r.rolname = current_user;
+ROLLBACK
+"""
+"""Several statements, whose first has names find PostgreSQL's own things only; the third has the answer."""
+
+_DOING = {
+    "pg_read_server_files": "reads the server's files", "pg_write_server_files": "writes the server's files",
+    "pg_execute_server_program": "runs programs", "pg_signal_backend": "ends other roles' sessions",
+    "pg_signal_autovacuum_worker": "ends autovacuum", "pg_checkpoint": "forces checkpoints",
+    "pg_maintain": "locks every table",
+}  # fmt: skip
+"""Predefined roles by which a query does harm although it runs in a READ ONLY transaction."""
+_TELLING = {
+    "pg_current_logfile", "pg_ls_archive_statusdir", "pg_ls_logdir", "pg_ls_logicalmapdir", "pg_ls_logicalsnapdir",
+    "pg_ls_replslotdir", "pg_ls_summariesdir", "pg_ls_tmpdir", "pg_ls_waldir",
+}  # fmt: skip
+"""Functions that not everybody may call, and that only tell of the server."""
+
+WRITABLE = """
+SELECT json_build_object(
+    'tables', count(*),
+    'writable', count(*) FILTER (WHERE has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE')
+                                 OR has_table_privilege(c.oid, 'DELETE')),
+    'owned', count(*) FILTER (WHERE pg_has_role(c.relowner, 'USAGE')),
+    'others', (SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()
+               AND application_name <> 'mcp-postgres'))::text
+FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace NOT IN
+    (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\\_%' OR nspname = 'information_schema')
+"""
+
+
+@dataclass(frozen=True)
+class Role:
+    """The role, and the server it is on; what other roles it may become counts as its own.
+
+    Attributes:
+        judged: whether what a statement would run can be looked at before, because the role may keep the server's log
+            quiet meanwhile.
+        harmful: the powers by which a query could do harm outside of its READ ONLY transaction.
+        path: the role's own `search_path`.
+    """
+
+    name: str
+    superuser: bool
+    version: int
+    standby: bool
+    judged: bool
+    powers: Sequence[str]
+    harmful: Sequence[str]
+    path: str
+    callers: bool = False
+    """Whether it stands in for callers, each by a role of their own."""
+
+    @classmethod
+    def read(cls, text: str) -> Role:
+        """From what `ROLE` finds."""
+        found: dict[str, Any] = json.loads(text)
+        powers = [word for word in ("superuser", "createdb", "createrole", "replication", "bypassrls") if found[word]]
+        powers += found["member"]
+        more = [] if found["superuser"] else sorted({*found["functions"]} - READ_ONLY_FUNCTIONS - _TELLING)
+        harmful = [word for word in powers if word in ("superuser", "replication") or word in _DOING]
+        return cls(
+            found["name"],
+            found["superuser"],
+            found["version"],
+            found["standby"],
+            found["log"],
+            [*powers, *(f"{name}()" for name in more)],
+            [*harmful, *(f"{name}()" for name in more)],
+            found["path"],
+        )
+
+    @property
+    def major(self) -> int:
+        return self.version // 10000
+
+    def because(self) -> str:
+        """Why what it runs is judged, as the rest of a sentence."""
+        if self.callers:
+            return "stands in for callers of several roles"
+        if self.superuser:
+            return "is a superuser, or may become one"
+        if self.harmful:
+            return f"has {', '.join(f'`{word}`' for word in self.harmful[:5])}"
+        return "may keep the log quiet, so that queries are judged"
+
+    def sentence(self, caller: str | None = None) -> str:
+        """What it is, or in its stead the role of the caller, in a sentence."""
+        if caller is not None:
+            return f"you are the role `{caller}` on PostgreSQL {self.major}; what a query would run is judged first"
+        what = f"role `{self.name}` on PostgreSQL {self.major}"
+        if self.standby:
+            what += " (a standby)"
+        if self.superuser:
+            return f"{what} is a superuser; what a query would run is judged first"
+        powers = f" has {', '.join(self.powers)}" if self.powers else " has no special powers"
+        return what + powers
+
+    def report(self, found: dict[str, int], *, trusted: bool, caller: str | None = None) -> str:
+        """All of it, for a person; of the caller's role no more than what it may do to tables."""
+        if caller is not None:
+            return (
+                f"{self.sentence(caller).capitalize()}.\nTables: {found['tables']}, of which you may change "
+                f"{found['writable']} and own {found['owned']}.\n"
+            )
+        lines = [
+            f"Role `{self.name}` on PostgreSQL {self.version // 10000}.{self.version % 10000}"
+            + (", a standby." if self.standby else "."),
+            f"Special powers: {', '.join(self.powers) or 'none'}.",
+            f"Tables: {found['tables']}, of which it may change {found['writable']} and owns {found['owned']}.",
+        ]
+        if self.harmful:
+            whose = (
+                "Code of other roles is trusted, by `--trust-database`"
+                if trusted
+                else (
+                    "Nothing that another role laid is run, but a role that owns a table could change it in the moment "
+                    "between the look and the run"
+                )
+            )
+            lines.append(
+                "It can reach files, programs or other sessions. Queries that would do more than read are refused. "
+                f"{whose}. `edit_schema` is refused."
+            )
+        elif found["others"]:
+            lines.append(
+                f"{found['others']} other sessions use the same role: a query could end or wait for them. "
+                "A role of its own can't."
+            )
+        if self.powers or found["writable"]:
+            lines.append(
+                "`mcp-postgres --create-reader URL` makes a role that can only read; `--print-role-sql` prints the SQL."
+            )
+        else:
+            lines.append("It can only read: as it should be.")
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""The sample database of `--demo`, in a PostgreSQL of our own."""

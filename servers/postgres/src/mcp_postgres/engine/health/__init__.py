@@ -1,0 +1,1 @@
+"""What is wrong with a database, and what it is busy with."""

@@ -1,0 +1,185 @@
+"""A database's workload: its statements, its sessions and its settings."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import psycopg
+
+from mcp_batteries.errors import Refused
+from mcp_postgres.engine.audit.visible_schema import QUERY
+from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.models import Report
+from mcp_postgres.policy import Advice, ReadStatement, of_ours
+
+__all__ = ["asked", "sessions", "settings", "top"]
+
+_ORDERS = {
+    "total": "total_exec_time",
+    "mean": "mean_exec_time",
+    "calls": "calls",
+    "rows": "rows",
+    "reads": "shared_blks_read",
+}
+_TOP = """
+SELECT coalesce(json_agg(x), '[]')::text FROM (
+    SELECT s.query, s.calls, s.rows, round(s.total_exec_time::numeric, 1) AS total, round(s.mean_exec_time::numeric,
+        2) AS mean,
+        s.shared_blks_read AS reads, round((100 * s.total_exec_time / nullif(sum(s.total_exec_time) OVER (),
+            0))::numeric, 1) AS share
+    FROM {view} s WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.toplevel
+    ORDER BY s.{order} DESC LIMIT $1::int) x
+"""
+_SESSIONS = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (
+    SELECT pid, usename AS role, application_name AS app, coalesce(client_addr::text, 'local') AS client, state,
+        date_trunc('milliseconds', now() - CASE WHEN state = 'active' THEN query_start ELSE state_change END)::text
+            AS since,
+        date_trunc('second', now() - xact_start)::text AS transaction, concat_ws(' ', wait_event_type, wait_event) AS
+            waits,
+        pg_blocking_pids(pid) AS blockers, (SELECT string_agg(concat_ws(' ', l.mode, 'on', CASE l.locktype
+            WHEN 'relation' THEN coalesce(l.relation::regclass::text, 'relation ' || l.relation)
+            WHEN 'tuple' THEN 'a row of ' || l.relation::regclass::text
+            WHEN 'transactionid' THEN 'a row that transaction ' || l.transactionid::text || ' changed'
+            WHEN 'advisory' THEN format('advisory %s %s', l.classid, l.objid) ELSE l.locktype END), ', ')
+            FROM pg_locks l WHERE l.pid = a.pid AND NOT l.granted) AS wanted,
+        (SELECT string_agg(DISTINCT concat_ws(' ', h.mode, 'on', h.relation::regclass::text), ', ') FROM pg_locks h
+            JOIN pg_locks w ON NOT w.granted AND a.pid = ANY (pg_blocking_pids(w.pid))
+            AND (w.relation = h.relation OR w.locktype = 'transactionid' AND h.mode LIKE 'Row%')
+            WHERE h.pid = a.pid AND h.granted AND h.locktype = 'relation' AND h.relation >= 16384
+            AND h.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS holding,
+        left(regexp_replace({QUERY}, '\\s+', ' ', 'g'), 500) AS query
+    FROM pg_stat_activity a WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname =
+        current_database()
+        AND ($1::text = 'all' OR state <> 'idle')
+    ORDER BY cardinality(pg_blocking_pids(pid)) DESC, state = 'active' DESC, query_start LIMIT $2::int) x
+"""
+_SETTINGS = """
+SELECT coalesce(json_agg(x), '[]')::text FROM (
+    SELECT name, CASE WHEN source = 'session' THEN concat(reset_val, unit) ELSE current_setting(name) END AS value,
+        source, pending_restart AS pending, short_desc AS meaning,
+        boot_val IS DISTINCT FROM reset_val AS changed
+    FROM pg_settings WHERE CASE WHEN $1::text <> '' THEN strpos(name, $1) > 0 OR strpos(lower(short_desc), lower($1))
+        > 0
+        ELSE name = ANY ($2::text[]) OR pending_restart
+            OR (source NOT IN ('default', 'override', 'client', 'session', 'database', 'user') AND boot_val IS
+                DISTINCT FROM reset_val
+                AND category !~ 'Locale|File Locations|Ungrouped|Preset|Client Connection Defaults / Locale')
+        END ORDER BY category, name LIMIT 100) x
+"""
+_MATTER = (
+    "shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_connections", "wal_level",
+    "max_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "random_page_cost",
+    "effective_io_concurrency",
+    "default_statistics_target", "autovacuum", "autovacuum_max_workers", "autovacuum_vacuum_scale_factor",
+    "autovacuum_vacuum_cost_limit", "max_parallel_workers_per_gather", "max_worker_processes", "jit", "fsync",
+    "synchronous_commit", "full_page_writes", "statement_timeout", "idle_in_transaction_session_timeout",
+    "lock_timeout",
+    "log_min_duration_statement", "shared_preload_libraries", "track_io_timing", "huge_pages", "ssl",
+)  # fmt: skip
+_WARN = {
+    ("fsync", "off"): "a crash can lose the whole cluster",
+    ("full_page_writes", "off"): "a crash can leave torn pages",
+    ("autovacuum", "off"): "tables will bloat, and transaction ids run out",
+    ("synchronous_commit", "off"): "a crash loses the last commits",
+}
+
+
+async def _view(session: Session) -> str:
+    if session.world.part.part:
+        raise Refused("Other sessions' statements are not shown where a part of the database is served.")
+    schema = await session.value(
+        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+        " WHERE e.extname = 'pg_stat_statements'"
+    )
+    if schema is None:
+        raise Refused(
+            "This needs the extension `pg_stat_statements`, which isn't in this database.",
+            "An administrator can add it to shared_preload_libraries, restart, and CREATE EXTENSION it.",
+        )
+    return f"{schema}.pg_stat_statements"
+
+
+async def top(session: Session, order: str, limit: int) -> Report:
+    """The statements that cost most, as pg_stat_statements counted them.
+
+    Raises:
+        Refused: the extension is missing, or not loaded.
+    """
+    view = await _view(session)
+    try:
+        found = json.loads(await session.value(_TOP.format(view=view, order=_ORDERS[order]), str(limit)) or "[]")
+    except psycopg.errors.ObjectNotInPrerequisiteState as error:
+        raise Refused(
+            "`pg_stat_statements` is there but not loaded.", "An administrator can add it to shared_preload_libraries."
+        ) from error
+    lines: list[str] = []
+    for item in found:
+        share = f"{item['share']} % of all time, " if item["share"] is not None else ""
+        lines.append(
+            f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
+            f" {item['rows']:,} rows, {item['reads']:,} blocks read:"
+        )
+        lines.append("  " + " ".join(str(item["query"]).split())[:1000])
+    notes: list[str] = []
+    if not session.role.superuser and "pg_monitor" not in session.role.powers:
+        notes.append("statements of other roles are hidden: the role lacks `pg_monitor`")
+    return Report([(f"Statements by {order}:", lines or ["none yet"])], notes)
+
+
+async def sessions(session: Session, which: str, limit: int) -> Report:
+    """Who does what in this database now, those who wait first."""
+    found = json.loads(await session.value(_SESSIONS, which, str(limit)) or "[]")
+    lines: list[str] = []
+    for item in found:
+        facts = [f"{item['pid']} {item['role']}", item["app"] or "no name", item["client"]]
+        facts.append(f"{item['state'] or 'hidden'} for {item['since'] or '?'}")
+        if item["transaction"]:
+            facts.append(f"transaction {item['transaction']}")
+        if item["waits"]:
+            facts.append(f"waits: {item['waits']}")
+        if item["wanted"]:
+            facts.append(f"wants {item['wanted']}")
+        if item["blockers"]:
+            facts.append(f"BLOCKED BY {', '.join(map(str, item['blockers']))}")
+        if item["holding"]:
+            facts.append(f"BLOCKS OTHERS by {item['holding']}")
+        lines += [f"- {'; '.join(facts)}", f"  {item['query']}"]
+    notes: list[str] = []
+    if not session.role.superuser and "pg_monitor" not in session.role.powers:
+        notes.append("other roles' sessions show no details: the role lacks `pg_monitor`")
+    return Report([("Sessions:", lines or ["no other session is busy"])], notes)
+
+
+async def settings(session: Session, words: str) -> Report:
+    """Settings that matter or were changed; with `words` those that have them in name or meaning."""
+    wanted = "{" + ",".join(_MATTER) + "}"
+    found = json.loads(await session.value(_SETTINGS, words, wanted) or "[]")
+    lines: list[str] = []
+    for item in found:
+        facts = [f"{item['name']} = {item['value'] or chr(39) * 2}"]
+        if item["changed"]:
+            facts.append(f"set by {item['source']}")
+        if item["pending"]:
+            facts.append("CHANGED, NEEDS A RESTART")
+        if (item["name"], item["value"]) in _WARN:
+            facts.append("WARNING: " + _WARN[item["name"], item["value"]])
+        lines.append(f"- {'; '.join(facts)}" + (f"; {item['meaning']}" if words else ""))
+    return Report([("Settings:", lines or ["none has that in name or meaning"])])
+
+
+async def asked(session: Session, wanted: Advice) -> list[tuple[ReadStatement, float]]:
+    """The statements to find indexes for, with how often each runs.
+
+    Raises:
+        Refused: none is given, and pg_stat_statements is missing.
+    """
+    if wanted.statements:
+        return [(statement, 1.0) for statement in wanted.statements]
+    text = await session.value(_TOP.format(view=await _view(session), order="total_exec_time"), "20")
+    return [
+        (of_ours(wanted.database, str(item["query"])), float(item["calls"]))
+        for item in json.loads(text or "[]")
+        if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT|MERGE|TABLE)\b", str(item["query"]), re.I)
+    ]

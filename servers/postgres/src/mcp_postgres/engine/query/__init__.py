@@ -1,0 +1,1 @@
+"""Answers queries page by page, and compares tables."""

@@ -1,0 +1,1 @@
+"""Copies rows between tables and files."""

@@ -1,0 +1,108 @@
+"""Parquet files, in and out (extra `parquet`): read by a separate process, written by a thread."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from typing import Any, BinaryIO, cast
+
+import anyio.from_thread
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.limits import in_thread
+from mcp_batteries.sql.parquet import Kind, Unreadable, write
+from mcp_postgres.engine.connection.result_values import MASK, Column
+
+__all__ = ["parquet_records", "types_of", "write_parquet"]
+
+_BATCH = 500
+_TYPES = {
+    Kind.BOOLEAN: "boolean", Kind.INTEGER: "bigint", Kind.REAL: "double precision", Kind.BYTES: "bytea",
+}  # fmt: skip
+_KINDS = {
+    16: Kind.BOOLEAN, 17: Kind.BYTES, 20: Kind.INTEGER, 21: Kind.INTEGER, 23: Kind.INTEGER, 26: Kind.INTEGER,
+    700: Kind.REAL, 701: Kind.REAL,
+}  # fmt: skip
+_VALUES: dict[Kind, Callable[[str], Any]] = {
+    Kind.BOOLEAN: lambda text: text == "t",
+    Kind.BYTES: lambda text: bytes.fromhex(text[2:]),
+    Kind.INTEGER: int,
+    Kind.REAL: float,
+    Kind.TEXT: str,
+}
+
+
+def parquet_records(raw: BinaryIO) -> Generator[list[Any]]:
+    """The columns' names, then the records: numbers, texts, truth values, and bytes as `{"base64": ...}`.
+
+    Raises:
+        Invalid: it is not Parquet.
+    """
+    for number, line in enumerate(_lines(raw)):
+        if number:
+            yield line
+
+
+def types_of(raw: BinaryIO) -> list[str | None]:
+    """The types of columns that take what `parquet_records` gives; None where only the values tell."""
+    lines = _lines(raw)
+    try:
+        return [_TYPES.get(Kind(kind)) for kind in next(lines)]
+    finally:
+        lines.close()
+
+
+def _lines(raw: BinaryIO) -> Generator[list[Any]]:
+    command = [sys.executable, "-P", "-m", "mcp_batteries.sql.parquet"]
+    with subprocess.Popen(
+        command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
+    ) as reader:
+        assert reader.stdout is not None
+        try:
+            for line in reader.stdout:
+                found = json.loads(line)
+                if isinstance(found, str):
+                    raise Invalid(found)
+                if found is None:
+                    return
+                yield cast("list[Any]", found)
+            raise Invalid("The file needs more memory than it may take, or can't be understood.", "Send it in parts.")
+        finally:
+            reader.kill()
+
+
+async def write_parquet(
+    file: BinaryIO, columns: Sequence[Column], rows: AsyncIterator[Sequence[str | None]], most: int
+) -> int:
+    """Write rows to a new file, at most `most` bytes; how many there were.
+
+    Raises:
+        Invalid: Parquet can't hold them.
+    """
+    kinds = [Kind.TEXT if column.masked else _KINDS.get(column.type, Kind.TEXT) for column in columns]
+    takes = [_VALUES[kind] for kind in kinds]
+
+    async def some() -> list[Sequence[str | None]]:
+        batch: list[Sequence[str | None]] = []
+        async for row in rows:
+            batch.append(row)
+            if len(batch) == _BATCH:
+                break
+        return batch
+
+    def records() -> Iterator[list[Any]]:
+        while batch := anyio.from_thread.run(some):
+            for row in batch:
+                yield [
+                    MASK if column.masked else None if value is None else take(value)
+                    for column, take, value in zip(columns, takes, row, strict=True)
+                ]
+
+    try:
+        names = [column.name for column in columns]
+        return await in_thread(lambda _: write(file, names, kinds, records(), most), long=True)
+    except Unreadable as error:
+        raise Invalid(str(error)) from None
