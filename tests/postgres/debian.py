@@ -44,7 +44,7 @@ def fifteen() -> Generator[Cluster]:
         options=[*serving.OPTIONS, "-c", "shared_preload_libraries=pg_stat_statements"],
         programs=PROGRAMS,
     )
-    made.wait()
+    made.wait_until_ready()
     before, serving.cluster = serving.cluster, partial(lambda cluster: cluster, made)
     serving._template.cache_clear()
     yield made
@@ -214,7 +214,7 @@ def over_tls() -> Generator[tuple[Base, Authority, int]]:
             programs=PROGRAMS,
         )
         try:
-            yield Base("postgres"), authority, made.wait()
+            yield Base("postgres"), authority, made.wait_until_ready()
         finally:
             made.close()
 
@@ -295,7 +295,8 @@ def pooler() -> Generator[Pooler]:
         users.write_text("".join(f'"{name}" "{name}"\n' for name in ("owner", "reader", "monitor")), "utf-8")
         settings = Path(folder) / "pgbouncer.ini"
         settings.write_text(
-            f"[databases]\n* = host=127.0.0.1 port={serving.cluster().wait()}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"[databases]\n* = host=127.0.0.1 port={serving.cluster().wait_until_ready()}\n[pgbouncer]\nlisten_addr "
+            "= 127.0.0.1\n"
             f"listen_port = {port}\nauth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
             "default_pool_size = 2\nunix_socket_dir =\nlogfile = /dev/null\n",
             "utf-8",

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from mcp_postgres.engine.audit.extensions import extension_rules
+from mcp_postgres.engine.audit.extensions import load_extension_rules
 
 __all__ = ["LAY", "Function", "calls", "functions_of", "is_refused", "lay_decoys"]
 
@@ -108,7 +108,7 @@ def functions_of(connection: psycopg.Connection[Any], extension: str) -> list[Fu
 
 def lay_decoys(extension: str) -> list[str]:
     """Return SQL that lays views with the names of tables that the extension looks up."""
-    rules = extension_rules().get(extension)
+    rules = load_extension_rules().get(extension)
     names = {
         *(rules.relations if rules else ()),
         "spatial_ref_sys",

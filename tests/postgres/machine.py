@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from mcp_postgres.engine.demo import process
-from mcp_postgres.engine.demo.cluster import _programs
+from mcp_postgres.engine.demo.cluster import _find_programs
 from postgres.serving import PROGRAMS
 
 _PASSWORD = "secret-of-the-machine"
@@ -28,7 +28,7 @@ class Machine:
 
     def __init__(self, folder: Path, of: "Machine | None" = None) -> None:
         folder.mkdir()
-        self._as_whom, self._programs = process._as_whom(str(folder), PROGRAMS or _programs())
+        self._as_whom, self._programs = process._choose_user(str(folder), PROGRAMS or _find_programs())
         self._folder, self._data, self.port = folder, folder / "data", process.free_port()
         if of is None:
             secret = folder / "password"

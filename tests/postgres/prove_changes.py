@@ -33,13 +33,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mcp_batteries.errors import Problem
 from mcp_batteries.settings import load
 from mcp_batteries.sql.changes import Change
-from mcp_postgres.engine.admission.statements import Limits
+from mcp_postgres.engine.admission.statements import TransactionLimits
 from mcp_postgres.engine.connection.passwords import Passwords
-from mcp_postgres.engine.demo.cluster import _programs
+from mcp_postgres.engine.demo.cluster import _find_programs
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.settings import Settings
-from mcp_postgres.statement_splitter import split
+from mcp_postgres.statement_splitter import split_statements
 from postgres.serving import PROGRAMS, Base, make
 from postgres.state import SEQUENCES, State
 from sql.drawn import drawn
@@ -369,7 +369,7 @@ class Place:
 
     def dump(self) -> str:
         """The schema as `pg_dump` writes it."""
-        words = [os.path.join(PROGRAMS or _programs(), "pg_dump"), "--schema-only", self.base.url("postgres")]
+        words = [os.path.join(PROGRAMS or _find_programs(), "pg_dump"), "--schema-only", self.base.url("postgres")]
         done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
         return "\n".join(
             line for line in done.stdout.splitlines() if not line.startswith((r"\restrict", r"\unrestrict"))
@@ -383,7 +383,12 @@ async def place() -> AsyncGenerator[Place]:
     settings = load(Settings, ["--write", "--ddl", f"app={base.url('owner')}"])
     policy = Policy(settings, environment={})
     engine = Engine(
-        policy.databases, Limits(30, 10), connections=1, passwords=Passwords(None, None), demo=False, parts=policy.parts
+        policy.databases,
+        TransactionLimits(30, 10),
+        connections=1,
+        passwords=Passwords(None, None),
+        demo=False,
+        parts=policy.parts,
     )
     async with engine:
         with base.connect() as observer, base.connect() as own:
@@ -486,7 +491,7 @@ def wanting(left: State, before: State, remarks: Sequence[str]) -> list[str]:
 async def one(place: Place, sql: str) -> str:
     """What is wrong with what the server makes of `sql`."""
     before = place.begun
-    expected = place.plainly(split(sql))
+    expected = place.plainly(split_statements(sql))
     tried = await place.change(sql, dry_run=True)
     if place.state() != before:
         return f"a dry run changed something: {place.state().differs(before)}"

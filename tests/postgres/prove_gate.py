@@ -236,11 +236,11 @@ def tame(lay: str) -> bool:
 @contextmanager
 def every_table() -> Generator[None]:
     """Within the block indexes are tried on tables of a few rows too."""
-    few, indexes.FEW_PAGES = indexes.FEW_PAGES, -1
+    few, indexes.MIN_PAGES = indexes.MIN_PAGES, -1
     try:
         yield
     finally:
-        indexes.FEW_PAGES = few
+        indexes.MIN_PAGES = few
 
 
 @contextmanager

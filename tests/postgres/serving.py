@@ -70,7 +70,7 @@ def cluster() -> Cluster | Running:
         return Running(int(port), password)
     made = start()
     atexit.register(made.close)
-    made.wait()
+    made.wait_until_ready()
     return made
 
 
@@ -92,7 +92,7 @@ class Base:
 
     def url(self, role: str = "reader", *, port: int | None = None, more: str = "") -> str:
         password = cluster().password if role == "postgres" else role
-        return f"postgresql://{role}:{password}@127.0.0.1:{port or cluster().wait()}/{self.name}{more}"
+        return f"postgresql://{role}:{password}@127.0.0.1:{port or cluster().wait_until_ready()}/{self.name}{more}"
 
     def connect(self, role: str = "postgres") -> psycopg.Connection[Any]:
         return psycopg.connect(self.url(role), autocommit=True)

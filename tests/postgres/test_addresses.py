@@ -40,7 +40,7 @@ async def test_a_password_that_changes_is_found_in_its_file(
         monkeypatch.setenv("PGPASSFILE", str(path))
         words = []
     write("first")
-    address = f"app=postgresql://{role}@127.0.0.1:{cluster().wait()}/{base.name}"
+    address = f"app=postgresql://{role}@127.0.0.1:{cluster().wait_until_ready()}/{base.name}"
     async with inside(*words, address) as client:
         assert '["a"]' in text_of(await client.call("query_rows", sql=ONE))
         base.run(f"ALTER ROLE {role} PASSWORD 'second'")
@@ -64,7 +64,7 @@ async def test_a_service_that_moves_is_followed(how: str, tmp_path: Path, monkey
     file = tmp_path / "services.conf"
 
     def write(base: Base, word: str = "reader") -> None:
-        port = cluster().wait()
+        port = cluster().wait_until_ready()
         file.write_text(
             f"[shop]\nhost=127.0.0.1\nport={port}\ndbname={base.name}\nuser=reader\npassword={word}\n", "utf-8"
         )

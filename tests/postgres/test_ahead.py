@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mcp_postgres.engine.connection.pipeline import Trip
+from mcp_postgres.engine.connection.pipeline import Pipeline
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -63,16 +63,16 @@ async def test_the_same_is_said_each_time_and_the_connection_stays(sql: str) -> 
 
 async def test_a_query_that_was_run_before_takes_one_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     base = make("CREATE TABLE t (id integer); INSERT INTO t VALUES (7)")
-    trips: list[Trip] = []
-    send = Trip.send
+    trips: list[Pipeline] = []
+    send = Pipeline.send
 
-    async def counted(trip: Trip) -> None:
+    async def counted(trip: Pipeline) -> None:
         trips.append(trip)
         await send(trip)
 
     async with inside(base.url("owner")) as wire:
         for few in (2, 1, 1):
-            monkeypatch.setattr(Trip, "send", counted)
+            monkeypatch.setattr(Pipeline, "send", counted)
             trips.clear()
             assert "[7]" in text_of(await wire.call("query_rows", sql="SELECT * FROM t WHERE id = $1", parameters=[7]))
             assert len(trips) == few
@@ -88,7 +88,7 @@ async def test_more_values_than_a_statement_takes_are_refused(sql: str, user: st
 
 
 async def test_a_statement_that_libpq_refuses_ends_its_connection_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_postgres.policy._MOST_VALUES", 100_000)
+    monkeypatch.setattr("mcp_postgres.policy._MAX_VALUES", 100_000)
     async with inside("--connections", "1", make().url("owner")) as wire:
         assert (await wire.call("query_rows", sql="EXPLAIN SELECT 1", parameters=[1] * 65_536))["isError"]
         assert "1" in text_of(await wire.call("query_rows", sql="SELECT 1"))

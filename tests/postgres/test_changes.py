@@ -188,7 +188,7 @@ async def test_saved_queries_come_change_and_go(tmp_path: Path) -> None:
         await wire.notification("notifications/tools/list_changed")
         tools = {tool["name"]: tool["description"] for tool in (await wire.request("tools/list"))["tools"]}
         assert "last good version" in tools["run_by_name"] and "run_second" in tools
-    assert cluster().wait()
+    assert cluster().wait_until_ready()
 
 
 @pytest.mark.anyio

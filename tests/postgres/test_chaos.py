@@ -26,7 +26,7 @@ OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application
 @asynccontextmanager
 async def through(base: Base, *arguments: object) -> AsyncGenerator[tuple[StdioWire, Proxy]]:
     async with (
-        proxied(cluster().wait()) as proxy,
+        proxied(cluster().wait_until_ready()) as proxy,
         served(*arguments, f"app={base.url(port=proxy.port, more='?connect_timeout=2')}") as wire,
     ):
         yield wire, proxy
@@ -113,7 +113,7 @@ async def test_a_server_that_is_not_up_yet_and_one_that_crashes() -> None:
         )
     )
     try:
-        port = await anyio.to_thread.run_sync(own.wait)
+        port = await anyio.to_thread.run_sync(own.wait_until_ready)
         async with proxied(port) as proxy:
             proxy.cut(away=True)
             async with served(f"app=postgresql://reader:reader@127.0.0.1:{proxy.port}/postgres") as wire:

@@ -68,7 +68,9 @@ def test_everybody_who_waits_gets_the_port(scratch: Path) -> None:
     cluster = Cluster()
     try:
         with ThreadPoolExecutor(8) as threads:
-            ports = [waiting.result(SECONDS) for waiting in [threads.submit(cluster.wait) for _ in range(8)]]
+            ports = [
+                waiting.result(SECONDS) for waiting in [threads.submit(cluster.wait_until_ready) for _ in range(8)]
+            ]
         assert len(set(ports)) == 1
         pid = cluster.pid
     finally:
@@ -111,7 +113,7 @@ async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: p
         assert "500" in text_of(await wire.call("query_rows", sql="SELECT count(*) FROM customers"))
         server = made[0].pid
         os.kill(made[0]._process.pid, signal.SIGKILL)
-        until(lambda: not runs(server) and made[0].lost)
+        until(lambda: not runs(server) and made[0].has_crashed)
         said = await wire.call("query_rows", sql="SELECT count(*) FROM customers")
         if said["isError"]:  # its session was lost in the middle of a question
             said = await wire.call("query_rows", sql="SELECT count(*) FROM customers")

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from mcp_postgres.engine.audit.function_audit import World
-from mcp_postgres.engine.audit.visible_schema import ServedPart
+from mcp_postgres.engine.audit.function_audit import CodeAudit
+from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.operator_sql import role_sql
+from mcp_postgres.operator_sql import reader_role_sql
 from mcp_postgres.policy import Part
 from postgres.prove_gate import extensions, prove
 from postgres.serving import Base, cluster, inside, make, text_of
@@ -101,7 +101,7 @@ async def test_no_function_looks_into_tables_by_their_names() -> None:
 
 @pytest.mark.anyio
 async def test_a_statement_that_is_not_shown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_postgres.engine.admission.statements._QUERY", re.compile("written in another way"))
+    monkeypatch.setattr("mcp_postgres.engine.admission.statements._QUERY_TREE", re.compile("written in another way"))
     assert "did not show what `sql` would run" in (await asked(make(), "postgres", "SELECT 1"))[0]
 
 
@@ -140,14 +140,14 @@ async def test_what_is_known_of_a_database_is_as_new_as_the_database() -> None:
 async def test_what_is_laid_while_a_statement_is_judged_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     base = make("CREATE TABLE t (id integer); INSERT INTO t VALUES (1)")
     base.run("CREATE FUNCTION f(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'", "owner")
-    real, laying = Session.together, iter(["CREATE INDEX laid ON t ((id + f(1)))"])
+    real, laying = Session.run_pipeline, iter(["CREATE INDEX laid ON t ((id + f(1)))"])
 
     async def together(session: Session, *statements: Any) -> Any:
         if any(sql.startswith("PREPARE") for sql, _ in statements):
             base.run(next(laying, "SELECT 1"), "owner")
         return await real(session, *statements)
 
-    monkeypatch.setattr(Session, "together", together)
+    monkeypatch.setattr(Session, "run_pipeline", together)
     said = (await asked(base, "postgres", "SELECT * FROM t WHERE id > 0"))[0]
     assert "f() of owner" in said, said
 
@@ -380,7 +380,7 @@ async def test_changing_rows_makes_no_role() -> None:
 @pytest.mark.anyio
 async def test_the_printed_role_can_only_read() -> None:
     base, name = make(), f"part{next(_numbers)}"
-    base.run(role_sql().replace("mcp_reader", name).replace("change me", name))
+    base.run(reader_role_sql().replace("mcp_reader", name).replace("change me", name))
     try:
         with psycopg.connect(base.url(name), autocommit=True) as mate:
             message, ends, reads = await asked(
@@ -394,13 +394,13 @@ async def test_the_printed_role_can_only_read() -> None:
 
 
 def test_the_name_of_an_armed_type_is_found_wherever_it_stands() -> None:
-    world = World(closed=True, part=ServedPart(Part()))
-    world.armed = {"dom": "d", 'od"d': "o", "x" * 63: "long", "öl": "oil", "%%%": "sign"}
+    world = CodeAudit(closed=True, visible=VisibleObjects(Part()))
+    world.harmful_names = {"dom": "d", 'od"d': "o", "x" * 63: "long", "öl": "oil", "%%%": "sign"}
     for text in (
         "'{1}'::dom[]", '"dom"', "a.DOM", "(dom)", "1dom", "'{}'::evil.Dom", "-dom", '\'{1}\'::"od""d"[]',
         "1 %%% '{1}'", "x" * 63, "x" * 80, "ÖL", 'u&"\\0064om"', "dom\n", "$1::dom",
     ):  # fmt: skip
-        assert world.literal(text), text
+        assert world.harm_of_literals(text), text
     for text in ("domain", "kingdom", "dom_one", "dom2", "_dom", "SELECT 1", "od d", "x" * 62):
-        assert world.literal(text) is None, text
-    assert cluster().wait()
+        assert world.harm_of_literals(text) is None, text
+    assert cluster().wait_until_ready()

@@ -170,7 +170,7 @@ async def test_transaction_ids_that_run_out() -> None:
 
 @pytest.mark.anyio
 async def test_settings_and_what_is_missing() -> None:
-    assert cluster().wait()
+    assert cluster().wait_until_ready()
     base = make()
     async with inside("--dba", f"app={base.url()}") as wire:
         said = text_of(await wire.call("list_settings"))

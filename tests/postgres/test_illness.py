@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from mcp_postgres.engine.demo.cluster import Cluster
-from mcp_postgres.engine.health.checks import AREAS
+from mcp_postgres.engine.health.checks import CHECKS_BY_AREA
 from postgres.serving import PROGRAMS, make, served, text_of
 
 Reports = dict[str, dict[str, str]]
@@ -185,7 +185,7 @@ def started(options: list[str]) -> Cluster:
 
 
 def connect(cluster: Cluster, name: str, called: str = "") -> psycopg.Connection[Any]:
-    url = f"postgresql://postgres:{cluster.password}@127.0.0.1:{cluster.wait()}/{name}?application_name={called}"
+    url = f"postgresql://postgres:{cluster.password}@127.0.0.1:{cluster.wait_until_ready()}/{name}?application_name={called}"
     return psycopg.connect(url, autocommit=True)
 
 
@@ -248,7 +248,9 @@ def reports() -> Reports:
                     run(connection, [*BURN, AHEAD])
             stack.enter_context(busy(cluster, name, 15))
             path = "%20-csearch_path%3Dlate%2Cpg_catalog%2Cpublic" if name == "ill" else ""
-            addresses[name] = f"{name}=postgresql://monitor:monitor@127.0.0.1:{cluster.wait()}/{name}?options={path}"
+            addresses[name] = (
+                f"{name}=postgresql://monitor:monitor@127.0.0.1:{cluster.wait_until_ready()}/{name}?options={path}"
+            )
         return anyio.run(_asked, addresses)
 
 
@@ -256,7 +258,7 @@ async def _asked(addresses: dict[str, str]) -> Reports:
     found: dict[str, dict[str, str]] = {name: {} for name in addresses}
     async with served("--dba", *addresses.values()) as wire:
         for name in addresses:
-            for area in AREAS:
+            for area in CHECKS_BY_AREA:
                 with anyio.fail_after(60):
                     result = await wire.call("get_health", areas=[area], database=name)
                 assert not result.get("isError"), text_of(result)
@@ -282,7 +284,7 @@ def test_every_look_works(name: str, reports: Reports) -> None:
         assert "could not be looked at" not in text, (area, text)
 
 
-@pytest.mark.parametrize("area", sorted(AREAS.keys() - {"replication", "vacuum", "safety"}))
+@pytest.mark.parametrize("area", sorted(CHECKS_BY_AREA.keys() - {"replication", "vacuum", "safety"}))
 def test_a_database_that_is_well_has_nothing(area: str, reports: Reports) -> None:
     assert reports["well"][area] == f"Nothing found in: {area}."
 

@@ -9,7 +9,7 @@ from mcp import Client
 
 from mcp_batteries.settings import load
 from mcp_postgres.engine.change import effects, transaction
-from mcp_postgres.engine.change.catalog_diff import traces
+from mcp_postgres.engine.change.catalog_diff import read_traces
 from mcp_postgres.engine.change.undo import dry_run
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.server import build
@@ -107,7 +107,7 @@ async def test_a_dry_run_of_rows_tells_only_what_their_number_does_not(monkeypat
         base.run(AUDIT, "owner")
         said = await tried()
         assert "by triggers and cascades too:\npublic.t: 1 changed\npublic.u: 1 " in said, said
-        monkeypatch.setattr(effects, "_WORTH_TELLING", 0)
+        monkeypatch.setattr(effects, "_MIN_LOCK_SECONDS", 0)
         assert "public.t: RowExclusiveLock for " in await tried()
 
 
@@ -322,9 +322,9 @@ async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str)
     ],
 )
 async def test_what_a_way_back_fails_at_or_leaves_is_said(made: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "_QUICK", 60)
-    monkeypatch.setattr(dry_run, "_SECONDS", 60)
-    monkeypatch.setattr(dry_run, "_WAIT", 60_000)
+    monkeypatch.setattr(transaction, "_QUICK_SECONDS", 60)
+    monkeypatch.setattr(dry_run, "_MAX_SECONDS", 60)
+    monkeypatch.setattr(dry_run, "_LOCK_MILLISECONDS", 60_000)
     base = make(
         "CREATE TABLE base (id integer PRIMARY KEY, x text); CREATE TYPE spot AS (a integer);"
         "CREATE TABLE ev (a integer, b integer) PARTITION BY LIST (a)"
@@ -406,12 +406,14 @@ async def test_the_way_back_tells_what_it_leaves() -> None:
     assert "-- not undone: label tired of public.hue, new" in said
 
 
-@pytest.mark.parametrize("step", ["remember", "traces", "was_then", "after", "way_back"])
+@pytest.mark.parametrize(
+    "step", ["start_tracing", "read_traces", "read_changed_objects", "describe_change", "undo_statements"]
+)
 @pytest.mark.parametrize("how", ["SELECT 1/0", ""])
 async def test_a_failed_look_stops_no_change(step: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(session: Session, *_: object, **_also: object) -> None:
         if how:
-            await session.value(how)
+            await session.fetch_value(how)
         raise KeyError("c1")
 
     monkeypatch.setattr(effects, step, fails)
@@ -420,7 +422,7 @@ async def test_a_failed_look_stops_no_change(step: str, how: str, monkeypatch: p
     async with inside("--ddl", f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("edit_schema", sql="CREATE TABLE fresh ()", dry_run=True))
         assert f"-- no way back could be made: {why}" in said
-        assert ("+ table public.fresh" in said) == (step in ("after", "way_back"))
+        assert ("+ table public.fresh" in said) == (step in ("describe_change", "undo_statements"))
         assert "Done" in text_of(await wire.call("edit_schema", sql="CREATE TABLE fresh ()"))
     assert base.rows("SELECT to_regclass('fresh')::text") == [("fresh",)]
 
@@ -434,11 +436,11 @@ async def test_what_others_commit_meanwhile_is_no_part_of_a_change(monkeypatch: 
         async def meanwhile(session: Session) -> Any:
             base.run("CREATE TABLE theirs (); DROP TABLE u; CREATE SCHEMA theirs; DROP SCHEMA gone")
             other.execute("DROP OPERATOR === (integer, integer); CREATE SCHEMA later; DROP VIEW v")
-            found = await traces(session)
+            found = await read_traces(session)
             other.commit()
             return found
 
-        monkeypatch.setattr(effects, "traces", meanwhile)
+        monkeypatch.setattr(effects, "read_traces", meanwhile)
         async with inside("--ddl", f"app={base.url('owner')}") as wire:
             said = text_of(await wire.call("edit_schema", sql="CREATE TABLE ours ()", dry_run=True))
     said = said.partition("Schema:\n")[2].rstrip()

@@ -22,7 +22,7 @@ from mcp_postgres.policy import (
     RoleOf,
     SchemaOf,
     TableOf,
-    part_of,
+    inner_statement,
     table_uri,
 )
 from mcp_postgres.settings import Settings
@@ -67,7 +67,7 @@ def test_a_folder_for_files_has_to_be_there(tmp_path: Path) -> None:
 def test_who_stands_in_for_a_caller_does_so_in_the_block_only() -> None:
     made = policy(*CALLERS)
     somebody = replace(made.databases["app"], role="ann")
-    with made.standing_in(somebody):
+    with made.on_behalf_of(somebody):
         assert made.database("app").role == "ann"
     assert made.database("app").role is None
 
@@ -249,7 +249,7 @@ def test_only_the_operator_opens_roles_and_code() -> None:
 
 def test_part_of_a_statement_is_for_the_same_database_and_values() -> None:
     statement = policy("app=postgresql://h/db").read(None, "EXPLAIN SELECT $1", [1])
-    assert part_of(statement, "SELECT $1") == replace(statement, sql="SELECT $1")
+    assert inner_statement(statement, "SELECT $1") == replace(statement, sql="SELECT $1")
 
 
 @pytest.mark.parametrize("address", ["sqlite:///app.db", "mysql://h/db", "app.db"])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_postgres.engine.admission.statements import Limits, opening
+from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.audit.builtin_functions import READ_ONLY_FUNCTIONS
-from mcp_postgres.engine.audit.extensions import ExtensionFunction, extension_rules
+from mcp_postgres.engine.audit.extensions import ExtensionFunction, load_extension_rules
 from mcp_postgres.engine.audit.procedures import Procedure
 from mcp_postgres.engine.connection.role import Role
 from postgres.serving import make
@@ -21,7 +21,7 @@ COUNTS = {"tables": 3, "writable": 0, "owned": 0, "others": 0}
 
 def role(*flags: str, **found: Any) -> Role:
     known = {"name": "bob", "version": 180004, "standby": False, "log": True, "path": "", "member": [], "functions": []}
-    return Role.read(json.dumps({**known, **{flag: flag in flags for flag in FLAGS}, **found}))
+    return Role.parse(json.dumps({**known, **{flag: flag in flags for flag in FLAGS}, **found}))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ def role(*flags: str, **found: Any) -> Role:
 def test_predefined_roles_that_do_harm_while_only_reading(member: str) -> None:
     bad = role(member=[member])
     assert bad.harmful == bad.powers == [member]
-    assert bad.because() == f"has `{member}`" and f"Special powers: {member}." in bad.report(COUNTS, trusted=False)
+    assert bad.explain_judging() == f"has `{member}`" and f"Special powers: {member}." in bad.report(
+        COUNTS, trusted=False
+    )
 
 
 @pytest.mark.parametrize("member", ["pg_monitor", "pg_write_all_data"])
@@ -48,7 +50,7 @@ def test_predefined_roles_that_do_none(member: str) -> None:
 def test_attributes_of_a_role(flag: str, harmful: bool) -> None:
     found = role(flag)
     assert found.powers == [flag] and found.harmful == ([flag] if harmful else [])
-    assert found.superuser == (flag == "superuser")
+    assert found.is_superuser == (flag == "superuser")
 
 
 def test_functions_that_not_everybody_may_call() -> None:
@@ -64,8 +66,8 @@ def test_functions_that_not_everybody_may_call() -> None:
 
 def test_what_a_person_is_told_of_a_role() -> None:
     fine = role(version=150000)
-    assert fine.major == 15 and fine.sentence() == "role `bob` on PostgreSQL 15 has no special powers"
-    assert fine.because() == "may keep the log quiet, so that queries are judged"
+    assert fine.major == 15 and fine.describe() == "role `bob` on PostgreSQL 15 has no special powers"
+    assert fine.explain_judging() == "may keep the log quiet, so that queries are judged"
     report = fine.report(COUNTS, trusted=False)
     assert (
         report.startswith("Role `bob` on PostgreSQL 15.0.\n")
@@ -73,20 +75,20 @@ def test_what_a_person_is_told_of_a_role() -> None:
         and "It can reach" not in report
     )
     standby = role("createdb", standby=True)
-    assert standby.sentence() == "role `bob` on PostgreSQL 18 (a standby) has createdb"
+    assert standby.describe() == "role `bob` on PostgreSQL 18 (a standby) has createdb"
     assert standby.report(COUNTS, trusted=False).startswith("Role `bob` on PostgreSQL 18.4, a standby.\n")
-    assert role("superuser").sentence() == (
+    assert role("superuser").describe() == (
         "role `bob` on PostgreSQL 18 is a superuser; what a query would run is judged first"
     )
-    assert role("superuser").because() == "is a superuser, or may become one"
+    assert role("superuser").explain_judging() == "is a superuser, or may become one"
     many = role(member=["pg_checkpoint", "pg_maintain"], functions=["a", "b", "c", "d"])
-    assert many.because() == "has `pg_checkpoint`, `pg_maintain`, `a()`, `b()`, `c()`"
+    assert many.explain_judging() == "has `pg_checkpoint`, `pg_maintain`, `a()`, `b()`, `c()`"
 
 
 def test_a_caller_is_told_of_its_own_role_only() -> None:
     shared = role("superuser", callers=True)
     own = "you are the role `ann` on PostgreSQL 18; what a query would run is judged first"
-    assert shared.sentence("ann") == own and "bob" in shared.sentence()
+    assert shared.describe("ann") == own and "bob" in shared.describe()
     report = shared.report({**COUNTS, "writable": 2, "owned": 1}, trusted=False, caller="ann")
     assert report.startswith("You are the role `ann`") and "change 2 and own 1" in report and "bob" not in report
     assert "superuser" not in report and "superuser" in shared.report(COUNTS, trusted=False)
@@ -103,10 +105,10 @@ def test_a_report_says_what_holds_a_harmful_role() -> None:
 
 def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
     plain, judged = role(log=False), role("superuser")
-    limits = Limits(1.5, 0.25)
+    limits = TransactionLimits(1.5, 0.25)
 
     def opened(who: Role, **how: bool) -> str:
-        return "; ".join(opening(limits, **how)(who, None))
+        return "; ".join(transaction_opening(limits, **how)(who, None))
 
     reads = opened(plain)
     assert reads.startswith("BEGIN TRANSACTION READ ONLY; SELECT ") and reads.endswith("; SAVEPOINT mcp_start")
@@ -145,9 +147,9 @@ def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
 )  # fmt: skip
 def test_functions_of_extensions_by_name(name: str, volatility: str, extension: str, changes: bool, runs: bool) -> None:
     found = procedure(name, volatility, extension)
-    assert (found.changes(), found.runs_input() is not None) == (changes, runs)
-    trusted = replace(found, vouched=True)
-    assert not trusted.changes() and trusted.runs_input() is None
+    assert (found.may_change_data(), found.explain_running_input() is not None) == (changes, runs)
+    trusted = replace(found, is_vouched=True)
+    assert not trusted.may_change_data() and trusted.explain_running_input() is None
 
 
 def procedure(name: str, volatility: str, extension: str = "", *arguments: str, version: str = "3.3.2") -> Procedure:
@@ -158,18 +160,23 @@ def procedure(name: str, volatility: str, extension: str = "", *arguments: str, 
     "argument", ["regprocedure", "regproc", "regclass", "_regclass", "regtype", "name", "refcursor"]
 )
 def test_a_function_that_takes_the_name_of_an_object_is_allowed_by_its_own_name_only(argument: str) -> None:
-    assert procedure("similar", "i", "pg_trgm", "text", argument).runs_input() == "it takes the name of an object"
-    assert procedure("similar", "i", "pg_trgm", "text", "oid").runs_input() is None
-    assert procedure("pgstattuple", "v", "pgstattuple", argument).runs_input() is None
+    assert (
+        procedure("similar", "i", "pg_trgm", "text", argument).explain_running_input()
+        == "it takes the name of an object"
+    )
+    assert procedure("similar", "i", "pg_trgm", "text", "oid").explain_running_input() is None
+    assert procedure("pgstattuple", "v", "pgstattuple", argument).explain_running_input() is None
     # No statement can call what takes `internal`.
-    assert procedure("similar", "i", "pg_trgm", "internal", argument).runs_input() is None
+    assert procedure("similar", "i", "pg_trgm", "internal", argument).explain_running_input() is None
 
 
 def test_rules_hold_for_versions_and_for_forms_of_a_function() -> None:
-    assert "version 2.5.1" in (procedure("st_area", "i", "postgis", "geometry", version="2.5.1").runs_input() or "")
+    assert "version 2.5.1" in (
+        procedure("st_area", "i", "postgis", "geometry", version="2.5.1").explain_running_input() or ""
+    )
     filed = procedure("st_addband", "i", "postgis_raster", "raster", "int4", "text", "_int4", "float8")
-    assert "a file on the server" in (filed.runs_input() or "")
-    assert procedure("st_addband", "i", "postgis_raster", "raster", "text", "float8").runs_input() is None
+    assert "a file on the server" in (filed.explain_running_input() or "")
+    assert procedure("st_addband", "i", "postgis_raster", "raster", "text", "float8").explain_running_input() is None
     assert procedure("st_estimatedextent", "s", "postgis", "text", "text").reads_named_table
 
 
@@ -183,7 +190,7 @@ def test_rules_hold_for_versions_and_for_forms_of_a_function() -> None:
     ],
 )  # fmt: skip
 def test_a_body_that_runs_text_is_found(body: str, why: str | None) -> None:
-    found = replace(procedure("f", "s"), body=body).runs_input()
+    found = replace(procedure("f", "s"), body=body).explain_running_input()
     assert found is None if why is None else found is not None and why in found
 
 
@@ -191,7 +198,7 @@ def test_every_entry_for_extensions_has_its_reason() -> None:
     entries = tomllib.loads(files("mcp_postgres.engine.audit").joinpath("extensions.toml").read_text("utf-8"))["entry"]
     known = {"extensions", "versions", "why", "functions", "volatile", "tables", "relations", "excluded"}
     every = [extension for entry in entries for extension in entry["extensions"]]
-    assert len(every) == len(set(every)) == len(extension_rules())
+    assert len(every) == len(set(every)) == len(load_extension_rules())
     for entry in entries:
         assert entry.keys() <= known and entry["why"].strip().endswith("."), entry["extensions"]
         assert entry["functions"] == "all" or isinstance(entry["functions"], list)

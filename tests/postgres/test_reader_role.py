@@ -14,8 +14,8 @@ import pytest
 from mcp_batteries.errors import Conflict, Refused, Unavailable
 from mcp_batteries.run import run
 from mcp_batteries.settings import load
-from mcp_postgres.engine.connection.role import ROLE
-from mcp_postgres.operator_sql import READER
+from mcp_postgres.engine.connection.role import READ_ROLE
+from mcp_postgres.operator_sql import READER_ROLE
 from mcp_postgres.reader_role import prepare
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, inside, make, text_of
@@ -31,8 +31,8 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Base]:
 
 
 def drop_reader(base: Base) -> None:
-    if base.rows(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER}'"):
-        base.run(f"DROP OWNED BY {READER}; DROP ROLE {READER}")
+    if base.rows(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER_ROLE}'"):
+        base.run(f"DROP OWNED BY {READER_ROLE}; DROP ROLE {READER_ROLE}")
 
 
 def settings_for(*arguments: object) -> Settings:
@@ -68,7 +68,7 @@ async def test_the_role_reads_and_does_nothing_else(
         settings, message = created(tmp_path, settings_for("--create-reader", base.url("postgres")))
     password = file_of(settings).read_text("utf-8").strip()
     assert "The role `mcp_reader` was made. It can read 4 of 4 tables and views and change none" in message, message
-    assert settings.databases == (base.url("x").replace("x:x@", f"{READER}@"),) and settings.create_reader is None
+    assert settings.databases == (base.url("x").replace("x:x@", f"{READER_ROLE}@"),) and settings.create_reader is None
     assert len(password) >= 32 and password not in message + " ".join(sent) + " ".join(settings.arguments())
     assert any("PASSWORD 'SCRAM-SHA-256$" in statement for statement in sent)
     if sys.platform != "win32":
@@ -76,7 +76,7 @@ async def test_the_role_reads_and_does_nothing_else(
         assert stat.S_IMODE(file_of(settings).parent.stat().st_mode) == 0o700
     row = base.rows(
         "SELECT rolcanlogin, rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls, rolconnlimit,"
-        f" rolconfig FROM pg_roles WHERE rolname = '{READER}'"
+        f" rolconfig FROM pg_roles WHERE rolname = '{READER_ROLE}'"
     )[0]
     assert row[:7] == (True, False, False, False, False, False, 20)
     assert row[7] == [
@@ -94,7 +94,7 @@ async def test_the_role_reads_and_does_nothing_else(
         for statement in (b"DELETE FROM t", b"CREATE TABLE made ()", b"CREATE ROLE made"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
-        found = connection.execute(ROLE)
+        found = connection.execute(READ_ROLE)
         while not found.description or found.description[0].name != "json_build_object":
             found.nextset()
         assert not found.fetchone()[0].count("pg_read_server_files")
@@ -124,7 +124,7 @@ def test_a_role_that_is_there_keeps_its_password_unless_it_is_renewed(base: Base
 
 @pytest.mark.parametrize("power", ["SUPERUSER", "CREATEROLE", "REPLICATION", "IN ROLE pg_write_all_data"])
 def test_a_role_of_that_name_with_powers_is_refused(base: Base, tmp_path: Path, power: str) -> None:
-    base.run(f"CREATE ROLE {READER} LOGIN {power}")
+    base.run(f"CREATE ROLE {READER_ROLE} LOGIN {power}")
     with pytest.raises(Refused, match="has powers"):
         created(tmp_path, settings_for("--create-reader", base.url("postgres"), "--renew-reader"))
 
@@ -149,7 +149,7 @@ def test_without_the_right_to_grant_everything_it_grants_schema_by_schema(base: 
     try:
         _, message = created(tmp_path, settings_for("--create-reader", base.url("boss")))
         assert "It can read 4 of 4" in message, message
-        assert not base.rows(f"SELECT 1 WHERE pg_has_role('{READER}', 'pg_read_all_data', 'MEMBER')")
+        assert not base.rows(f"SELECT 1 WHERE pg_has_role('{READER_ROLE}', 'pg_read_all_data', 'MEMBER')")
     finally:
         drop_reader(base)
         base.run("DROP OWNED BY boss CASCADE; DROP ROLE boss")
@@ -162,7 +162,7 @@ def test_who_may_not_make_roles_and_what_is_not_there_are_told(base: Base, tmp_p
         created(tmp_path, settings_for("--create-reader", base.url("postgres").replace(base.name, "nowhere")))
     with pytest.raises(Unavailable, match="MySQL"):
         created(tmp_path, settings_for("--create-reader", "mysql://root@localhost/shop"))
-    assert not base.rows(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER}'")
+    assert not base.rows(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER_ROLE}'")
 
 
 @pytest.mark.parametrize("form", ["{url}?connect_timeout=5", "shop={url}", "host=127.0.0.1 port={port} user=postgres"])
@@ -174,7 +174,9 @@ def test_forms_of_an_address(base: Base, tmp_path: Path, form: str) -> None:
         given += f" password={words['password']} dbname={base.name}"
     settings, _ = created(tmp_path, settings_for("--create-reader", given))
     (address,) = settings.databases
-    assert words["password"] not in address and READER in address and address.startswith("shop=") == ("shop=" in form)
+    assert (
+        words["password"] not in address and READER_ROLE in address and address.startswith("shop=") == ("shop=" in form)
+    )
     assert "connect_timeout" not in form or address.endswith("?connect_timeout=5")
 
 
@@ -193,7 +195,7 @@ def test_the_command_goes_on_to_a_hosts_entry(
     password = file.read_text("utf-8").strip()
     said = "".join(capsys.readouterr())
     for text in (entry, said):
-        assert f"{READER}@127.0.0.1" in text and str(file.name) in text and password not in text
+        assert f"{READER_ROLE}@127.0.0.1" in text and str(file.name) in text and password not in text
         assert base.url("postgres") not in text
     with contextlib.suppress(FileNotFoundError):
         file.unlink()

@@ -84,7 +84,10 @@ async def test_prompts_say_what_was_asked_and_bring_what_they_need(era: str) -> 
 async def test_health_and_activity_are_told_when_they_change(era: str, what: str) -> None:
     base, uri = make(), f"postgres://app/.{what}"
     # Health is looked at more often than in life.
-    sooner = "from mcp_postgres import __main__, changes; changes._UNGATED[changes.HealthOf] = 0.5; __main__.main()"
+    sooner = (
+        "from mcp_postgres import __main__, changes; "
+        "changes._POLLING_INTERVALS[changes.HealthOf] = 0.5; __main__.main()"
+    )
     command = [sys.executable, "-c", sooner, f"app={base.url('monitor')}"]
     async with StdioWire(command, revision=era) as wire:
         await wire.open()

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mcp_postgres.engine.connection.pipeline import run
+from mcp_postgres.engine.connection.pipeline import run_simple_query
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -102,4 +102,4 @@ def seen_directly(url: str, state: str, sql: str) -> bool:
 async def test_a_statement_that_holds_a_nul_is_not_sent_up_to_it() -> None:
     async with await psycopg.AsyncConnection.connect(make().url("owner"), autocommit=True) as raw:
         with pytest.raises(psycopg.DataError, match="NUL"):
-            await run(raw, "SELECT 1 \0 / 0")
+            await run_simple_query(raw, "SELECT 1 \0 / 0")

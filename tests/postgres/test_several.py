@@ -8,7 +8,7 @@ import anyio
 import psycopg
 import pytest
 
-from mcp_postgres.statement_splitter import begin_of, split
+from mcp_postgres.statement_splitter import split_statements, strip_leading_comments
 from postgres.serving import inside, make, text_of
 
 PIECES = (
@@ -37,7 +37,7 @@ def test_statements_are_told_apart_as_postgresql_does() -> None:
                 continue
             ends = [chance.choice((";", " ;", "; ;", "\n;\n", "; -- ;\n", ";/* ; */")) for _ in good]
             sql = "".join(text + ("\n" if "--" in text else "") + end for text, end in zip(good, ends, strict=True))
-            found = split(sql)
+            found = split_statements(sql)
             assert len(found) == len(good), sql
             for part, text in zip(found, good, strict=True):
                 assert runs(connection, part) and part.endswith(text.strip()), (sql, part)
@@ -57,13 +57,18 @@ def runs(connection: psycopg.Connection[Any], sql: str) -> bool:
 
 
 def test_bodies_and_comments() -> None:
-    assert split(f"{BODY}; SELECT 1; {BODY.replace('FUNCTION', 'OR REPLACE FUNCTION')};") == [
+    assert split_statements(f"{BODY}; SELECT 1; {BODY.replace('FUNCTION', 'OR REPLACE FUNCTION')};") == [
         BODY, "SELECT 1", BODY.replace("FUNCTION", "OR REPLACE FUNCTION"),
     ]  # fmt: skip
     rule = "CREATE RULE r AS ON INSERT TO t DO ALSO (SELECT 1; SELECT 2)"
-    assert split(f"{rule};BEGIN;END") == [rule, "BEGIN", "END"]
-    assert split(" ; ;-- x") == [] == split("") and split("SELECT 1 /* open ;") == ["SELECT 1 /* open ;"]
-    assert begin_of("-- a\n/* b /* c */ */ CREATE TABLE x ()") == "CREATE TABLE x ()" and begin_of("--") == ""
+    assert split_statements(f"{rule};BEGIN;END") == [rule, "BEGIN", "END"]
+    assert split_statements(" ; ;-- x") == [] == split_statements("") and split_statements("SELECT 1 /* open ;") == [
+        "SELECT 1 /* open ;"
+    ]
+    assert (
+        strip_leading_comments("-- a\n/* b /* c */ */ CREATE TABLE x ()") == "CREATE TABLE x ()"
+        and strip_leading_comments("--") == ""
+    )
 
 
 @pytest.mark.anyio

@@ -53,7 +53,7 @@ async def refused(database: str) -> AsyncGenerator[str]:
 
 async def test_a_server_whose_private_authority_is_known_is_believed(authority: Authority) -> None:
     base = make()
-    async with proxied(cluster().wait(), context(authority)) as proxy:
+    async with proxied(cluster().wait_until_ready(), context(authority)) as proxy:
         url = (
             f"app=postgresql://reader:reader@{HOST}:{proxy.port}/{base.name}"
             f"?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert={authority.certificate}"
@@ -74,7 +74,7 @@ async def test_the_request_to_cancel_goes_the_same_way(authority: Authority) -> 
                 await anyio.sleep(0.02)
 
     async with (
-        proxied(cluster().wait(), context(authority)) as proxy,
+        proxied(cluster().wait_until_ready(), context(authority)) as proxy,
         inside(address(base, proxy.port, authority)) as client,
         anyio.create_task_group() as tasks,
     ):
@@ -88,7 +88,7 @@ async def test_the_request_to_cancel_goes_the_same_way(authority: Authority) -> 
 async def test_what_must_not_be_believed_is_said(authority: Authority, tmp_path: Path) -> None:
     base = make()
     stranger = Authority(tmp_path, "stranger")
-    async with proxied(cluster().wait(), context(authority)) as proxy:
+    async with proxied(cluster().wait_until_ready(), context(authority)) as proxy:
         async with refused(address(base, proxy.port, stranger)) as said:
             assert "certificate verify failed" in said and "`sslrootcert`" in said
         async with refused(address(base, proxy.port, authority, host="127.0.0.1")) as said:
@@ -98,11 +98,11 @@ async def test_what_must_not_be_believed_is_said(authority: Authority, tmp_path:
         async with refused(address(base, proxy.port, authority, password="wrong")) as said:
             assert "password authentication failed" in said and "mend the password" in said
     async with (
-        proxied(cluster().wait(), context(authority, days=-2)) as expired,
+        proxied(cluster().wait_until_ready(), context(authority, days=-2)) as expired,
         refused(address(base, expired.port, authority)) as said,
     ):
         assert "certificate verify failed" in said and "renew the server's" in said
-    async with refused(address(base, cluster().wait(), authority)) as said:
+    async with refused(address(base, cluster().wait_until_ready(), authority)) as said:
         assert "does not support SSL, but SSL was required" in said and "switch `ssl` on at the server" in said
 
 
@@ -112,7 +112,7 @@ async def test_a_certificate_of_the_client_is_shown(authority: Authority) -> Non
     asking.load_verify_locations(authority.certificate)
     asking.verify_mode = ssl.CERT_REQUIRED
     certificate, key = authority.issue("reader")
-    async with proxied(cluster().wait(), asking) as proxy:
+    async with proxied(cluster().wait_until_ready(), asking) as proxy:
         async with refused(address(base, proxy.port, authority)) as said:
             assert "can't be reached" in said
         async with refused(address(base, proxy.port, authority, sslcert=str(certificate), sslkey="none.key")) as said:
@@ -127,7 +127,7 @@ async def test_a_certificate_that_is_mended_needs_no_restart_of_ours(authority: 
     root = tmp_path / "root.pem"
     root.write_bytes(Authority(tmp_path, "stranger").certificate.read_bytes())
     async with (
-        proxied(cluster().wait(), context(authority)) as proxy,
+        proxied(cluster().wait_until_ready(), context(authority)) as proxy,
         inside(address(base, proxy.port, authority, sslrootcert=str(root))) as client,
     ):
         assert (await client.call("query_rows", sql="SELECT 1"))["isError"]

@@ -14,7 +14,7 @@ from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
 from mcp_postgres.engine.demo import process
-from mcp_postgres.engine.demo.cluster import _programs
+from mcp_postgres.engine.demo.cluster import _find_programs
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, cluster, inside, make, served, text_of
@@ -254,7 +254,7 @@ async def test_passwords_come_from_files_and_variables(tmp_path: Any, monkeypatc
     async with served("--password-file", tmp_path / "password", url) as wire:
         assert rows(await wire.call("query_rows", sql="SELECT current_user")) == [["reader"]]
     service = tmp_path / "service.conf"
-    port = cluster().wait()
+    port = cluster().wait_until_ready()
     service.write_text(f"[mine]\nhost=127.0.0.1\nport={port}\nuser=reader\ndbname={base.name}\n", "utf-8")
     monkeypatch.setenv("PGSERVICEFILE", str(service))
     monkeypatch.setenv("PGSERVICE", "mine")
@@ -272,14 +272,14 @@ async def test_a_command_gives_the_password_at_each_connect(
     monkeypatch.setenv("PGUSER", "reader")
     words = [sys.executable, str(script), "{host}:{port}", "{user}", "{dbname} $HOME"]
     command = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
-    url = f"postgresql://127.0.0.1:{cluster().wait()}/{base.name}"
+    url = f"postgresql://127.0.0.1:{cluster().wait_until_ready()}/{base.name}"
 
     async def asked(says: str) -> str:
         script.write_text(f"import sys\n{says}", "utf-8")
         async with inside("--password-command", command, url) as wire:
             return text_of(await wire.call("query_rows", sql="SELECT current_user"))
 
-    given = [f"127.0.0.1:{cluster().wait()}", "reader", f"{base.name} $HOME"]
+    given = [f"127.0.0.1:{cluster().wait_until_ready()}", "reader", f"{base.name} $HOME"]
     assert "reader" in await asked(f"assert sys.argv[1:] == {given!r}, sys.argv\nprint('reader')")
     assert "password authentication failed" in await asked("print('another')")
     assert "ended with 3" in await asked("print('reader'); sys.stderr.write('secretly\\n'); sys.exit(3)")
@@ -319,7 +319,7 @@ async def test_the_user_is_asked_where_the_operator_wants_that(revision: str) ->
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
 def test_programs_that_others_cannot_look_at_are_copied_with_their_libraries(tmp_path: Path) -> None:
-    programs = process._copied(_programs(), str(tmp_path / "copy"))
+    programs = process._copy_programs(_find_programs(), str(tmp_path / "copy"))
     for name in ("initdb", "postgres", "psql"):
         done = subprocess.run([os.path.join(programs, name), "--version"], capture_output=True, text=True, check=True)
         assert "PostgreSQL" in done.stdout

@@ -17,7 +17,7 @@ from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.settings.declared import masked, passwords, remember_secrets
 from mcp_batteries.testing.wire import StdioWire
 from mcp_git.addresses import without_password
-from mcp_postgres.policy.addresses import named_address
+from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.settings import Settings as PostgresSettings
 from shared.test_secrets import KINDS, harmless, marked, package
 
@@ -87,7 +87,7 @@ def test_a_sign_that_ends_a_password_is_refused_with_its_escape(scheme: str, sig
         assert "ssw0rd" not in masked(address) and any("w0rd" in word for word in passwords(address))
         if scheme == "postgresql":
             with pytest.raises(Unavailable, match="ends it early") as refused:
-                named_address(address, {})
+                parse_named_address(address, {})
             assert "w0rd" not in str(refused.value) and f"as %{ord(sign):02X}" in str(refused.value)
 
 

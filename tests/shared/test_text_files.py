@@ -17,7 +17,7 @@ from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_batteries.transports.http.auth.tokens import Tokens, new_token
 from mcp_github.engine.inbox import _secret
 from mcp_github.engine.tokens import _read
-from mcp_postgres.engine.connection.passwords import _written
+from mcp_postgres.engine.connection.passwords import _read_file
 from mcp_sqlite.settings import Settings
 
 TOKEN, LINE = new_token("someone read")
@@ -66,7 +66,7 @@ KEPT: dict[str, tuple[str, Callable[[Path], object]]] = {
     "saved queries": ("-- Ä title\nSELECT 1", saved),
     "a token of GitHub": ("ghp_0123456789\n", lambda path: _read(str(path), "token")),
     "a secret of GitHub": ("s3crät\n", lambda path: _secret(str(path))),
-    "a password": ("p wörd\n", lambda path: _written(str(path))),
+    "a password": ("p wörd\n", lambda path: _read_file(str(path))),
 }
 
 

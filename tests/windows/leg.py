@@ -308,7 +308,7 @@ class Leg:
             closing(start_postgres()) as postgres,
             log.open("wb", buffering=0) as said,
         ):
-            environment["MCP_TEST_POSTGRES"] = f"{postgres.wait()}:{postgres.password}"
+            environment["MCP_TEST_POSTGRES"] = f"{postgres.wait_until_ready()}:{postgres.password}"
             self.run([str(self.python), "-m", "pytest", *fixed, *options, *paths], said, environment, seconds)
         told = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
         if not told or told[-1]["kind"] != "end":

@@ -21,8 +21,8 @@ from mcp_batteries.sql import watching
 from mcp_batteries.sql.rows import RowPage
 from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_batteries.subscriptions.journal import ABSENT
-from mcp_postgres.engine.admission.statements import Limits, opening
-from mcp_postgres.engine.connection.pool import ITSELF, apart
+from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
+from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import (
     ActivityOf,
@@ -39,17 +39,18 @@ __all__ = ["DatabaseWatcher", "demonstration"]
 
 logger = logging.getLogger(__name__)
 
-_LIMITS = Limits(5.0, 1.0)
-_GATE = "SELECT pg_current_snapshot()::text || ' ' || pg_postmaster_start_time()"
-_NAMES = """
+_LIMITS = TransactionLimits(5.0, 1.0)
+_SNAPSHOT = "SELECT pg_current_snapshot()::text || ' ' || pg_postmaster_start_time()"
+_TABLE_NAMES = """
 SELECT md5(coalesce(string_agg(n.nspname || '.' || c.relname, ' ' ORDER BY n.nspname, c.relname), ''))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname !~ '^pg_'
     AND n.nspname <> 'information_schema'{}
 """
+# Where callers have roles of their own, any of them may: PostgreSQL shows everybody what tables there are.
 _MAY_READ = " AND has_table_privilege(c.oid, 'SELECT')"
-"""Where callers have roles of their own, any of them may: PostgreSQL shows everybody what tables there are."""
-_CATALOGUE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_start_time(), {}))".format(
+# What changes with everything that a schema's resource shows, in a few milliseconds.
+_CATALOG_STATE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_start_time(), {}))".format(
     ", ".join(
         f"(SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM {name})"
         for name in (
@@ -58,39 +59,38 @@ _CATALOGUE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_start_
         )
     )
 )  # fmt: skip
-"""What changes with everything that a schema's resource shows, in a few milliseconds."""
-_DEFINED = (SchemaOf, TableOf)
-_UNGATED = {ActivityOf: 1.0, HealthOf: 15.0}
-"""What changes without a commit, and the seconds between two looks at it."""
-_BACK_OFF = 5.0
-"""Seconds between two tries of a database that is down."""
+_SCHEMA_REQUESTS = (SchemaOf, TableOf)
+# What changes without a commit, and the seconds between two looks at it.
+_POLLING_INTERVALS = {ActivityOf: 1.0, HealthOf: 15.0}
+# Seconds between two tries of a database that is down.
+_RETRY_SECONDS = 5.0
 
 
-class _Watched(watching.Watched):
+class _WatchedDatabase(watching.Watched):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.due: dict[str, float] = {}
-        self.names: str | None = None
-        self.gate: str | None = None
-        self.catalogue: str | None = None
-        self.begun = anyio.Event()
-        """Set while somebody wants to hear of it."""
+        self.due_times: dict[str, float] = {}
+        self.table_names: str | None = None
+        self.snapshot: str | None = None
+        self.catalog_state: str | None = None
+        # Set while somebody wants to hear of it.
+        self.has_followers = anyio.Event()
 
     def settle(self) -> None:
         if not self.listed:
-            self.names = None
+            self.table_names = None
         if not self.wanted:
-            self.begun = anyio.Event()
-        elif not self.begun.is_set():
-            self.begun.set()
+            self.has_followers = anyio.Event()
+        elif not self.has_followers.is_set():
+            self.has_followers.set()
 
     def clear(self) -> None:
         super().clear()
-        self.gate = self.catalogue = None
+        self.snapshot = self.catalog_state = None
         self.settle()
 
 
-class DatabaseWatcher(watching.Watcher[_Watched]):
+class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
     """The source of changes for `postgres://` URIs.
 
     Args:
@@ -107,19 +107,19 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
         seconds: float,
         channel: str | None,
     ) -> None:
-        super().__init__(map(_Watched, policy.databases.values()), readable)
+        super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
         self._policy, self._engine = policy, engine
         self._seconds, self._channel = seconds, channel
-        self._tables = _NAMES.format("" if policy.has_callers else _MAY_READ)
+        self._tables = _TABLE_NAMES.format("" if policy.has_callers else _MAY_READ)
 
-    async def begin(self, watched: _Watched, readables: Mapping[str, Readable[Request]]) -> None:
-        if watched.listed and watched.names is None:
-            watched.names = await self._names(watched)
+    async def begin(self, watched: _WatchedDatabase, readables: Mapping[str, Readable[Request]]) -> None:
+        if watched.listed and watched.table_names is None:
+            watched.table_names = await self._read_table_names(watched)
         for key, readable in readables.items():
             watched.digests[key] = await self._digest(readable)
             watched.readables[key] = readable
             # What was committed while this was read is seen by the next look.
-            watched.gate = watched.catalogue = None
+            watched.snapshot = watched.catalog_state = None
 
     def start(self, tasks: TaskGroup) -> None:
         for watched in self.watched.values():
@@ -127,104 +127,106 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             if self._channel is not None:
                 tasks.start_soon(self._listen, watched, self._channel)
 
-    async def _follow(self, watched: _Watched) -> None:
+    async def _follow(self, watched: _WatchedDatabase) -> None:
         pause = self._seconds
         while True:
-            await watched.begun.wait()
+            await watched.has_followers.wait()
             with anyio.move_on_after(pause):
                 await watched.wake.wait()
             watched.wake = anyio.Event()
             try:
                 async with watched.turn:
-                    taken = await self.look_at(watched)
+                    poll_seconds = await self.look_at(watched)
                 # A look that takes long is not taken often.
-                pause = min(max(self._seconds, 4 * taken), _BACK_OFF)
+                pause = min(max(self._seconds, 4 * poll_seconds), _RETRY_SECONDS)
             except Problem as problem:
                 logger.info("Not looked at: %s", problem)
-                watched.gate = watched.catalogue = None
-                pause = min(max(pause * 2, 0.5), _BACK_OFF)
+                watched.snapshot = watched.catalog_state = None
+                pause = min(max(pause * 2, 0.5), _RETRY_SECONDS)
 
-    async def _listen(self, watched: _Watched, channel: str) -> None:
+    async def _listen(self, watched: _WatchedDatabase, channel: str) -> None:
         connections = self._engine.following[watched.database.name]
         while True:
-            await watched.begun.wait()
+            await watched.has_followers.wait()
             try:
-                async with connections.listening(channel) as notifications:
+                async with connections.listen(channel) as notifications:
                     watched.wake.set()
                     async for _ in notifications:
                         watched.wake.set()
             except (Problem, psycopg.Error) as error:
                 logger.info("Not listening: %s", error)
-            await anyio.sleep(_BACK_OFF)
+            await anyio.sleep(_RETRY_SECONDS)
 
-    async def look_at(self, watched: _Watched) -> float:
+    async def look_at(self, watched: _WatchedDatabase) -> float:
         """Announce what changed; returns the seconds that this took, without resources that have their own pace."""
-        begun, aside = anyio.current_time(), 0.0
-        gate = await self._ask(watched, _GATE)
+        start_time, own_pace_seconds = anyio.current_time(), 0.0
+        gate = await self._query(watched, _SNAPSHOT)
         now = anyio.current_time()
         looked = {
-            key: readable for key, readable in watched.readables.items() if self._pending(watched, readable, now, gate)
+            key: readable for key, readable in watched.readables.items() if self._is_due(watched, readable, now, gate)
         }
-        if any(isinstance(readable.request, _DEFINED) for readable in looked.values()):
-            catalogue = await self._ask(watched, _CATALOGUE)
-            if catalogue == watched.catalogue:
-                looked = {key: item for key, item in looked.items() if not isinstance(item.request, _DEFINED)}
-            watched.catalogue = catalogue
+        if any(isinstance(readable.request, _SCHEMA_REQUESTS) for readable in looked.values()):
+            catalogue = await self._query(watched, _CATALOG_STATE)
+            if catalogue == watched.catalog_state:
+                looked = {key: item for key, item in looked.items() if not isinstance(item.request, _SCHEMA_REQUESTS)}
+            watched.catalog_state = catalogue
         digests: dict[str, str] = {}
         for key, readable in looked.items():
             since = anyio.current_time()
             digests[key] = await self._digest(readable)
-            if (rest := _pause(readable.request)) is not None:
-                watched.due[key] = anyio.current_time() + rest
-                aside += anyio.current_time() - since
+            if (rest := _polling_interval(readable.request)) is not None:
+                watched.due_times[key] = anyio.current_time() + rest
+                own_pace_seconds += anyio.current_time() - since
         changed = watched.compare(digests)
-        if watched.listed and gate != watched.gate:
-            names = await self._ask(watched, self._tables)
-            if watched.names is not None and names != watched.names:
+        if watched.listed and gate != watched.snapshot:
+            names = await self._query(watched, self._tables)
+            if watched.table_names is not None and names != watched.table_names:
                 changed.append(TablesOf(watched.database.name))
-            watched.names = names
-        watched.gate = gate
+            watched.table_names = names
+        watched.snapshot = gate
         if changed:
             self.changed(changed)
-        return anyio.current_time() - begun - aside
+        return anyio.current_time() - start_time - own_pace_seconds
 
-    def _pending(self, watched: _Watched, readable: Readable[Request], now: float, gate: str | None) -> bool:
-        if _pause(readable.request) is not None:
-            return watched.due.get(readable.key, 0.0) <= now
-        return gate != watched.gate
+    def _is_due(self, watched: _WatchedDatabase, readable: Readable[Request], now: float, gate: str | None) -> bool:
+        if _polling_interval(readable.request) is not None:
+            return watched.due_times.get(readable.key, 0.0) <= now
+        return gate != watched.snapshot
 
     def request(self, readable: Readable[Request]) -> Request:
-        with self._policy.standing_in(readable.database):
+        with self._policy.on_behalf_of(readable.database):
             return super().request(readable)
 
     async def _digest(self, readable: Readable[Request]) -> str:
         try:
-            found = await self._engine.read(self.request(readable))
+            content = await self._engine.read(self.request(readable))
         except NotFound as problem:
             return f"{ABSENT}{problem}"
         except Problem as problem:
             # Treat unreadable as changed: an extra notice is better than a missed one.
             return f"unreadable: {problem}"
-        text = found.document() if isinstance(found, RowPage) else found
+        text = content.document() if isinstance(content, RowPage) else content
         if isinstance(readable.request, HealthOf):
             text = re.sub(r"\d+", "", text)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
-    async def _names(self, watched: _Watched) -> str | None:
+    async def _read_table_names(self, watched: _WatchedDatabase) -> str | None:
         try:
-            return await self._ask(watched, self._tables)
+            return await self._query(watched, self._tables)
         except Problem as problem:
             logger.info("Not looked at: %s", problem)
             return None
 
-    async def _ask(self, watched: _Watched, sql: str) -> str | None:
+    async def _query(self, watched: _WatchedDatabase, sql: str) -> str | None:
         async def do() -> str | None:
             connections = self._engine.following[watched.database.name]
-            async with connections.session(opening(_LIMITS), seconds=_LIMITS.seconds, role=ITSELF) as session:
-                return await session.value(sql)
+            async with connections.session(
+                transaction_opening(_LIMITS), seconds=_LIMITS.statement_seconds, role=SERVER_ROLE
+            ) as session:
+                return await session.fetch_value(sql)
 
-        return await apart(do())
+        return await run_shielded(do())
 
 
-def _pause(request: Request) -> float | None:
-    return next((seconds for kind, seconds in _UNGATED.items() if isinstance(request, kind)), None)
+def _polling_interval(request: Request) -> float | None:
+    return next((seconds for kind, seconds in _POLLING_INTERVALS.items() if isinstance(request, kind)), None)

@@ -10,14 +10,14 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.policy import is_whole
 
-__all__ = ["as_array", "as_record", "as_text", "json_text"]
+__all__ = ["encode_array", "encode_json", "encode_record", "encode_value"]
 
 
-def as_text(value: Any, where: str) -> str | None:
-    """A JSON value as PostgreSQL reads it; PostgreSQL decides its type by its place.
+def encode_value(value: Any, label: str) -> str | None:
+    """Return a JSON value as PostgreSQL reads it; PostgreSQL decides its type by its place.
 
     Args:
-        where: its purpose, for the error message.
+        label: its purpose, for the error message.
 
     Raises:
         Invalid: it can't be bound.
@@ -39,30 +39,30 @@ def as_text(value: Any, where: str) -> str | None:
             except ValueError:
                 pass
         case dict():
-            return json_text(cast("Any", value))
+            return encode_json(cast("Any", value))
         case list():
-            return as_array(cast("list[Any]", value), where)
+            return encode_array(cast("list[Any]", value), label)
         case str():
             raise Invalid(
-                f"The value for {where} holds a NUL character or half of a character, which PostgreSQL's text can't.",
+                f"The value for {label} holds a NUL character or half of a character, which PostgreSQL's text can't.",
                 'Send bytes as {"base64": "..."}.',
             )
         case _:
             pass
     raise Invalid(
-        f"The value for {where} can't be bound.",
+        f"The value for {label} can't be bound.",
         'A value is text, a number, true, false, null, an array, an object for json, or {"base64": "..."} for bytes.',
     )
 
 
-def json_text(value: Any) -> str:
-    """A JSON value as PostgreSQL reads it: numbers with all digits, and lone surrogates as escapes."""
+def encode_json(value: Any) -> str:
+    """Return a JSON value as PostgreSQL reads it: numbers with all digits, and lone surrogates as escapes."""
     match value:
         case dict():
             fields = cast("dict[str, Any]", value).items()
-            return "{" + ", ".join(f"{json_text(name)}: {json_text(item)}" for name, item in fields) + "}"
+            return "{" + ", ".join(f"{encode_json(name)}: {encode_json(item)}" for name, item in fields) + "}"
         case list():
-            return "[" + ", ".join(map(json_text, cast("list[Any]", value))) + "]"
+            return "[" + ", ".join(map(encode_json, cast("list[Any]", value))) + "]"
         case float():
             return repr(value)
         case str() if not is_whole(value):
@@ -71,23 +71,23 @@ def json_text(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def as_array(values: list[Any], where: str) -> str:
-    """A JSON array as PostgreSQL writes an array."""
+def encode_array(values: list[Any], label: str) -> str:
+    """Return a JSON array as PostgreSQL writes an array."""
     parts: list[str] = []
     for value in values:
         if isinstance(value, list):
-            parts.append(as_array(cast("list[Any]", value), where))
+            parts.append(encode_array(cast("list[Any]", value), label))
         else:
-            text = as_text(value, where)
-            parts.append("NULL" if text is None else _quoted(text))
+            text = encode_value(value, label)
+            parts.append("NULL" if text is None else _quote_element(text))
     return "{" + ",".join(parts) + "}"
 
 
-def as_record(values: Sequence[Any], where: str) -> str:
-    """JSON values as PostgreSQL writes a row of them."""
-    texts = [as_text(value, where) for value in values]
-    return "(" + ",".join("" if text is None else _quoted(text) for text in texts) + ")"
+def encode_record(values: Sequence[Any], label: str) -> str:
+    """Return JSON values as PostgreSQL writes a row of them."""
+    texts = [encode_value(value, label) for value in values]
+    return "(" + ",".join("" if text is None else _quote_element(text) for text in texts) + ")"
 
 
-def _quoted(text: str) -> str:
+def _quote_element(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -15,11 +15,14 @@ from mcp_batteries.sql.rows import RowPage, compact, count, size
 __all__ = ["Catalog", "Export", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
-_MOST_COLUMNS = 30
-_MANY = 60
-"""Lines of tables beyond which a list shows what they refer to, and no columns."""
-_OF_ONE = ("spelled", "name", "oid", "rows", "bytes")
-"""What tables may differ in that stand in one line."""
+_MAX_COLUMNS = 30
+_MAX_LISTED = 20
+_KINDS_WITHOUT_ROW_COUNT = ("view", "sequence", "foreign table")
+_RELATED_FACTS = ("sequence", "partition_of", "partition_by", "inherits", "inherited_by", "foreign_server")
+# Lines of tables beyond which a list shows what they refer to, and no columns.
+_MANY_TABLES = 60
+# What tables may differ in that stand in one line.
+_GROUPED_FACTS = ("spelled", "name", "oid", "rows", "bytes")
 
 
 @dataclass(frozen=True)
@@ -39,31 +42,31 @@ class Catalog:
             lines = [f"{name}: {about}; postgres://{name}/.schema"]
             for schema in schemas:
                 held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
-                lines.append(f"schema {schema['spelled']}: {held}{_comment(schema)}")
+                lines.append(f"schema {schema['spelled']}: {held}{_format_comment(schema)}")
             tables = bool(objects) and "columns" in objects[0]
-            runs = folded(objects, _name, _facts) if tables else [[item] for item in objects]
-            brief = tables and len(runs) > _MANY
+            runs = folded(objects, _group_name, _group_facts) if tables else [[item] for item in objects]
+            brief = tables and len(runs) > _MANY_TABLES
             if brief:
                 lines.append(f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]")
-            lines += [_brief(run) if brief else f"- {_object(run)}" for run in runs]
+            lines += [_format_briefly(run) if brief else f"- {_format_object(run)}" for run in runs]
             lines += [] if schemas or objects else ["nothing of that kind"]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
 
 
-def _name(item: _Json) -> str:
+def _group_name(item: _Json) -> str:
     return str(item["spelled"])
 
 
-def _facts(item: _Json) -> str:
-    return compact({name: value for name, value in item.items() if name not in _OF_ONE})
+def _group_facts(item: _Json) -> str:
+    return compact({name: value for name, value in item.items() if name not in _GROUPED_FACTS})
 
 
-def _object(run: Sequence[_Json]) -> str:
+def _format_object(run: Sequence[_Json]) -> str:
     item = run[0]
     if "signature" in item:
-        return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_comment(item)}"
-    facts = [_rows(run)] if item["kind"] not in ("view", "sequence", "foreign table") else []
+        return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_format_comment(item)}"
+    facts = [_format_rows(run)] if item["kind"] not in ("view", "sequence", "foreign table") else []
     if item["bytes"] is not None and item["kind"] != "sequence":
         facts.append(size(sum(each["bytes"] or 0 for each in run)) + (" together" if len(run) > 1 else ""))
     if item["partitions"] is not None:
@@ -71,54 +74,58 @@ def _object(run: Sequence[_Json]) -> str:
     columns: Sequence[str] = [*(item["columns"] or ()), *(item["wide"] or ())]
     key: Sequence[str] = item["key"] or ()
     columns = [f"{column} (key)" if column.partition(" -> ")[0] in key else column for column in columns]
-    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    held = "" if item["kind"] == "sequence" else f": {', '.join(columns[:_MOST_COLUMNS])}{more}"
-    return f"{_title(run)}{' ' if facts else ''}{', '.join(facts)}{held}{_comment(item)}"
+    more = f", … {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
+    held = "" if item["kind"] == "sequence" else f": {', '.join(columns[:_MAX_COLUMNS])}{more}"
+    return f"{_format_title(run)}{' ' if facts else ''}{', '.join(facts)}{held}{_format_comment(item)}"
 
 
-def _brief(run: Sequence[_Json]) -> str:
+def _format_briefly(run: Sequence[_Json]) -> str:
     item = run[0]
     refers: Sequence[str] = item["refers"] or ()
-    known = [each["rows"] for each in run if each["rows"] is not None and each["rows"] >= 0 and item["kind"] != "view"]
-    rows = f" {spread(known)}" if known else ""
-    return f"{_title(run)}{rows}{' -> ' if refers else ''}{', '.join(refers)}"
+    row_counts = [
+        each["rows"] for each in run if each["rows"] is not None and each["rows"] >= 0 and item["kind"] != "view"
+    ]
+    rows = f" {spread(row_counts)}" if row_counts else ""
+    return f"{_format_title(run)}{rows}{' -> ' if refers else ''}{', '.join(refers)}"
 
 
-def _title(run: Sequence[_Json]) -> str:
+def _format_title(run: Sequence[_Json]) -> str:
     item = run[0]
     several = f" … {run[-1]['spelled']} ({len(run)} of them)" if len(run) > 1 else ""
     kind = "" if item["kind"] == "table" else f" ({item['kind']})"
     return f"{item['spelled']}{several}{kind}"
 
 
-def _comment(item: _Json) -> str:
+def _format_comment(item: _Json) -> str:
     return f" -- {' '.join(item['comment'].split())}" if item.get("comment") else ""
 
 
-def _rows(run: Sequence[_Json]) -> str:
+def _format_rows(run: Sequence[_Json]) -> str:
     # What ANALYZE last estimated; -1 where it never ran.
-    known = [item["rows"] for item in run if item["rows"] is not None and item["rows"] >= 0]
+    row_counts = [item["rows"] for item in run if item["rows"] is not None and item["rows"] >= 0]
     each = " each" if len(run) > 1 else ""
-    return f"about {spread(known)} {'row' if known == [1] else 'rows'}{each}" if known else "not analyzed"
+    return (
+        f"about {spread(row_counts)} {'row' if row_counts == [1] else 'rows'}{each}" if row_counts else "not analyzed"
+    )
 
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One table, view or sequence, from `catalog.describe`.
+    """One table, view or sequence, from `describe`.
 
     Attributes:
         sample: some rows, or why there are none.
     """
 
     uri: str
-    found: _Json
+    description: _Json
     sample: RowPage | str | None = None
 
     def definition(self) -> str:
-        """The part that only a change of the schema changes."""
-        found = self.found
-        lines = [f"{found['kind']} {found['spelled']}{_comment(found)}"]
-        lines += [_column({**column, "values": None}) for column in found["columns"]]
+        """Return the part that only a change of the schema changes."""
+        found = self.description
+        lines = [f"{found['kind']} {found['spelled']}{_format_comment(found)}"]
+        lines += [_format_column({**column, "values": None}) for column in found["columns"]]
         lines += [f"- {item['definition']}" for item in found["constraints"]]
         lines += [f"- {item['definition']}" for item in found["indexes"]]
         lines += [f"- {item}" for title in ("triggers", "rules", "policies") for item in found[title]]
@@ -126,41 +133,73 @@ class TableInfo:
         return "\n".join(lines)
 
     def text(self) -> str:
-        found = self.found
-        facts = [f"{'unlogged ' if found['unlogged'] else ''}{found['kind']} {found['spelled']}"]
-        if found["kind"] not in ("view", "sequence", "foreign table"):
-            facts.append(_rows([found]))
-        if found["bytes"] is not None:
-            facts.append(size(found["bytes"]))
-        lines = [f"{', '.join(facts)}, owner {found['owner']}; {self.uri}"]
-        lines += [f"comment: {found['comment']}"] if found["comment"] else []
-        for word in ("sequence", "partition_of", "partition_by", "inherits", "inherited_by", "foreign_server"):
-            lines += [f"{word.replace('_', ' ')}: {found[word]}"] if found[word] else []
-        lines += ["columns:", *map(_column, found["columns"])] if found["kind"] != "sequence" else []
-        constraints = [f"{item['name']}: {item['definition']}" for item in found["constraints"]]
-        ways = ("joined through others", found.get("joins", ()))
-        for title, items in (("constraints", constraints), ("referred to by", found["referred_by"]), ways):
-            lines += [f"{title}:", *(f"- {item}" for item in items)] if items else []
-        if found["indexes"]:
-            own = {item["name"] for item in found["constraints"] if item["definition"].startswith(_WITH_INDEX)}
-            lines += ["indexes:", *(_index(index, own) for index in found["indexes"])]
+        """Return everything about the table."""
+        table = self.description
+        lines = [self._format_heading()]
+        if table["comment"]:
+            lines.append(f"comment: {table['comment']}")
+        lines += [f"{name.replace('_', ' ')}: {table[name]}" for name in _RELATED_FACTS if table[name]]
+        if table["kind"] != "sequence":
+            lines.append("columns:")
+            lines += map(_format_column, table["columns"])
+        lines += _format_list("constraints", [f"{item['name']}: {item['definition']}" for item in table["constraints"]])
+        lines += _format_list("referred to by", table["referred_by"])
+        lines += _format_list("joined through others", table.get("joins", ()))
+        lines += self._format_indexes()
         for title in ("triggers", "rules", "policies", "grants", "partitions"):
-            items: Sequence[str] = found[title] or ()
-            shown = [f"- {item}" for item in items[:20]]
-            shown += [f"- … {len(items) - 20} more"] if len(items) > 20 else []
-            lines += [f"{title}:", *shown] if items else []
-        if found["security"]:
-            lines.append(f"row security is on, {'for the owner too' if found['forced'] else 'not for the owner'}")
-            lines[-1] += "" if found["policies"] else "; no policy lets anybody see rows"
-        lines += ["definition:", found["definition"]] if found["definition"] else []
-        if isinstance(self.sample, str):
-            lines.append(f"no sample rows: {self.sample}")
-        elif self.sample is not None:
-            lines += ["sample rows:", compact(self.sample.columns), self.sample.lines.rstrip("\n")]
+            lines += _format_list(title, table[title] or (), limit=_MAX_LISTED)
+        if table["security"]:
+            lines.append(self._format_security())
+        if table["definition"]:
+            lines += ["definition:", table["definition"]]
+        lines += self._format_sample()
         return "\n".join(lines)
 
+    def _format_heading(self) -> str:
+        table = self.description
+        kind = f"{table['kind']} {table['spelled']}"
+        if table["unlogged"]:
+            kind = f"unlogged {kind}"
+        facts = [kind]
+        if table["kind"] not in _KINDS_WITHOUT_ROW_COUNT:
+            facts.append(_format_rows([table]))
+        if table["bytes"] is not None:
+            facts.append(size(table["bytes"]))
+        return f"{', '.join(facts)}, owner {table['owner']}; {self.uri}"
 
-def _column(column: _Json) -> str:
+    def _format_indexes(self) -> list[str]:
+        table = self.description
+        if not table["indexes"]:
+            return []
+        constraints = {item["name"] for item in table["constraints"] if item["definition"].startswith(_WITH_INDEX)}
+        return ["indexes:", *(_format_index(index, constraints) for index in table["indexes"])]
+
+    def _format_security(self) -> str:
+        owner = "for the owner too" if self.description["forced"] else "not for the owner"
+        if self.description["policies"]:
+            return f"row security is on, {owner}"
+        return f"row security is on, {owner}; no policy lets anybody see rows"
+
+    def _format_sample(self) -> list[str]:
+        if self.sample is None:
+            return []
+        if isinstance(self.sample, str):
+            return [f"no sample rows: {self.sample}"]
+        return ["sample rows:", compact(self.sample.columns), self.sample.lines.rstrip("\n")]
+
+
+def _format_list(title: str, items: Sequence[str], *, limit: int | None = None) -> list[str]:
+    """Return a heading with a line for each item, at most `limit` of them; nothing where there is no item."""
+    if not items:
+        return []
+    lines = [f"{title}:"]
+    lines += [f"- {item}" for item in items[:limit]]
+    if limit is not None and len(items) > limit:
+        lines.append(f"- … {len(items) - limit} more")
+    return lines
+
+
+def _format_column(column: _Json) -> str:
     facts = [str(column["type"])]
     if column["enum"]:
         facts.append("one of " + ", ".join(column["enum"]))
@@ -177,7 +216,7 @@ def _column(column: _Json) -> str:
         facts.append(f"generated as {column['default']}")
     elif column["default"] is not None:
         facts.append(f"default {column['default']}")
-    return f"- {column['spelled']}: {', '.join(facts)}{_comment(column)}"
+    return f"- {column['spelled']}: {', '.join(facts)}{_format_comment(column)}"
 
 
 _WITH_INDEX = ("PRIMARY KEY", "UNIQUE", "EXCLUDE")
@@ -185,17 +224,17 @@ _WORD = r'(?:"(?:[^"]|"")+"|[^\s".]+)'
 _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)?{_WORD} USING (?P<what>.+)", re.DOTALL)
 
 
-def _index(index: _Json, constraints: Collection[str]) -> str:
-    """An index without the words that every definition has, and without what its constraint already says."""
+def _format_index(index: _Json, constraints: Collection[str]) -> str:
+    """Return an index without the words that every definition has, and without what its constraint already says."""
     scans = "" if index["scans"] is None else f", {count(index['scans'], 'scan')}"
     facts = f"{size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
-    found = _INDEX.fullmatch(index["definition"])
-    if found is None:
+    match = _INDEX.fullmatch(index["definition"])
+    if match is None:
         return f"- {index['definition']}; {facts}"
-    name = found["name"]
+    name = match["name"]
     if unquoted(name) in constraints:
         return f"- {name}: {facts}"
-    return f"- {name}: {found[1] or ''}{found['what']}; {facts}"
+    return f"- {name}: {match[1] or ''}{match['what']}; {facts}"
 
 
 @dataclass(frozen=True)

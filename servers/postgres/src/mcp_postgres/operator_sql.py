@@ -5,11 +5,11 @@ The server never runs any of it.
 
 from __future__ import annotations
 
-__all__ = ["CONNECTION_LIMIT", "READER", "READER_SETTINGS", "notify_sql", "role_sql"]
+__all__ = ["CONNECTION_LIMIT", "READER_ROLE", "READER_SETTINGS", "notify_sql", "reader_role_sql"]
 
-READER = "mcp_reader"
+READER_ROLE = "mcp_reader"
+# Connections of all servers with that role; one has up to seven with the default settings.
 CONNECTION_LIMIT = 20
-"""Connections of all servers with that role; one has up to seven with the default settings."""
 READER_SETTINGS = {
     "default_transaction_read_only": "on",
     "statement_timeout": "60s",
@@ -81,12 +81,12 @@ END $$;
 """
 
 
-def role_sql() -> str:
-    """SQL for a role that can only read."""
-    settings = "\n".join(f"ALTER ROLE {READER} SET {name} = '{value}';" for name, value in READER_SETTINGS.items())
+def reader_role_sql() -> str:
+    """Return SQL for a role that can only read."""
+    settings = "\n".join(f"ALTER ROLE {READER_ROLE} SET {name} = '{value}';" for name, value in READER_SETTINGS.items())
     return _ROLE.replace("{limit}", str(CONNECTION_LIMIT)).replace("{settings}", settings)
 
 
 def notify_sql(channel: str) -> str:
-    """SQL for triggers that notify `channel`."""
+    """Return SQL for triggers that notify `channel`."""
     return _NOTIFY.replace("{channel}", channel)

@@ -24,10 +24,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_batteries.errors import Conflict, Refused, Unavailable, reason
 from mcp_batteries.sql.names import dotted
-from mcp_postgres.engine.connection.errors import unreachable
+from mcp_postgres.engine.connection.errors import unreachable_problem
 from mcp_postgres.engine.connection.passwords import Passwords
-from mcp_postgres.operator_sql import CONNECTION_LIMIT, READER, READER_SETTINGS
-from mcp_postgres.policy.addresses import named_address
+from mcp_postgres.operator_sql import CONNECTION_LIMIT, READER_ROLE, READER_SETTINGS
+from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.settings import Settings
 
 __all__ = ["prepare"]
@@ -49,7 +49,7 @@ SELECT count(*) FILTER (WHERE has_table_privilege(c.oid, 'SELECT') AND has_schem
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 """
-_MAY_CREATE = "SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE has_schema_privilege(oid, 'CREATE')"
+_CREATABLE_SCHEMAS = "SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE has_schema_privilege(oid, 'CREATE')"
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -76,12 +76,12 @@ class _Target:
         """The address with the reader's name and without any password."""
         if "://" not in self.address:
             words = {key: value for key, value in self.words.items() if key not in ("user", "password", "passfile")}
-            return make_conninfo("", **words, user=READER)
+            return make_conninfo("", **words, user=READER_ROLE)
         parts = urlsplit(self.address)
         hosts = parts.netloc.rpartition("@")[2]
         options = [pair for pair in parse_qsl(parts.query) if pair[0] not in ("user", "password", "passfile")]
         query = urlencode(options, quote_via=quote, safe="/")
-        return urlunsplit((parts.scheme, f"{READER}@{hosts}", parts.path, query, ""))
+        return urlunsplit((parts.scheme, f"{READER_ROLE}@{hosts}", parts.path, query, ""))
 
     @property
     def entry(self) -> str:
@@ -92,7 +92,7 @@ class _Target:
         """Return the file for the reader's password on this server."""
         words = self.words
         place = "-".join(str(words.get(key) or os.environ.get(f"PG{key.upper()}") or key) for key in ("host", "port"))
-        return folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', place)}-{READER}.password"
+        return folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', place)}-{READER_ROLE}.password"
 
 
 def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
@@ -106,9 +106,9 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
         Refused: the role that is there could do more than read.
         Unavailable: the server can't be reached, or does not let this user make roles.
     """
-    target = _target(settings)
+    target = _parse_target(settings)
     file = target.password_file(data_folder / "readers")
-    with _administrator(target, settings) as connection:
+    with _connect_as_administrator(target, settings) as connection:
         state = _make_role(connection, target, settings, file)
     settings = settings.model_copy(
         update={
@@ -117,7 +117,7 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
         }
     )  # fmt: skip
     lines = [
-        f"The role `{READER}` {state}. {_what_it_can(target, file)}",
+        f"The role `{READER_ROLE}` {state}. {_describe_rights(target, file)}",
         f"Its password is in {file}, which only this user can read.",
         f"Its database: {target.entry}",
     ]
@@ -128,9 +128,9 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
     return settings, "\n".join(lines)
 
 
-def _target(settings: Settings) -> _Target:
-    given = settings.create_reader or ""
-    name, address = named_address(given, os.environ)
+def _parse_target(settings: Settings) -> _Target:
+    text = settings.create_reader or ""
+    name, address = parse_named_address(text, os.environ)
     try:
         conninfo_to_dict(address)
     except psycopg.ProgrammingError:
@@ -138,11 +138,11 @@ def _target(settings: Settings) -> _Target:
             "The address of `--create-reader` is not understood.", "Write postgresql://user@host:port/name."
         ) from None
     only = tuple(parts for database, parts in dotted("--only", settings.only) if database in (None, name.lower()))
-    return _Target(name if given != address else "", address, only)
+    return _Target(name if text != address else "", address, only)
 
 
 @contextmanager
-def _administrator(target: _Target, settings: Settings) -> Generator[_Connection]:
+def _connect_as_administrator(target: _Target, settings: Settings) -> Generator[_Connection]:
     words: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "mcp-postgres", **target.words}
     passwords = Passwords(settings.password_file, settings.password_command)
     if "password" not in words and (password := anyio.run(passwords, words)):
@@ -151,7 +151,7 @@ def _administrator(target: _Target, settings: Settings) -> Generator[_Connection
     try:
         connection = psycopg.connect(make_conninfo("", **words))
     except (psycopg.Error, OSError) as error:
-        raise unreachable(database, error) from None
+        raise unreachable_problem(database, error) from None
     with contextlib.closing(connection):
         try:
             # Names must mean PostgreSQL's own functions, whoever may create others here.
@@ -170,24 +170,24 @@ def _administrator(target: _Target, settings: Settings) -> Generator[_Connection
 
 def _make_role(connection: _Connection, target: _Target, settings: Settings, file: Path) -> str:
     """Make the role or see to its rights; what was done, as the rest of a sentence."""
-    row = connection.execute(_ROLE, (READER,)).fetchone()
+    row = connection.execute(_ROLE, (READER_ROLE,)).fetchone()
     if row is not None and row[0]:
         raise Refused(
-            f"The role `{READER}` is there already, and has powers with which a query could do harm.",
+            f"The role `{READER_ROLE}` is there already, and has powers with which a query could do harm.",
             "Take them away or drop the role, then try again: `--print-role-sql` shows how.",
         )
     if row is not None and not settings.renew_reader:
-        if not _logs_in(target, file):
+        if not _can_log_in(target, file):
             raise Conflict(
-                f"The role `{READER}` is there already, and its password is not known here.",
+                f"The role `{READER_ROLE}` is there already, and its password is not known here.",
                 "Add `--renew-reader` to give it another; whoever uses the old password then needs the new one.",
             )
         _grant(connection, target, settings)
         connection.commit()
         return "was there already and keeps its password (`--renew-reader` gives it another)"
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
-    verifier = connection.pgconn.encrypt_password(password.encode(), READER.encode(), b"scram-sha-256").decode()
-    role, secret = sql.Identifier(READER), sql.Literal(verifier)
+    verifier = connection.pgconn.encrypt_password(password.encode(), READER_ROLE.encode(), b"scram-sha-256").decode()
+    role, secret = sql.Identifier(READER_ROLE), sql.Literal(verifier)
     if row is None:
         connection.execute(
             sql.SQL(
@@ -198,18 +198,18 @@ def _make_role(connection: _Connection, target: _Target, settings: Settings, fil
     else:
         connection.execute(sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(role, secret))
     _grant(connection, target, settings)
-    with _replaced(file, password):
+    with _replacing_file(file, password):
         connection.commit()
     return "was made" if row is None else "has a new password"
 
 
 def _grant(connection: _Connection, target: _Target, settings: Settings) -> None:
-    role = sql.Identifier(READER)
+    role = sql.Identifier(READER_ROLE)
     for name, value in READER_SETTINGS.items():
         connection.execute(sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value)))
     database = sql.Identifier(connection.info.dbname)
     allowed = connection.execute(
-        "SELECT has_database_privilege(%s, current_database(), 'CONNECT')", (READER,)
+        "SELECT has_database_privilege(%s, current_database(), 'CONNECT')", (READER_ROLE,)
     ).fetchone()
     if allowed is not None and not allowed[0]:
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, role))
@@ -236,14 +236,14 @@ def _grant_everything(connection: _Connection) -> bool:
         return False
     try:
         with connection.transaction():
-            connection.execute(sql.SQL("GRANT pg_read_all_data TO {}").format(sql.Identifier(READER)))
+            connection.execute(sql.SQL("GRANT pg_read_all_data TO {}").format(sql.Identifier(READER_ROLE)))
     except psycopg.errors.InsufficientPrivilege:
         return False
     return True
 
 
 def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
-    role, schema = sql.Identifier(READER), sql.Identifier(parts[0])
+    role, schema = sql.Identifier(READER_ROLE), sql.Identifier(parts[0])
     connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
     if len(parts) == 1:
         connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}").format(schema, role))
@@ -258,31 +258,31 @@ def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
         connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(*parts), role))
 
 
-def _as_reader(target: _Target, file: Path) -> _Connection:
+def _connect_as_reader(target: _Target, file: Path) -> _Connection:
     words: dict[str, Any] = {**conninfo_to_dict(target.reader_address), "connect_timeout": _CONNECT_SECONDS}
     connection = psycopg.connect(make_conninfo("", **words, password=file.read_text("utf-8").strip()))
     connection.execute("SET search_path = pg_catalog")
     return connection
 
 
-def _logs_in(target: _Target, file: Path) -> bool:
+def _can_log_in(target: _Target, file: Path) -> bool:
     try:
-        _as_reader(target, file).close()
+        _connect_as_reader(target, file).close()
     except (OSError, psycopg.Error):
         return False
     return True
 
 
-def _what_it_can(target: _Target, file: Path) -> str:
-    """A sentence about the rights of the role, as the role itself sees them."""
+def _describe_rights(target: _Target, file: Path) -> str:
+    """Return a sentence about the rights of the role, as the role itself sees them."""
     try:
-        with contextlib.closing(_as_reader(target, file)) as connection:
+        with contextlib.closing(_connect_as_reader(target, file)) as connection:
             readable, every, writable = cast("tuple[int, int, int]", connection.execute(_TABLES).fetchone())
-            creates = cast("tuple[str | None]", connection.execute(_MAY_CREATE).fetchone())[0]
+            creates = cast("tuple[str | None]", connection.execute(_CREATABLE_SCHEMAS).fetchone())[0]
     except psycopg.Error as error:
         message = str(error).strip().splitlines()[0]
         raise Unavailable(
-            f"The role `{READER}` is there, but can't log in: {message}.",
+            f"The role `{READER_ROLE}` is there, but can't log in: {message}.",
             "The server's pg_hba.conf decides that; over a socket it often asks for the system user of the same name.",
         ) from None
     said = f"It can read {readable} of {every} tables and views and change {writable or 'none'}"
@@ -292,16 +292,16 @@ def _what_it_can(target: _Target, file: Path) -> str:
 
 
 @contextmanager
-def _replaced(file: Path, text: str) -> Generator[None]:
+def _replacing_file(file: Path, text: str) -> Generator[None]:
     """Have `file`, which only this user can read, hold `text` if the block succeeds, and else what it held."""
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(text + "\n")
-            opened.flush()
-            os.fsync(opened.fileno())
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
     except OSError as error:
         raise Unavailable(f"The password can't be kept in {file}: {reason(error)}.") from None
     try:

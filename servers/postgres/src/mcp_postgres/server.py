@@ -8,14 +8,14 @@ from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
-from mcp_postgres.engine.admission.statements import Limits
+from mcp_postgres.engine.admission.statements import TransactionLimits
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.prompts import Prompts
 from mcp_postgres.resources import Resources
 from mcp_postgres.settings import Settings
-from mcp_postgres.tool_availability import Offered
+from mcp_postgres.tool_availability import ToolAvailability
 from mcp_postgres.tools.dba import DbaTools
 from mcp_postgres.tools.files import FileTools, ImportTools
 from mcp_postgres.tools.read import ListTools, ReadTools
@@ -25,7 +25,7 @@ __all__ = ["build"]
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for the databases in `settings`; none of them needs to be up yet.
+    """Return the server for the databases in `settings`; none of them needs to be up yet.
 
     Raises:
         Unavailable: none is named.
@@ -33,7 +33,7 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings)
     engine = Engine(
         policy.databases,
-        Limits(settings.timeout, settings.lock_timeout),
+        TransactionLimits(settings.timeout, settings.lock_timeout),
         connections=settings.connections,
         passwords=Passwords(settings.password_file, settings.password_command),
         demo=settings.demo,
@@ -44,7 +44,7 @@ def build(settings: Settings) -> Assembled:
     )
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
     seconds, channel = settings.poll / 1000, settings.listen
-    offered = Offered(policy, engine) if policy.can_reshape and not policy.can_administer else None
+    offered = ToolAvailability(policy, engine) if policy.can_reshape and not policy.can_administer else None
     server = assemble_sql(
         settings,
         resources,

@@ -138,7 +138,7 @@ class Settings(Common):
 
     def printout(self) -> str | None:
         if self.print_role_sql:
-            return operator_sql.role_sql()
+            return operator_sql.reader_role_sql()
         if self.print_notify_sql:
             return operator_sql.notify_sql(self.listen or "mcp_changes")
         return None

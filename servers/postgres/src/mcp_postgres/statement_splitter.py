@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["begin_of", "split"]
+__all__ = ["split_statements", "strip_leading_comments"]
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--[^\n]*)
@@ -25,59 +25,96 @@ _TOKEN = re.compile(
 )
 _COMMENT = re.compile(r"/\*|\*/")
 
+_MAX_FIRST_WORDS = 5
+_ROUTINE_WORDS = frozenset(("function", "procedure"))
 
-def split(sql: str) -> list[str]:
-    """The statements in `sql`; the text after the last semicolon is one only if it is more than a comment."""
+
+class _StatementScanner:
+    """Follows the tokens of one statement, to know whether a semicolon ends it.
+
+    Attributes:
+        is_empty: whether only blanks and comments came so far.
+    """
+
+    def __init__(self) -> None:
+        self.is_empty = True
+        self._depth = 0
+        self._open_blocks = 0
+        self._first_words: list[str] = []
+
+    def ends_at(self, kind: str, text: str) -> bool:
+        """Return whether a token is the semicolon that ends the statement."""
+        return kind == "sign" and text == ";" and self._depth <= 0 and self._open_blocks == 0
+
+    def read(self, kind: str, text: str) -> None:
+        """Take in a token of the statement."""
+        self.is_empty = False
+        if kind == "sign" and text == "(":
+            self._depth += 1
+        elif kind == "sign" and text == ")":
+            self._depth -= 1
+        elif kind == "word" and self._depth == 0:
+            self._read_word(text.lower())
+
+    def _read_word(self, word: str) -> None:
+        if len(self._first_words) < _MAX_FIRST_WORDS:
+            self._first_words.append(word)
+        # The body of CREATE FUNCTION ... BEGIN ATOMIC holds semicolons of its own.
+        if self._first_words[0] != "create" or not _ROUTINE_WORDS.intersection(self._first_words):
+            return
+        if word == "begin" or (word == "case" and self._open_blocks > 0):
+            self._open_blocks += 1
+        elif word == "end" and self._open_blocks > 0:
+            self._open_blocks -= 1
+
+
+def split_statements(sql: str) -> list[str]:
+    """Return the statements in `sql`; the text after the last semicolon is one only if it is more than a comment."""
     if ";" not in sql:  # most of them, and long ones take a while
-        return [sql.strip()] if begin_of(sql) else []
-    parts: list[str] = []
-    start, depth, blocks, empty = 0, 0, 0, True
-    words: list[str] = []
-    for kind, text, place in _tokens(sql):
+        return [sql.strip()] if strip_leading_comments(sql) else []
+    statements: list[str] = []
+    start = 0
+    scanner = _StatementScanner()
+    for kind, text, position in _tokenize(sql):
         if kind in ("blank", "comment"):
             continue
-        if kind == "sign" and text == ";" and depth <= 0 and blocks == 0:
-            parts += [] if empty else [sql[start:place].strip()]
-            start, depth, empty, words = place + 1, 0, True, []
+        if not scanner.ends_at(kind, text):
+            scanner.read(kind, text)
             continue
-        empty = False
-        if kind == "sign":
-            depth += (text == "(") - (text == ")")
-        elif kind == "word" and depth == 0:
-            # The body of CREATE FUNCTION ... BEGIN ATOMIC holds semicolons of its own.
-            word = text.lower()
-            words = words if len(words) > 4 else [*words, word]
-            if words[0] == "create" and {"function", "procedure"} & {*words}:
-                blocks += (word == "begin") or (word == "case" and blocks > 0)
-                blocks -= word == "end" and blocks > 0
-    return parts if empty else [*parts, sql[start:].strip()]
+        if not scanner.is_empty:
+            statements.append(sql[start:position].strip())
+        start = position + 1
+        scanner = _StatementScanner()
+    if not scanner.is_empty:
+        statements.append(sql[start:].strip())
+    return statements
 
 
-def begin_of(sql: str) -> str:
+def strip_leading_comments(sql: str) -> str:
     """`sql` without the comments before it."""
-    for kind, _, place in _tokens(sql):
+    for kind, _, place in _tokenize(sql):
         if kind not in ("blank", "comment"):
             return sql[place:]
     return ""
 
 
-def _tokens(sql: str) -> Iterator[tuple[str, str, int]]:
+def _tokenize(sql: str) -> Iterator[tuple[str, str, int]]:
     """Kind, text and place of each token."""
     place = 0
-    while found := _TOKEN.match(sql, place):
-        kind, end = found.lastgroup or "", found.end()
+    while match := _TOKEN.match(sql, place):
+        kind, end = match.lastgroup or "", match.end()
         if kind == "comment":
-            end = _behind_comment(sql, end)
+            end = _end_of_comment(sql, end)
         elif kind == "dollar":
-            closing = sql.find(found[0], end)
-            end = len(sql) if closing < 0 else closing + len(found[0])
+            closing = sql.find(match[0], end)
+            end = len(sql) if closing < 0 else closing + len(match[0])
         yield kind, sql[place:end], place
         place = end
 
 
-def _behind_comment(sql: str, place: int) -> int:
+def _end_of_comment(sql: str, place: int) -> int:
     depth = 1
-    while depth and (found := _COMMENT.search(sql, place)):
-        depth += 1 if found[0] == "/*" else -1
-        place = found.end()
+    while depth and (match := _COMMENT.search(sql, place)):
+        depth += 1 if match[0] == "/*" else -1
+        place = match.end()
     return len(sql) if depth else place

@@ -11,12 +11,12 @@ from mcp_batteries.server.offering import Offering
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 
-__all__ = ["Offered"]
+__all__ = ["ToolAvailability"]
 
 logger = logging.getLogger(__name__)
 
 
-class Offered(Offering):
+class ToolAvailability(Offering):
     """Withdraws `edit_schema` if no database's role may use it, while the server already runs."""
 
     def __init__(self, policy: Policy, engine: Engine) -> None:
@@ -24,9 +24,9 @@ class Offered(Offering):
         self._policy, self._engine = policy, engine
 
     async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-        return [self._look]
+        return [self._check_databases]
 
-    async def _look(self) -> None:
+    async def _check_databases(self) -> None:
         reasons: list[str] = []
         for database in self._policy.databases.values():
             try:

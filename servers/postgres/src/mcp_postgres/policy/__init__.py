@@ -39,8 +39,8 @@ from mcp_batteries.sql.policy import (
     escaped,
     is_whole,
 )
-from mcp_postgres.input_values import as_text
-from mcp_postgres.policy.addresses import named_address
+from mcp_postgres.input_values import encode_value
+from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.policy.requests import (
     ActivityOf,
     Advice,
@@ -57,25 +57,57 @@ from mcp_postgres.policy.requests import (
     Table,
     TableOf,
     Writes,
-    of_ours,
-    part_of,
-    several_of_ours,
+    inner_statement,
+    internal_statement,
+    internal_statements,
 )
-from mcp_postgres.statement_splitter import begin_of, split
+from mcp_postgres.statement_splitter import split_statements, strip_leading_comments
 
 __all__ = [
-    "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ImportTable", "ListOf", "Migration",
-    "NamesOf", "NewFile", "NextPage", "Part", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement",
-    "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf",
-    "ServedFile", "Table", "TableOf", "WriteStatement", "Writes", "of_ours", "part_of", "several_of_ours", "table_uri",
+    "MAX_STATEMENTS",
+    "ActivityOf",
+    "Advice",
+    "Changes",
+    "Database",
+    "HealthOf",
+    "ImportTable",
+    "ListOf",
+    "Migration",
+    "NamesOf",
+    "NewFile",
+    "NextPage",
+    "Part",
+    "PlanOf",
+    "Policy",
+    "PolicySettings",
+    "QueryOf",
+    "ReadStatement",
+    "Readable",
+    "Reads",
+    "Request",
+    "RoleOf",
+    "RowOf",
+    "RowsOf",
+    "SchemaOf",
+    "SchemaStatement",
+    "SearchOf",
+    "ServedFile",
+    "Table",
+    "TableOf",
+    "WriteStatement",
+    "Writes",
+    "inner_statement",
+    "internal_statement",
+    "internal_statements",
+    "table_uri",
 ]  # fmt: skip
 
+# Statements of one call that reads.
 MAX_STATEMENTS = 20
-"""Statements of one call that reads."""
-_MOST_VALUES = 65_535
-"""Values of one statement: the protocol counts them in 16 bits."""
-_MOST_NAME = 64
-"""Bytes from which on PostgreSQL cuts a name, so that it means another role."""
+# Values of one statement: the protocol counts them in 16 bits.
+_MAX_VALUES = 65_535
+# Bytes from which on PostgreSQL cuts a name, so that it means another role.
+_NAME_BYTES = 64
 
 
 class PolicySettings(Switches, Protocol):
@@ -99,7 +131,7 @@ class PolicySettings(Switches, Protocol):
     def role_claim(self) -> str | None: ...
 
 
-_OF_DATABASE = {".schema": SchemaOf, ".health": HealthOf, ".activity": ActivityOf, ".role": RoleOf}
+_DATABASE_RESOURCES = {".schema": SchemaOf, ".health": HealthOf, ".activity": ActivityOf, ".role": RoleOf}
 
 
 class Policy(sql.Policy[Table, Request]):
@@ -124,16 +156,16 @@ class Policy(sql.Policy[Table, Request]):
         if not addresses and any(environment.get(name) for name in ("PGHOST", "PGSERVICE", "PGDATABASE")):
             addresses = [""]
         for address in addresses:
-            self.serve(*named_address(address, environment))
+            self.serve(*parse_named_address(address, environment))
         if not self.databases:
             raise Unavailable(
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
             )
         self.limit(settings.only, settings.mask)
-        self.trusted_functions = self._trusted_functions(settings.trust_functions)
+        self.trusted_functions = self._parse_trusted_functions(settings.trust_functions)
         self.open_folder(settings.files)
 
-    def _trusted_functions(self, values: Sequence[str]) -> dict[str, frozenset[tuple[str, ...]]]:
+    def _parse_trusted_functions(self, values: Sequence[str]) -> dict[str, frozenset[tuple[str, ...]]]:
         """Functions by schema and name, and extensions, that the operator vouches for in each database.
 
         Raises:
@@ -152,13 +184,13 @@ class Policy(sql.Policy[Table, Request]):
 
     def database(self, name: str | None) -> Database:
         found = super().database(name)
-        return found if self._claim is None else replace(found, role=self._role())
+        return found if self._claim is None else replace(found, role=self._caller_role())
 
     def served(self, name: str | None) -> tuple[Database, ...]:
         return tuple(map(self.database, self.databases)) if name is None else (self.database(name),)
 
     @contextmanager
-    def standing_in(self, database: Database) -> Generator[None]:
+    def on_behalf_of(self, database: Database) -> Generator[None]:
         """Inside the block, the caller is the one that `database` is for: subscriptions are checked on their behalf.
 
         Nothing else comes from there: the role was taken from a token when the request came.
@@ -174,13 +206,13 @@ class Policy(sql.Policy[Table, Request]):
         """Whether each caller has a separate role in the databases."""
         return self._claim is not None
 
-    def _role(self) -> str | None:
-        """The role of the current call; None if its token names none, and then no database is opened for it."""
+    def _caller_role(self) -> str | None:
+        """Return the role of the current call; None if its token names none, and then no database is opened for it."""
         found = self._standing_in.get() or (claim(self._claim) if self._claim is not None else None)
-        return found if found is not None and is_whole(found) and len(found.encode()) < _MOST_NAME else None
+        return found if found is not None and is_whole(found) and len(found.encode()) < _NAME_BYTES else None
 
     def table(self, database: str | None, name: str) -> Table:
-        """A table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
+        """Return a table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
         parts = re.fullmatch(r'\s*(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^"]+?)\s*', name)
         if parts is None:
             raise Invalid(
@@ -190,66 +222,72 @@ class Policy(sql.Policy[Table, Request]):
         return Table(self.database(database), checked_name(unquoted(parts[2])), schema)
 
     def bound(self, parameters: Any) -> Any:
-        """Values for `$1`, `$2` ... as PostgreSQL reads them; a saved query's come in the order of its declarations."""
+        """Return values for `$1`, `$2` ... as PostgreSQL reads them.
+
+        A saved query's come in the order of its declarations.
+        """
         values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
-        if len(values) > _MOST_VALUES:
-            what = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MOST_VALUES:,}."
+        if len(values) > _MAX_VALUES:
+            what = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MAX_VALUES:,}."
             raise TooLarge(what, "Send an array as one of them, or import a file.")
-        return tuple(as_text(value, f"`${number}`") for number, value in enumerate(values, 1))
+        return tuple(encode_value(value, f"`${number}`") for number, value in enumerate(values, 1))
 
     def page(
         self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
     ) -> ReadStatement | NextPage:
-        """The request of `query_rows`: statements, or the page at a cursor."""
+        """Return the request of `query_rows`: statements, or the page at a cursor."""
         if cursor is not None or sql is None:
-            wanted = super().page(database, sql, parameters, cursor)
-            return replace(wanted, role=self._role()) if isinstance(wanted, NextPage) else wanted
-        whole = self.read(database, sql)
-        parts = split(whole.sql)
+            request = super().page(database, sql, parameters, cursor)
+            return replace(request, role=self._caller_role()) if isinstance(request, NextPage) else request
+        statement = self.read(database, sql)
+        parts = split_statements(statement.sql)
         if len(parts) < 2:
             return self.read(database, sql, parameters)
-        parts = _unwrapped(parts)
+        parts = _without_transaction(parts)
         if len(parts) == 1:
             return self.read(database, parts[0], parameters)
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
-        return Reads(whole.database, whole.sql, (), self._parts(whole, parts, parameters))
+        return Reads(statement.database, statement.sql, (), self._bind_parts(statement, parts, parameters))
 
     def import_table(self, database: str | None, name: str) -> ImportTable:
-        """A table to fill."""
+        """Return a table to fill."""
         found = self.table(database, name)
         return ImportTable(found.database, found.name, found.schema, make=self.can_write and self.can_reshape)
 
     def write(self, database: str | None, sql: str, parameters: Any = None, as_role: str | None = None) -> Writes:
-        """Statements that may change rows."""
-        whole = super().write(database, sql)
-        parts = _unwrapped(split(whole.sql))
+        """Return statements that may change rows."""
+        statement = super().write(database, sql)
+        parts = _without_transaction(split_statements(statement.sql))
         role = checked_name(as_role) if as_role is not None else None
-        return Writes(whole.database, whole.sql, (), self._parts(whole, parts, parameters), role)
+        return Writes(statement.database, statement.sql, (), self._bind_parts(statement, parts, parameters), role)
 
     def reshape(self, database: str | None, sql: str) -> Migration:
-        """Statements that may change the schema."""
-        whole = super().reshape(database, sql)
-        parts = self._parts(whole, _unwrapped(split(whole.sql)), None)
-        return Migration(whole.database, whole.sql, (), whole.rows, parts, admin=self.can_administer)
+        """Return statements that may change the schema."""
+        statement = super().reshape(database, sql)
+        parts = self._bind_parts(statement, _without_transaction(split_statements(statement.sql)), None)
+        return Migration(statement.database, statement.sql, (), statement.rows, parts, admin=self.can_administer)
 
-    def _parts(self, whole: ReadStatement, parts: Sequence[str], parameters: Any) -> tuple[ReadStatement, ...]:
-        each = [self.bound(values) for values in ([parameters] if len(parts) == 1 else _each(parameters, len(parts)))]
-        return tuple(ReadStatement(whole.database, part, values) for part, values in zip(parts, each, strict=True))
+    def _bind_parts(self, statement: ReadStatement, parts: Sequence[str], parameters: Any) -> tuple[ReadStatement, ...]:
+        each = [
+            self.bound(values)
+            for values in ([parameters] if len(parts) == 1 else _parameters_of_each(parameters, len(parts)))
+        ]
+        return tuple(ReadStatement(statement.database, part, values) for part, values in zip(parts, each, strict=True))
 
     def listing(
         self, database: str | None, kind: str, schema: str | None, name: str | None, cursor: str | None
     ) -> ListOf:
-        """Objects of a kind in a database, or in all."""
+        """Return objects of a kind in a database, or in all."""
         where, part = (checked_name(text) if text else None for text in (schema, name))
         return ListOf(self.served(database), kind, where, part, cursor)
 
     def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
-        """A statement to explain."""
+        """Return a statement to explain."""
         return PlanOf(self.read(database, _EXPLAIN.sub("", sql), parameters), tuple(indexes))
 
     def advice(self, database: str | None, queries: Sequence[str]) -> Advice:
-        """Statements to find indexes for."""
+        """Return statements to find indexes for."""
         return Advice(self.database(database), tuple(self.read(database, query) for query in queries))
 
     def settings(self, database: str | None, words: str) -> SearchOf:
@@ -265,8 +303,8 @@ class Policy(sql.Policy[Table, Request]):
             return Table(database, checked_name(unquote(name)), checked_name(unquote(schema)))
 
         match path:
-            case [what] if what in _OF_DATABASE and not options:
-                return _OF_DATABASE[what](database)
+            case [what] if what in _DATABASE_RESOURCES and not options:
+                return _DATABASE_RESOURCES[what](database)
             case [schema, ".schema"] if schema:
                 return None if options else SchemaOf(database, checked_name(unquote(schema)))
             case [schema, name, ".schema"] if schema and name and not options:
@@ -283,52 +321,56 @@ class Policy(sql.Policy[Table, Request]):
             case SchemaOf(schema=str() as schema):
                 return f"{escaped(schema)}/.schema"
             case TableOf(table):
-                return f"{_segments(table)}/.schema"
+                return f"{_table_path(table)}/.schema"
             case RowsOf(table):
-                return _segments(table) + self.options(request)
+                return _table_path(table) + self.options(request)
             case RowOf(table, key):
-                return f"{_segments(table)}/{escaped(key)}"
+                return f"{_table_path(table)}/{escaped(key)}"
             case QueryOf():
                 raise AssertionError("a saved query is not below a database")
             case _:
-                return next(word for word, kind in _OF_DATABASE.items() if kind is type(request))
+                return next(word for word, kind in _DATABASE_RESOURCES.items() if kind is type(request))
 
 
+# What the tool adds itself; ANALYZE is an argument of its own.
 _EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+VERBOSE)?\s+(?!ANALY[SZ]E\b)(?=\w)", re.I)
-"""What the tool adds itself; ANALYZE is an argument of its own."""
 _MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\s+LEVEL(?:\s+\w+){1,2}?))*"
 _BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 
 
 def table_uri(database: Database, schema: str, name: str) -> str:
-    """The URI of a table's first rows."""
+    """Return the URI of a table's first rows."""
     return f"postgres://{database.name}/{escaped(schema)}/{escaped(name)}"
 
 
-def _segments(table: Table) -> str:
+def _table_path(table: Table) -> str:
     return f"{escaped(table.schema or 'public')}/{escaped(table.name)}"
 
 
-def _unwrapped(parts: list[str]) -> list[str]:
-    """Statements without a surrounding BEGIN and COMMIT, because a call is a transaction anyway.
+def _without_transaction(parts: list[str]) -> list[str]:
+    """Return statements without a surrounding BEGIN and COMMIT, because a call is a transaction anyway.
 
     Raises:
         Invalid: there are none.
     """
-    if len(parts) > 2 and _BEGIN.fullmatch(begin_of(parts[0])) and _END.fullmatch(begin_of(parts[-1])):
+    if (
+        len(parts) > 2
+        and _BEGIN.fullmatch(strip_leading_comments(parts[0]))
+        and _END.fullmatch(strip_leading_comments(parts[-1]))
+    ):
         parts = parts[1:-1]
     if not parts:
         raise Invalid("`sql` holds no statement.")
     return parts
 
 
-def _each(parameters: Any, count: int) -> Sequence[Any]:
-    """The parameters of each of several statements."""
-    given: list[Any] = parameters or [None] * count
-    if len(given) != count or not all(item is None or isinstance(item, list) for item in given):
+def _parameters_of_each(parameters: Any, count: int) -> Sequence[Any]:
+    """Return the parameters of each of several statements."""
+    values: list[Any] = parameters or [None] * count
+    if len(values) != count or not all(item is None or isinstance(item, list) for item in values):
         raise Invalid(
             f"`sql` has {count} statements, and `parameters` do not go with them.",
             "Pass an array with one entry for each statement: an array of its values, or null.",
         )
-    return given
+    return values

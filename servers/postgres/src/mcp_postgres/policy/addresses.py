@@ -10,28 +10,39 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.sql.addresses import refuse_other_systems
 
-__all__ = ["named_address"]
+__all__ = ["parse_named_address"]
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
-_WORDS = ("dbname", "host", "hostaddr", "port", "user", "password", "service", "passfile", "sslmode", "options")
-"""Words of libpq's that `key=value` text begins with."""
+# Words of libpq's that `key=value` text begins with.
+_LIBPQ_KEYWORDS = (
+    "dbname",
+    "host",
+    "hostaddr",
+    "port",
+    "user",
+    "password",
+    "service",
+    "passfile",
+    "sslmode",
+    "options",
+)
 
 
-def named_address(given: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The name in `given`, or that of its database, and the address for libpq.
+def parse_named_address(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the name in `given`, or that of its database, and the address for libpq.
 
     Raises:
         Unavailable: it is not understood, or belongs to another database system.
     """
-    named = _NAMED.fullmatch(given)
-    wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", given)
+    named = _NAMED.fullmatch(text)
+    wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _LIBPQ_KEYWORDS else ("", text)
     refuse_other_systems(address, "PostgreSQL")
-    own = _name_in(address, environment)
+    own = _database_name(address, environment)
     return wanted or own, address
 
 
-def _name_in(address: str, environment: Mapping[str, str]) -> str:
-    """The name of the database that `address` names.
+def _database_name(address: str, environment: Mapping[str, str]) -> str:
+    """Return the name of the database that `address` names.
 
     Raises:
         Unavailable: A character in the password would end it early, so that answers would show its rest as a name or a

@@ -8,8 +8,24 @@ from dataclasses import dataclass, field
 from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, RowsOf, SchemaStatement, WriteStatement
 
 __all__ = [
-    "ActivityOf", "Advice", "Changes", "HealthOf", "ImportTable", "ListOf", "Migration", "PlanOf", "Reads", "Request",
-    "RoleOf", "SchemaOf", "Table", "TableOf", "Writes", "of_ours", "part_of", "several_of_ours",
+    "ActivityOf",
+    "Advice",
+    "Changes",
+    "HealthOf",
+    "ImportTable",
+    "ListOf",
+    "Migration",
+    "PlanOf",
+    "Reads",
+    "Request",
+    "RoleOf",
+    "SchemaOf",
+    "Table",
+    "TableOf",
+    "Writes",
+    "inner_statement",
+    "internal_statement",
+    "internal_statements",
 ]  # fmt: skip
 
 
@@ -131,20 +147,20 @@ class RoleOf:
     database: Database
 
 
+# What a resource shows.
 Request = SchemaOf | TableOf | HealthOf | ActivityOf | RoleOf | RowsOf[Table] | RowOf[Table] | QueryOf
-"""What a resource shows."""
 
 
-def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
-    """A statement from this program or from the database's own statistics, without any text of a caller."""
+def internal_statement(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
+    """Return a statement from this program or from the database's own statistics, without any text of a caller."""
     return ReadStatement(database, sql, values)
 
 
-def several_of_ours(database: Database, statements: Sequence[str]) -> Reads:
+def internal_statements(database: Database, statements: Sequence[str]) -> Reads:
     """Several of them that see the same moment."""
-    return Reads(database, ";\n".join(statements), (), tuple(of_ours(database, sql) for sql in statements))
+    return Reads(database, ";\n".join(statements), (), tuple(internal_statement(database, sql) for sql in statements))
 
 
-def part_of(statement: ReadStatement, sql: str) -> ReadStatement:
-    """A part of a statement that reads, such as the query after EXPLAIN."""
+def inner_statement(statement: ReadStatement, sql: str) -> ReadStatement:
+    """Return a part of a statement that reads, such as the query after EXPLAIN."""
     return ReadStatement(statement.database, sql, statement.parameters)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from mcp_batteries.sql.identifiers import unquoted
 
-__all__ = ["Compared", "Index", "compared", "proposals"]
+__all__ = ["Index", "TableUse", "propose_indexes", "read_table_uses"]
 
 Node = dict[str, Any]
 
@@ -23,19 +23,30 @@ _TOKEN = re.compile(
     r"""|(?P<value>\d[\w.]*|\$\d+)|(?P<cast>::)|(?P<sign>[-+*/<>=~!@#%^&|`?]+|.)""",
     re.DOTALL,
 )
-_CONDITIONS = ("Filter", "Index Cond", "Recheck Cond", "Hash Cond", "Merge Cond", "Join Filter", "One-Time Filter")
-_EQUAL = {"=", "IN"}
-_RANGE = {"<", "<=", ">", ">="}
-_INSIDE = {"@>", "<@", "&&", "?", "?|", "?&", "@@", "@?", "-|-", "<<|", "|>>", "&<", "&>", "~=", "^@"}
-_PATTERN = {"~~": "text_pattern_ops", "~": "text_pattern_ops"}
-_ALIKE = {"~~", "~~*", "~", "~*", "%"}
-_OTHER = {"<>", "!~~", "!~~*", "!~", "!~*"}
-_AS_TEXT = re.compile(r"""\(\((?P<name>[\w$]+|"(?:[^"]|"")+")\)::(?:text|bpchar|character varying)\)""")
+_CONDITION_FIELDS = (
+    "Filter",
+    "Index Cond",
+    "Recheck Cond",
+    "Hash Cond",
+    "Merge Cond",
+    "Join Filter",
+    "One-Time Filter",
+)
+_EQUALITY_OPERATORS = {"=", "IN"}
+_RANGE_OPERATORS = {"<", "<=", ">", ">="}
+_CONTAINMENT_OPERATORS = {"@>", "<@", "&&", "?", "?|", "?&", "@@", "@?", "-|-", "<<|", "|>>", "&<", "&>", "~=", "^@"}
+_PATTERN_CLASSES = {"~~": "text_pattern_ops", "~": "text_pattern_ops"}
+_TEXT_MATCH_OPERATORS = {"~~", "~~*", "~", "~*", "%"}
+_NEGATED_OPERATORS = {"<>", "!~~", "!~~*", "!~", "!~*"}
+_CAST_TO_TEXT = re.compile(r"""\(\((?P<name>[\w$]+|"(?:[^"]|"")+")\)::(?:text|bpchar|character varying)\)""")
 _DESC = re.compile(r" DESC(?: NULLS LAST)?$| NULLS FIRST$")
-_MOST = 60
-_MOST_OPERANDS = 5
-_MOST_INCLUDED = 3
-_LONGEST = 200
+_MAX_CANDIDATES = 60
+_MAX_OPERANDS = 5
+_MAX_INCLUDED = 3
+_MAX_KEYS = 5
+_MAX_ORDERS = 3
+_MAX_PREDICATES = 3
+_MAX_OPERAND_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -46,61 +57,61 @@ class Index:
         table: schema and name, as SQL spells them.
         keys: columns and expressions, with what follows each: an operator class, a direction.
         include: columns that are only stored.
-        where: the condition of a partial one.
+        predicate: the condition of a partial one.
     """
 
     table: str
     keys: tuple[str, ...]
     method: str = "btree"
     include: tuple[str, ...] = ()
-    where: str = ""
+    predicate: str = ""
 
     @property
-    def size(self) -> tuple[int, int, int]:
+    def complexity(self) -> tuple[int, int, int]:
         """What makes one simpler than another that helps as much."""
-        return len(self.keys) + len(self.include) + 2 * bool(self.where), len(self.keys), sum(map(len, self.keys))
+        return len(self.keys) + len(self.include) + 2 * bool(self.predicate), len(self.keys), sum(map(len, self.keys))
 
-    def on(self, table: str | None = None) -> str:
-        """What follows `CREATE INDEX ON`."""
+    def definition(self, table: str | None = None) -> str:
+        """Return what follows `CREATE INDEX ON`."""
         using = "" if self.method == "btree" else f"USING {self.method} "
         include = f" INCLUDE ({', '.join(self.include)})" if self.include else ""
-        where = f" WHERE {self.where}" if self.where else ""
+        where = f" WHERE {self.predicate}" if self.predicate else ""
         return f"{table or self.table} {using}({', '.join(self.keys)}){include}{where}"
 
-    def is_part_of(self, other: Index) -> bool:
-        """Whether it is as `other` is, and simpler."""
+    def is_simpler_form_of(self, other: Index) -> bool:
+        """Return whether it is as `other` is, and simpler."""
         return (
             (self.table, self.method) == (other.table, other.method)
-            and self.size < other.size
-            and self.where in ("", other.where)
+            and self.complexity < other.complexity
+            and self.predicate in ("", other.predicate)
             and {*self.keys} <= {*other.keys, *other.include}
             and {*self.include} <= {*other.include}
         )
 
 
 @dataclass
-class Compared:
+class TableUse:
     """What a plan does with one table; each operand as SQL, without the name of the table.
 
     Attributes:
         patterns: operands of LIKE and the like, with the operator class that serves those that begin with a text.
-        inside: operands of what GIN and GiST indexes serve.
+        containments: operands of what GIN and GiST indexes serve.
         orders: lists that rows are ordered or grouped by.
         conditions: those that hold for constants only.
-        used: columns that are read.
+        columns: those that are read.
     """
 
     schema: str
     name: str
-    equal: dict[str, None] = field(default_factory=dict[str, None])
+    equalities: dict[str, None] = field(default_factory=dict[str, None])
     ranges: dict[str, None] = field(default_factory=dict[str, None])
     patterns: dict[str, str] = field(default_factory=dict[str, str])
-    alike: dict[str, None] = field(default_factory=dict[str, None])
-    inside: dict[str, None] = field(default_factory=dict[str, None])
-    near: dict[str, None] = field(default_factory=dict[str, None])
+    text_matches: dict[str, None] = field(default_factory=dict[str, None])
+    containments: dict[str, None] = field(default_factory=dict[str, None])
+    distances: dict[str, None] = field(default_factory=dict[str, None])
     orders: dict[tuple[str, ...], None] = field(default_factory=dict[tuple[str, ...], None])
     conditions: dict[str, str] = field(default_factory=dict[str, str])
-    used: dict[str, None] = field(default_factory=dict[str, None])
+    columns: dict[str, None] = field(default_factory=dict[str, None])
 
 
 @dataclass(frozen=True)
@@ -109,182 +120,191 @@ class _Token:
     text: str
 
 
-Part = _Token | list["Part"]
+_Keys = tuple[str, ...]
+NestedToken = _Token | list["NestedToken"]
 
 
-def compared(plan: Node) -> dict[tuple[str, str], Compared]:
-    """What a plan, explained VERBOSE, does with each table, by schema and name."""
-    reading = _Reading()
-    reading.gather(plan)
-    reading.look(plan, top=True)
-    return reading.tables
+def read_table_uses(plan: Node) -> dict[tuple[str, str], TableUse]:
+    """Return what a plan, explained VERBOSE, does with each table, by schema and name."""
+    reader = _PlanReader()
+    reader.collect_tables(plan)
+    reader.read_node(plan, is_top=True)
+    return reader.tables
 
 
-class _Reading:
+class _PlanReader:
     def __init__(self) -> None:
-        self.tables: dict[tuple[str, str], Compared] = {}
-        self._aliases: dict[str, Compared] = {}
+        self.tables: dict[tuple[str, str], TableUse] = {}
+        self._aliases: dict[str, TableUse] = {}
 
     @property
-    def sole(self) -> Compared | None:
+    def only_table(self) -> TableUse | None:
         """The only table there is: what a step gives then names columns alone."""
         return next(iter(self.tables.values())) if len(self.tables) == 1 else None
 
-    def gather(self, node: Node) -> None:
+    def collect_tables(self, node: Node) -> None:
         if "Relation Name" in node and "Schema" in node:
             key = str(node["Schema"]), str(node["Relation Name"])
-            found = self.tables.setdefault(key, Compared(*key))
+            table = self.tables.setdefault(key, TableUse(*key))
             alias = str(node.get("Alias", key[1]))
-            self._aliases[alias] = found
+            self._aliases[alias] = table
             # The parts of a partitioned table are told apart by a number; what is above them speaks of the whole.
-            self._aliases.setdefault(re.sub(r"_\d+$", "", alias), found)
+            self._aliases.setdefault(re.sub(r"_\d+$", "", alias), table)
         for child in _children(node):
-            self.gather(child)
+            self.collect_tables(child)
 
-    def look(self, node: Node, *, top: bool) -> None:
-        for word in _CONDITIONS:
+    def read_node(self, node: Node, *, is_top: bool) -> None:
+        for word in _CONDITION_FIELDS:
             if word in node:
-                self._condition(_nested(str(node[word])))
+                self._read_condition(parse_nested(str(node[word])))
         for word in ("Sort Key", "Group Key"):
             if keys := cast("list[str]", node.get(word)):
-                self._order(keys)
+                self._read_order(keys)
         for text in cast("list[str]", node.get("Output", [])):
             # What a scan gives may be whole rows, whatever is needed of them.
-            if top or "Relation Name" not in node or str(node.get("Alias")) not in self._aliases:
-                self._use(text)
+            if is_top or "Relation Name" not in node or str(node.get("Alias")) not in self._aliases:
+                self._read_columns(text)
             for extreme in re.finditer(r"\b(?:min|max)\(((?:[^()]|\([^()]*\))*)\)", text):
-                whose = self.sole if self.sole and re.fullmatch(r'[\w$]+|"[^"]+"', extreme[1]) else None
-                operand = (whose, extreme[1]) if whose else self._operand(_nested(extreme[1]))
+                table = self.only_table if self.only_table and re.fullmatch(r'[\w$]+|"[^"]+"', extreme[1]) else None
+                operand = (table, extreme[1]) if table else self._parse_operand(parse_nested(extreme[1]))
                 if operand is not None:
                     operand[0].orders.setdefault((operand[1],))
         for child in _children(node):
-            self.look(child, top=top and node["Node Type"] in ("Limit", "Gather", "Gather Merge", "Append"))
+            self.read_node(child, is_top=is_top and node["Node Type"] in ("Limit", "Gather", "Gather Merge", "Append"))
 
-    def _condition(self, parts: Sequence[Part]) -> None:
+    def _read_condition(self, parts: Sequence[NestedToken]) -> None:
         while len(parts) == 1 and isinstance(parts[0], list):
             parts = parts[0]
         for word in ("OR", "AND"):
-            if (several := _divided(parts, word)) is not None:
-                for each in several:
-                    self._condition(each)
+            if (operands := _split_at_word(parts, word)) is not None:
+                for each in operands:
+                    self._read_condition(each)
                 return
-        if len(parts) > 1 and _text(parts[0]) == "NOT":
-            self._truth(parts, parts[1:])
+        if len(parts) > 1 and _token_text(parts[0]) == "NOT":
+            self._read_truth(parts, parts[1:])
             return
         for place, part in enumerate(parts):
-            sign = _text(part)
+            sign = _token_text(part)
             if sign == "IS":
-                self._state(parts, parts[:place], [_text(each) for each in parts[place + 1 :]])
+                self._read_null_test(parts, parts[:place], [_token_text(each) for each in parts[place + 1 :]])
                 return
             if isinstance(part, _Token) and part.kind == "sign" and _is_comparison(sign):
-                self._comparison(parts, parts[:place], sign, parts[place + 1 :])
+                self._read_comparison(parts, parts[:place], sign, parts[place + 1 :])
                 return
-        self._truth(parts, parts)
+        self._read_truth(parts, parts)
 
-    def _comparison(self, whole: Sequence[Part], left: Sequence[Part], sign: str, right: Sequence[Part]) -> None:
-        operands = [self._operand(left), self._operand(right)]
+    def _read_comparison(
+        self, condition: Sequence[NestedToken], left: Sequence[NestedToken], operator: str, right: Sequence[NestedToken]
+    ) -> None:
+        operands = [self._parse_operand(left), self._parse_operand(right)]
         for operand in operands:
             if operand is None:
                 continue
             table, sql = operand
-            if sign in _EQUAL:
-                table.equal.setdefault(sql)
-            elif sign in _RANGE:
+            if operator in _EQUALITY_OPERATORS:
+                table.equalities.setdefault(sql)
+            elif operator in _RANGE_OPERATORS:
                 table.ranges.setdefault(sql)
-            if sign in _ALIKE:
-                table.alike.setdefault(sql)
-            if sign in _PATTERN:
-                table.patterns.setdefault(sql, _PATTERN[sign])
-            if sign in _INSIDE:
-                table.inside.setdefault(sql)
-            if len(operands) - operands.count(None) == 1 and sign in _OTHER:
-                self._keep(table, whole, sql)
+            if operator in _TEXT_MATCH_OPERATORS:
+                table.text_matches.setdefault(sql)
+            if operator in _PATTERN_CLASSES:
+                table.patterns.setdefault(sql, _PATTERN_CLASSES[operator])
+            if operator in _CONTAINMENT_OPERATORS:
+                table.containments.setdefault(sql)
+            if len(operands) - operands.count(None) == 1 and operator in _NEGATED_OPERATORS:
+                self._keep_partial_condition(table, condition, sql)
 
-    def _state(self, whole: Sequence[Part], left: Sequence[Part], state: Sequence[str]) -> None:
-        operand = self._operand(left)
+    def _read_null_test(
+        self, condition: Sequence[NestedToken], operand_tokens: Sequence[NestedToken], words: Sequence[str]
+    ) -> None:
+        operand = self._parse_operand(operand_tokens)
         if operand is None:
             return
         table, sql = operand
-        if state == ["NULL"]:
-            table.equal.setdefault(sql)
-        self._keep(table, whole, sql)
+        if words == ["NULL"]:
+            table.equalities.setdefault(sql)
+        self._keep_partial_condition(table, condition, sql)
 
-    def _truth(self, whole: Sequence[Part], parts: Sequence[Part]) -> None:
-        operand = self._operand(parts)
+    def _read_truth(self, condition: Sequence[NestedToken], operand_tokens: Sequence[NestedToken]) -> None:
+        operand = self._parse_operand(operand_tokens)
         if operand is not None:
-            operand[0].equal.setdefault(operand[1])
-            self._keep(operand[0], whole, operand[1])
+            operand[0].equalities.setdefault(operand[1])
+            self._keep_partial_condition(operand[0], condition, operand[1])
 
-    def _keep(self, table: Compared, whole: Sequence[Part], operand: str) -> None:
+    def _keep_partial_condition(self, table: TableUse, condition: Sequence[NestedToken], operand: str) -> None:
         """Remember a condition that a partial index might have."""
-        found = self._operand(whole, constant=True)
-        if found is not None and found[0] is table:
-            table.conditions.setdefault(found[1], operand)
+        operand_of_table = self._parse_operand(condition, is_condition=True)
+        if operand_of_table is not None and operand_of_table[0] is table:
+            table.conditions.setdefault(operand_of_table[1], operand)
 
-    def _order(self, keys: Sequence[str]) -> None:
-        found: list[tuple[Compared, str]] = []
+    def _read_order(self, keys: Sequence[str]) -> None:
+        columns: list[tuple[TableUse, str]] = []
         for key in keys:
-            bare = _DESC.sub("", key)
-            operand = self._operand(_nested(bare))
+            expression = _DESC.sub("", key)
+            operand = self._parse_operand(parse_nested(expression))
             if operand is None:
                 break
-            if " <-> " in bare or " <=> " in bare or " <#> " in bare:
-                left = self._operand(_nested(bare.strip("()").partition(" <")[0]))
-                if left is not None:
-                    left[0].near.setdefault(left[1])
+            if " <-> " in expression or " <=> " in expression or " <#> " in expression:
+                operand_of_distance = self._parse_operand(parse_nested(expression.strip("()").partition(" <")[0]))
+                if operand_of_distance is not None:
+                    operand_of_distance[0].distances.setdefault(operand_of_distance[1])
                 break
-            found.append((operand[0], operand[1] + key[len(bare) :]))
-        if found:
-            table = found[0][0]
-            names = [name for _, name in itertools.takewhile(lambda item: item[0] is table, found)]
+            columns.append((operand[0], operand[1] + key[len(expression) :]))
+        if columns:
+            table = columns[0][0]
+            names = [name for _, name in itertools.takewhile(lambda item: item[0] is table, columns)]
             if all(name.endswith(" DESC") for name in names):
                 names = [name.removesuffix(" DESC") for name in names]  # read from its end
             table.orders.setdefault(tuple(names))
 
-    def _use(self, text: str) -> None:
-        parts = _flat(_nested(text))
+    def _read_columns(self, text: str) -> None:
+        parts = _flatten(parse_nested(text))
         for place, token in enumerate(parts):
             if token.kind not in ("word", "name"):
                 continue
             after = parts[place + 1].text if place + 1 < len(parts) else ""
             if after == "." and (table := self._aliases.get(unquoted(token.text))) and place + 2 < len(parts):
-                table.used.setdefault(parts[place + 2].text)
-            elif self.sole and after not in (".", "(") and (not place or parts[place - 1].text not in (".", "::")):
-                self.sole.used.setdefault(token.text)
+                table.columns.setdefault(parts[place + 2].text)
+            elif (
+                self.only_table and after not in (".", "(") and (not place or parts[place - 1].text not in (".", "::"))
+            ):
+                self.only_table.columns.setdefault(token.text)
 
-    def _operand(self, parts: Sequence[Part], *, constant: bool = False) -> tuple[Compared, str] | None:
-        """The one table that an operand is about, and the operand as SQL; None where that cannot be an index's.
+    def _parse_operand(
+        self, parts: Sequence[NestedToken], *, is_condition: bool = False
+    ) -> tuple[TableUse, str] | None:
+        """Return the one table that an operand is about, and the operand as SQL; None where that cannot be an index's.
 
         Args:
-            constant: it is a whole condition.
+            is_condition: it is a whole condition.
         """
         while len(parts) == 1 and isinstance(parts[0], list):
             parts = parts[0]
-        if constant:
+        if is_condition:
             parts = list(parts)
-        tokens = _flat(parts)
-        table: Compared | None = None
+        tokens = _flatten(parts)
+        table: TableUse | None = None
         texts: list[str] = []
         place = 0
         while place < len(tokens):
             token = tokens[place]
-            after = tokens[place + 1].text if place + 1 < len(tokens) else ""
+            next_text = tokens[place + 1].text if place + 1 < len(tokens) else ""
             if token.text in ("SubPlan", "InitPlan", "hashed", "ROW", "CURRENT_DATE") or token.text.startswith("$"):
                 return None
-            if token.kind in ("word", "name") and after == ".":
-                found = self._aliases.get(unquoted(token.text))
-                if found is None or (table is not None and found is not table):
+            if token.kind in ("word", "name") and next_text == ".":
+                named_table = self._aliases.get(unquoted(token.text))
+                if named_table is None or (table is not None and named_table is not table):
                     return None
-                table = found
-                table.used.setdefault(tokens[place + 2].text)
+                table = named_table
+                table.columns.setdefault(tokens[place + 2].text)
                 place += 2
                 continue
             texts.append(token.text)
             place += 1
-        sql = _joined(texts)
-        if table is None or len(sql) > _LONGEST:
+        sql = _join_tokens(texts)
+        if table is None or len(sql) > _MAX_OPERAND_CHARACTERS:
             return None
-        if constant:
+        if is_condition:
             return table, sql
         simple = re.fullmatch(r'[\w$]+|"(?:[^"]|"")+"', sql)
         return table, sql if simple else f"({sql})"
@@ -294,61 +314,67 @@ def _children(node: Node) -> list[Node]:
     return cast("list[Node]", node.get("Plans", []))
 
 
-def _is_comparison(sign: str) -> bool:
-    return sign in _EQUAL or sign in _RANGE or sign in _INSIDE or sign in _ALIKE or sign in _OTHER
+def _is_comparison(operator: str) -> bool:
+    return (
+        operator in _EQUALITY_OPERATORS
+        or operator in _RANGE_OPERATORS
+        or operator in _CONTAINMENT_OPERATORS
+        or operator in _TEXT_MATCH_OPERATORS
+        or operator in _NEGATED_OPERATORS
+    )
 
 
-def _nested(text: str) -> list[Part]:
-    """The tokens of an expression; what stands in parentheses is a list."""
-    open_: list[list[Part]] = [[]]
+def parse_nested(text: str) -> list[NestedToken]:
+    """Return the tokens of an expression; what stands in parentheses is a list."""
+    stack: list[list[NestedToken]] = [[]]
     for match in _TOKEN.finditer(text):
         kind, word = match.lastgroup or "", match[0]
         if kind == "space":
             continue
         if word == "(":
-            open_.append([])
-        elif word == ")" and len(open_) > 1:
-            inner = open_.pop()
-            open_[-1].append(inner)
+            stack.append([])
+        elif word == ")" and len(stack) > 1:
+            inner = stack.pop()
+            stack[-1].append(inner)
         else:
-            open_[-1].append(_Token(kind, word))
-    while len(open_) > 1:
-        inner = open_.pop()
-        open_[-1].append(inner)
-    return open_[0]
+            stack[-1].append(_Token(kind, word))
+    while len(stack) > 1:
+        inner = stack.pop()
+        stack[-1].append(inner)
+    return stack[0]
 
 
-def _flat(parts: Iterable[Part]) -> list[_Token]:
-    return list(_flattened(parts))
+def _flatten(parts: Iterable[NestedToken]) -> list[_Token]:
+    return list(_iterate_tokens(parts))
 
 
-def _flattened(parts: Iterable[Part]) -> Iterator[_Token]:
+def _iterate_tokens(parts: Iterable[NestedToken]) -> Iterator[_Token]:
     for part in parts:
         if isinstance(part, list):
             yield _Token("sign", "(")
-            yield from _flattened(part)
+            yield from _iterate_tokens(part)
             yield _Token("sign", ")")
         else:
             yield part
 
 
-def _text(part: Part) -> str:
+def _token_text(part: NestedToken) -> str:
     return part.text if isinstance(part, _Token) else ""
 
 
-def _divided(parts: Sequence[Part], word: str) -> list[list[Part]] | None:
-    if not any(_text(part) == word for part in parts):
+def _split_at_word(parts: Sequence[NestedToken], word: str) -> list[list[NestedToken]] | None:
+    if not any(_token_text(part) == word for part in parts):
         return None
-    several: list[list[Part]] = [[]]
+    operands: list[list[NestedToken]] = [[]]
     for part in parts:
-        if _text(part) == word:
-            several.append([])
+        if _token_text(part) == word:
+            operands.append([])
         else:
-            several[-1].append(part)
-    return several
+            operands[-1].append(part)
+    return operands
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join_tokens(texts: Sequence[str]) -> str:
     joined = " ".join(texts)
     for before, after in (
         (" ( ", "("),
@@ -364,45 +390,112 @@ def _joined(texts: Sequence[str]) -> str:
     return re.sub(r"(?<=[-+*/<>=~|&,])\(", " (", joined)
 
 
-def proposals(found: Compared, table: str, columns: Mapping[str, bool], *, trigrams: str | None) -> list[Index]:
-    """What might help, the narrowest first.
+def propose_indexes(
+    use: TableUse, table: str, columns: Mapping[str, bool], *, trigram_class: str | None
+) -> list[Index]:
+    """Return the indexes that might help, the simplest first.
 
     Args:
         table: as SQL spells it.
         columns: all that there are, as SQL spells them; and whether each is of another kind of text than `text`.
-        trigrams: the operator class for parts of texts, where there is the extension.
+        trigram_class: the operator class for parts of texts, where there is the extension.
+    """
+    proposer = _Proposer(use, table, columns)
+    key_lists = proposer.key_lists()
+    proposals = [Index(table, keys) for keys in key_lists]
+    proposals += proposer.covering(key_lists)
+    proposals += proposer.partial(key_lists)
+    proposals += proposer.for_containment()
+    if trigram_class:
+        proposals += proposer.for_text_matches(trigram_class)
+    proposals += [Index(table, (operand,), "gist") for operand in use.distances]
+    # What is simple goes first, so that nothing of it falls behind the limit.
+    unique = dict.fromkeys(proposals)
+    return sorted(unique, key=lambda index: (index.method == "btree", index.complexity))[:_MAX_CANDIDATES]
+
+
+class _Proposer:
+    """Puts together keys of indexes on one table.
+
+    Attributes:
+        columns: all that there are, and whether each is of another kind of text than `text`.
     """
 
-    def bare(sql: str) -> str:
-        # A text of another kind than `text` is compared as one; an index is over the column itself.
-        match = _AS_TEXT.match(sql)
-        return match["name"] + sql[match.end() :] if match and columns.get(match["name"]) else sql
+    def __init__(self, use: TableUse, table: str, columns: Mapping[str, bool]) -> None:
+        self.use = use
+        self.table = table
+        self.columns = columns
 
-    equal = list(dict.fromkeys(map(bare, found.equal)))[:_MOST_OPERANDS]
-    ranges = [item for item in dict.fromkeys(map(bare, found.ranges)) if item not in equal][:_MOST_OPERANDS]
-    orders = [tuple(map(bare, order)) for order in found.orders][:3]
-    patterns = {bare(item): ops for item, ops in found.patterns.items()}
-    heads = [head for size in range(min(len(equal), 3) + 1) for head in itertools.permutations(equal, size)]
-    tails = [(), *((item,) for item in ranges), *orders]
-    tails += [(f"{item} {ops}",) for item, ops in patterns.items()] + [(item,) for item in patterns]
-    lists = dict.fromkeys(
-        (*head, *(item for item in tail if _DESC.sub("", item) not in head)) for head in heads for tail in tails
-    )
-    lists |= dict.fromkeys(itertools.permutations(ranges, 2))
-    used = [name for name in found.used if name in columns]
-    plain = sorted((keys for keys in lists if 0 < len(keys) <= 5), key=len)
-    made = [Index(table, keys) for keys in plain]
-    for keys in plain:
-        rest = tuple(name for name in used if name not in {_DESC.sub("", key).partition(" ")[0] for key in keys})
-        if 0 < len(rest) <= _MOST_INCLUDED:
-            made.append(Index(table, keys, include=rest))
-    for where, about in list(found.conditions.items())[:3]:
-        others = [keys for keys in plain if bare(about) not in keys and len(keys) <= 2]
-        made += [Index(table, keys, where=where) for keys in others or [(name,) for name in [*columns][:1]]]
-    for item in found.inside:
-        made += [Index(table, (keys,), method) for method, keys in (
-            ("gin", item), ("gin", f"{item} jsonb_path_ops"), ("gist", item))]  # fmt: skip
-    made += [Index(table, (f"{bare(item)} {trigrams}",), "gin") for item in found.alike if trigrams]
-    made += [Index(table, (item,), "gist") for item in found.near]
-    # What is simple goes first, so that nothing of it falls behind the limit.
-    return sorted(dict.fromkeys(made), key=lambda item: (item.method == "btree", item.size))[:_MOST]
+    def key_lists(self) -> list[_Keys]:
+        """Return keys of B-tree indexes: equalities first, then a range, an order or a pattern; the shortest first."""
+        equalities = self._unique_operands(self.use.equalities)[:_MAX_OPERANDS]
+        ranges = [operand for operand in self._unique_operands(self.use.ranges) if operand not in equalities]
+        ranges = ranges[:_MAX_OPERANDS]
+        key_lists: dict[_Keys, None] = {}
+        for head in self._equality_heads(equalities):
+            for tail in self._tails(ranges):
+                key_lists.setdefault((*head, *(key for key in tail if _DESC.sub("", key) not in head)))
+        for pair in itertools.permutations(ranges, 2):
+            key_lists.setdefault(pair)
+        return sorted((keys for keys in key_lists if 0 < len(keys) <= _MAX_KEYS), key=len)
+
+    def covering(self, key_lists: Sequence[_Keys]) -> list[Index]:
+        """Return indexes that also store the other columns that are read, where these are few."""
+        read_columns = [name for name in self.use.columns if name in self.columns]
+        indexes: list[Index] = []
+        for keys in key_lists:
+            key_columns = {_DESC.sub("", key).partition(" ")[0] for key in keys}
+            included = tuple(name for name in read_columns if name not in key_columns)
+            if 0 < len(included) <= _MAX_INCLUDED:
+                indexes.append(Index(self.table, keys, include=included))
+        return indexes
+
+    def partial(self, key_lists: Sequence[_Keys]) -> list[Index]:
+        """Return indexes with a condition of the statement as their predicate."""
+        indexes: list[Index] = []
+        for predicate, operand in list(self.use.conditions.items())[:_MAX_PREDICATES]:
+            others = [keys for keys in key_lists if self._bare(operand) not in keys and len(keys) <= 2]
+            if not others:
+                others = [(name,) for name in list(self.columns)[:1]]
+            indexes += [Index(self.table, keys, predicate=predicate) for keys in others]
+        return indexes
+
+    def for_containment(self) -> list[Index]:
+        """Return indexes of arrays, documents and ranges."""
+        indexes: list[Index] = []
+        for operand in self.use.containments:
+            indexes.append(Index(self.table, (operand,), "gin"))
+            indexes.append(Index(self.table, (f"{operand} jsonb_path_ops",), "gin"))
+            indexes.append(Index(self.table, (operand,), "gist"))
+        return indexes
+
+    def for_text_matches(self, trigram_class: str) -> list[Index]:
+        """Return indexes for parts of texts."""
+        operands = self.use.text_matches
+        return [Index(self.table, (f"{self._bare(operand)} {trigram_class}",), "gin") for operand in operands]
+
+    def _tails(self, ranges: Sequence[str]) -> list[_Keys]:
+        patterns = {self._bare(operand): operator_class for operand, operator_class in self.use.patterns.items()}
+        tails: list[_Keys] = [()]
+        tails += [(operand,) for operand in ranges]
+        tails += [tuple(map(self._bare, order)) for order in list(self.use.orders)[:_MAX_ORDERS]]
+        tails += [(f"{operand} {operator_class}",) for operand, operator_class in patterns.items()]
+        tails += [(operand,) for operand in patterns]
+        return tails
+
+    @staticmethod
+    def _equality_heads(equalities: Sequence[str]) -> list[_Keys]:
+        heads: list[_Keys] = []
+        for length in range(min(len(equalities), 3) + 1):
+            heads += itertools.permutations(equalities, length)
+        return heads
+
+    def _unique_operands(self, operands: Iterable[str]) -> list[str]:
+        return list(dict.fromkeys(map(self._bare, operands)))
+
+    def _bare(self, sql: str) -> str:
+        # A text of another kind than `text` is compared as one; an index is over the column itself.
+        match = _CAST_TO_TEXT.match(sql)
+        if match and self.columns.get(match["name"]):
+            return match["name"] + sql[match.end() :]
+        return sql

@@ -11,40 +11,54 @@ import psycopg
 
 from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_postgres.engine.admission.statements import admit, judge
-from mcp_postgres.engine.connection.errors import problem
+from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.session import own_names, their_names
+from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
 from mcp_postgres.models import Plan
 from mcp_postgres.policy import PlanOf, ReadStatement
 
-__all__ = ["PLAIN", "drawn", "explained", "hypopg_schema", "hypothetical", "plan_of", "unjudged"]
+__all__ = [
+    "PLAIN_INDEX",
+    "create_hypothetical",
+    "explain",
+    "find_hypopg_schema",
+    "format_plan",
+    "plan_judged",
+    "plan_unjudged",
+]
 
 _Node = dict[str, Any]
-_MANY = 10_000
-_MOST_PARTS = 8
-"""Parts of a partitioned table that a plan shows: the most expensive."""
-PLAIN = re.compile(
+_MANY_ROWS = 10_000
+_MAX_FIELD_CHARACTERS = 300
+_SHOWN_FIELDS = (
+    "Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Recheck Cond", "Filter", "Sort Key", "Group Key",
+)  # fmt: skip
+# Parts of a partitioned table that a plan shows: the most expensive.
+_MAX_PARTS = 8
+PLAIN_INDEX = re.compile(
     r"\s*CREATE\s+INDEX\s+ON\s+(?:\w+\.)?\w+\s*(?:USING\s+\w+\s*)?\(\s*\w+(?:\s+(?:ASC|DESC))?"
     r"(?:\s*,\s*\w+(?:\s+(?:ASC|DESC))?)*\s*\)\s*",
     re.IGNORECASE,
 )
 _PARAMETER = re.compile(r"\$\d")
-HYPOPG = "This needs the extension `hypopg`, which isn't in this database."
+HYPOPG_MISSING = "This needs the extension `hypopg`, which isn't in this database."
 HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
 
 
-async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> tuple[Plan, _Node]:
-    """The plan of a statement, as text and as it is; with `analyze` it runs, inside the read-only gate.
+async def explain(session: Session, request: PlanOf, *, analyze: bool) -> tuple[Plan, _Node]:
+    """Return the plan of a statement, as text and as it is; with `analyze` it runs, inside the read-only gate.
 
     Raises:
         Problem: the statement is refused, or hypopg is missing.
     """
-    statement, indexes = wanted.statement, wanted.indexes
+    statement, indexes = request.statement, request.indexes
     notes: list[str] = []
     if indexes:
         if analyze:
             raise Invalid("`analyze` runs the query, which can't use `indexes` that don't exist.", "Take one of them.")
-        notes += [f"as if there were {item}" for item in await hypothetical(session, indexes, statement.database.name)]
+        notes += [
+            f"as if there were {item}" for item in await create_hypothetical(session, indexes, statement.database.name)
+        ]
     if analyze:
         await admit(session, statement)
         notes.append("it was run, and rolled back")
@@ -52,168 +66,193 @@ async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> tuple
     if generic and not analyze:
         notes.append("for any values of the parameters; pass some to see the plan for those")
     try:
-        top = await plan_of(session, statement, analyze=analyze, generic=generic and not analyze)
+        top = await plan_judged(session, statement, analyze=analyze, generic=generic and not analyze)
         if indexes:
-            await session.value(f"SELECT {await hypopg_schema(session)}.hypopg_reset()::text")
+            await session.fetch_value(f"SELECT {await find_hypopg_schema(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
-        ours = _PREPARE if generic and not analyze else explaining(analyze=analyze)
-        raise problem(error, statement.database.name, before=len(ours)) from error
+        ours = _PREPARE if generic and not analyze else explain_prefix(analyze=analyze)
+        raise to_problem(error, statement.database.name, prefix_length=len(ours)) from error
     widths: list[int] = []
-    lines = drawn(top["Plan"], widths)
+    lines = format_plan(top["Plan"], widths)
     lines += [f"{word}: {top[word]} ms" for word in ("Planning Time", "Execution Time") if word in top]
-    return Plan(lines, _findings(top["Plan"], analyze), notes, {"widths": widths}), top["Plan"]
+    return Plan(lines, _find_problems(top["Plan"], analyze), notes, {"widths": widths}), top["Plan"]
 
 
-async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False) -> _Node:
-    """The plan as PostgreSQL has it.
+async def plan_judged(
+    session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False
+) -> _Node:
+    """Return the plan as PostgreSQL has it.
 
     Raises:
         psycopg.Error: it has none.
     """
     # Planning runs code too: what is constant, and estimates.
-    await judge(session, statement, planned=True)
-    return await unjudged(session, statement, analyze=analyze, generic=generic)
+    await judge(session, statement, only_planned=True)
+    return await plan_unjudged(session, statement, analyze=analyze, generic=generic)
 
 
 _PREPARE = "PREPARE mcp_plan AS "
 
 
-def explaining(*, analyze: bool) -> str:
-    """What stands before the statement that is explained."""
+def explain_prefix(*, analyze: bool) -> str:
+    """Return what stands before the statement that is explained."""
     # In parentheses: nothing but a statement can follow, so what isn't analyzed can't be. VERBOSE says of every column
     # whose it is.
     return f"EXPLAIN ({'ANALYZE, BUFFERS, ' * analyze}VERBOSE, FORMAT JSON) "
 
 
-async def unjudged(
+async def plan_unjudged(
     session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False
 ) -> _Node:
-    """The plan of a statement that was judged in this transaction, with names as it means them."""
+    """Return the plan of a statement that was judged in this transaction, with names as it means them."""
     if not generic:
-        (answer,) = await session.together((explaining(analyze=analyze) + statement.sql, statement.parameters))
-        await own_names(session)
-        return _first(answer.first())
-    await session.simple("SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)")
-    await session.together((_PREPARE + statement.sql, ()))
-    await own_names(session)
+        (answer,) = await session.run_pipeline((explain_prefix(analyze=analyze) + statement.sql, statement.parameters))
+        await use_catalog_path(session)
+        return _parse_plan(answer.first())
+    await session.run("SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)")
+    await session.run_pipeline((_PREPARE + statement.sql, ()))
+    await use_catalog_path(session)
     try:
-        count = await session.value(
+        count = await session.fetch_value(
             "SELECT cardinality(parameter_types)::text FROM pg_prepared_statements WHERE name = 'mcp_plan'"
         )
         values = f"({', '.join(['NULL'] * int(count or 0))})" if count and count != "0" else ""
-        await their_names(session)
-        (answer,) = await session.together((f"{explaining(analyze=analyze)}EXECUTE mcp_plan{values}", ()))
-        await own_names(session)
-        return _first(answer.first())
+        await use_role_path(session)
+        (answer,) = await session.run_pipeline((f"{explain_prefix(analyze=analyze)}EXECUTE mcp_plan{values}", ()))
+        await use_catalog_path(session)
+        return _parse_plan(answer.first())
     finally:
-        if session.raw.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
-            await session.simple("DEALLOCATE mcp_plan")
+        if session.connection.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
+            await session.run("DEALLOCATE mcp_plan")
         else:
-            session.spent = True
+            session.must_be_closed = True
 
 
-def _first(row: tuple[str | None, ...] | None) -> _Node:
+def _parse_plan(row: tuple[str | None, ...] | None) -> _Node:
     assert row is not None and row[0] is not None
     return cast("list[_Node]", json.loads(row[0]))[0]
 
 
-async def hypopg_schema(session: Session) -> str | None:
-    """The schema of hypopg, as SQL spells it; None where the database has no hypopg."""
-    return await session.value(
+async def find_hypopg_schema(session: Session) -> str | None:
+    """Return the schema of hypopg, as SQL spells it; None where the database has no hypopg."""
+    return await session.fetch_value(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         " WHERE e.extname = 'hypopg'"
     )
 
 
-async def hypothetical(session: Session, indexes: Sequence[str], database: str) -> list[str]:
+async def create_hypothetical(session: Session, indexes: Sequence[str], database: str) -> list[str]:
     """Make indexes that only the planner of this session believes in; their names.
 
     Raises:
         Problem: hypopg is missing or does not understand one.
     """
-    schema = await hypopg_schema(session)
+    schema = await find_hypopg_schema(session)
     if schema is None:
-        raise Refused(HYPOPG, HYPOPG_FIX)
-    session.spent = True
-    made: list[str] = []
+        raise Refused(HYPOPG_MISSING, HYPOPG_FIX)
+    session.must_be_closed = True
+    created: list[str] = []
     for index in indexes:
         text = index if re.match(r"\s*CREATE\s", index, re.I) else f"CREATE INDEX ON {index}"
-        if (session.world.closed or session.world.part.part) and not PLAIN.fullmatch(text):
+        if (session.audit.closed or session.audit.visible.schema) and not PLAIN_INDEX.fullmatch(text):
             # hypopg parses and folds it, and PostgreSQL can't be asked before what that would run. What an index with
             # a condition would cost tells how many rows have masked values.
             raise Refused(
-                f"The role {session.role.because()}, and {quote(index)} may run code: only columns can be indexed.",
+                f"The role {session.role.explain_judging()}, and {quote(index)} may run code: only columns can be "
+                "indexed.",
                 "Write `table (column, ...)`, without expressions and conditions.",
             )
         try:
-            await their_names(session)
-            name = await session.value(f"SELECT indexname FROM {schema}.hypopg_create_index($1::pg_catalog.text)", text)
-            await own_names(session)
+            await use_role_path(session)
+            name = await session.fetch_value(
+                f"SELECT indexname FROM {schema}.hypopg_create_index($1::pg_catalog.text)", text
+            )
+            await use_catalog_path(session)
         except psycopg.Error as error:
-            raise problem(error, database, before=len(text) - len(index)) from error
+            raise to_problem(error, database, prefix_length=len(text) - len(index)) from error
         if name is None:
             raise Invalid(f"{quote(index)} is not an index.", "Write `table (column, ...)`.")
-        made.append(text.removeprefix("CREATE INDEX ON "))
-    return made
+        created.append(text.removeprefix("CREATE INDEX ON "))
+    return created
 
 
-def drawn(plan: _Node, widths: list[int] | None = None) -> list[str]:
-    """A plan as lines, a step each; how wide the rows of each step are goes into `widths`."""
+def format_plan(plan: _Node, widths: list[int] | None = None) -> list[str]:
+    """Return a plan as lines, a step each; how wide the rows of each step are goes into `widths`."""
     lines: list[str] = []
-    _draw(plan, lines, [] if widths is None else widths, 0)
+    _format_node(plan, lines, [] if widths is None else widths, 0)
     return lines
 
 
-def _draw(node: _Node, lines: list[str], widths: list[int], depth: int) -> None:
-    what = str(node["Node Type"])
-    if join := node.get("Join Type"):
-        what = what if join == "Inner" else f"{what} ({join})"
-    if strategy := node.get("Strategy"):
-        what = f"{what} ({strategy.lower()})" if strategy != "Plain" else what
-    if "Index Name" in node:
-        what += f" using {node['Index Name']}"
-    if "Relation Name" in node:
-        alias = node.get("Alias")
-        what += f" on {node['Relation Name']}" + (f" {alias}" if alias not in (None, node["Relation Name"]) else "")
-    elif "Function Name" in node or "CTE Name" in node:
-        what += f" on {node.get('Function Name') or node['CTE Name']}"
-    facts = f"cost {node['Total Cost']:.0f}, {node['Plan Rows']:,} rows"
-    if "Actual Total Time" in node:
-        loops = node["Actual Loops"]
-        facts = f"{node['Actual Total Time']:.2f} ms, {node['Actual Rows']:,.0f} of" if loops else "never run,"
-        facts += f" {node['Plan Rows']:,} rows expected"
-        facts += f", {loops:,} times" if loops > 1 else ""
-        facts += f", {node['Workers Launched']} workers" if "Workers Launched" in node else ""
-        if node.get("Shared Read Blocks"):
-            facts += f", {node['Shared Read Blocks']:,} blocks read"
-    lines.append(f"{'  ' * depth}{_one_line(what)}: {facts}")
+def _format_node(node: _Node, lines: list[str], widths: list[int], depth: int) -> None:
+    indent = "  " * depth
+    lines.append(f"{indent}{_one_line(_format_title(node))}: {_format_facts(node)}")
     widths.append(node["Plan Width"])
-    for word in (
-        "Index Cond",
-        "Hash Cond",
-        "Merge Cond",
-        "Join Filter",
-        "Recheck Cond",
-        "Filter",
-        "Sort Key",
-        "Group Key",
-    ):
-        if word in node:
-            value = ", ".join(cast("list[str]", node[word])) if isinstance(node[word], list) else str(node[word])
-            value = _one_line(value)
-            lines.append(f"{'  ' * depth}  {word.lower()}: {value if len(value) <= 300 else value[:299] + '…'}")
+    lines += [f"{indent}  {name.lower()}: {_format_field(node[name])}" for name in _SHOWN_FIELDS if name in node]
     children = cast("list[_Node]", node.get("Plans", []))
-    shown = children
-    if node["Node Type"] in ("Append", "Merge Append") and len(children) > _MOST_PARTS + 2:
-        costly = sorted(children, key=_weight, reverse=True)[:_MOST_PARTS]
-        shown = [child for child in children if child in costly]
-    for child in shown:
-        _draw(child, lines, widths, depth + 1)
-    if len(shown) < len(children):
-        lines.append(f"{'  ' * depth}  … {len(children) - len(shown)} more parts, each of them cheaper")
+    shown_children = _choose_children(node, children)
+    for child in shown_children:
+        _format_node(child, lines, widths, depth + 1)
+    if len(shown_children) < len(children):
+        lines.append(f"{indent}  … {len(children) - len(shown_children)} more parts, each of them cheaper")
 
 
-def _weight(node: _Node) -> float:
+def _format_title(node: _Node) -> str:
+    """Return what a step is called, with the index and the relation that it reads."""
+    title = str(node["Node Type"])
+    join = node.get("Join Type")
+    if join and join != "Inner":
+        title += f" ({join})"
+    strategy = node.get("Strategy")
+    if strategy and strategy != "Plain":
+        title += f" ({strategy.lower()})"
+    if "Index Name" in node:
+        title += f" using {node['Index Name']}"
+    if "Relation Name" in node:
+        title += f" on {node['Relation Name']}"
+        alias = node.get("Alias")
+        if alias not in (None, node["Relation Name"]):
+            title += f" {alias}"
+    elif "Function Name" in node or "CTE Name" in node:
+        title += f" on {node.get('Function Name') or node['CTE Name']}"
+    return title
+
+
+def _format_facts(node: _Node) -> str:
+    """Return what a step costs, or what it took where it was run."""
+    if "Actual Total Time" not in node:
+        return f"cost {node['Total Cost']:.0f}, {node['Plan Rows']:,} rows"
+    loops = node["Actual Loops"]
+    facts = "never run,"
+    if loops:
+        facts = f"{node['Actual Total Time']:.2f} ms, {node['Actual Rows']:,.0f} of"
+    facts += f" {node['Plan Rows']:,} rows expected"
+    if loops > 1:
+        facts += f", {loops:,} times"
+    if "Workers Launched" in node:
+        facts += f", {node['Workers Launched']} workers"
+    if node.get("Shared Read Blocks"):
+        facts += f", {node['Shared Read Blocks']:,} blocks read"
+    return facts
+
+
+def _format_field(value: Any) -> str:
+    if isinstance(value, list):
+        value = ", ".join(cast("list[str]", value))
+    text = _one_line(str(value))
+    if len(text) > _MAX_FIELD_CHARACTERS:
+        return text[: _MAX_FIELD_CHARACTERS - 1] + "…"
+    return text
+
+
+def _choose_children(node: _Node, children: list[_Node]) -> list[_Node]:
+    """Return the steps below a step that are shown: all, but of many partitions the most expensive."""
+    if node["Node Type"] not in ("Append", "Merge Append") or len(children) <= _MAX_PARTS + 2:
+        return children
+    costly = sorted(children, key=_node_cost, reverse=True)[:_MAX_PARTS]
+    return [child for child in children if child in costly]
+
+
+def _node_cost(node: _Node) -> float:
     return node.get("Actual Total Time", 0) * node.get("Actual Loops", 1) or node["Total Cost"]
 
 
@@ -222,28 +261,30 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _findings(node: _Node, analyzed: bool) -> list[str]:
-    found: list[str] = []
+def _find_problems(node: _Node, was_run: bool) -> list[str]:
+    findings: list[str] = []
     relation = node.get("Relation Name")
     if node["Node Type"] == "Seq Scan" and "Filter" in node:
         read = node["Plan Rows"]
-        if analyzed:
+        if was_run:
             read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-            if read >= _MANY and node["Actual Rows"] * 10 < read:
-                kept = f"keeps {node['Actual Rows']:,.0f} of {read:,.0f} rows"
-                found.append(f"Reads `{relation}` whole and {kept}: an index on what it filters by may help.")
+            if read >= _MANY_ROWS and node["Actual Rows"] * 10 < read:
+                kept_rows = f"keeps {node['Actual Rows']:,.0f} of {read:,.0f} rows"
+                findings.append(f"Reads `{relation}` whole and {kept_rows}: an index on what it filters by may help.")
         elif node["Total Cost"] > 1000 and read * 10 < node["Total Cost"]:
-            found.append(f"Reads `{relation}` whole for a few rows: an index on what it filters by may help.")
-    if analyzed:
+            findings.append(f"Reads `{relation}` whole for a few rows: an index on what it filters by may help.")
+    if was_run:
         expected, actual = max(node["Plan Rows"], 1), max(node["Actual Rows"], 1)
         if max(expected, actual) >= 1000 and not 0.1 <= expected / actual <= 10 and not node.get("Plans"):
-            found.append(
+            findings.append(
                 f"`{relation or node['Node Type']}`: {actual:,.0f} rows, {expected:,} were expected: ANALYZE may help."
             )
         if node.get("Sort Space Type") == "Disk":
-            found.append(f"Sorts {node['Sort Space Used']:,} kB on disk: more `work_mem`, or an index in that order.")
+            findings.append(
+                f"Sorts {node['Sort Space Used']:,} kB on disk: more `work_mem`, or an index in that order."
+            )
         if node.get("Hash Batches", 1) > 1:
-            found.append(f"Hashes in {node['Hash Batches']} batches, on disk: more `work_mem`.")
+            findings.append(f"Hashes in {node['Hash Batches']} batches, on disk: more `work_mem`.")
     for child in cast("list[_Node]", node.get("Plans", [])):
-        found += _findings(child, analyzed)
-    return list(dict.fromkeys(found))
+        findings += _find_problems(child, was_run)
+    return list(dict.fromkeys(findings))

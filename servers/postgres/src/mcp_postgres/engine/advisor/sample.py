@@ -19,23 +19,23 @@ from mcp_batteries.errors import Refused
 from mcp_batteries.sql.identifiers import identifier
 from mcp_postgres.engine.admission.statements import judge
 from mcp_postgres.engine.advisor.candidates import Index
-from mcp_postgres.engine.advisor.plan import unjudged
-from mcp_postgres.engine.audit.visible_schema import LISTED
+from mcp_postgres.engine.advisor.plan import plan_unjudged
+from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.session import own_names, their_names
-from mcp_postgres.input_values import as_array
-from mcp_postgres.policy import ReadStatement, part_of
+from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
+from mcp_postgres.input_values import encode_array
+from mcp_postgres.policy import ReadStatement, inner_statement
 
-__all__ = ["Asked", "Sample", "Table", "tables_of"]
+__all__ = ["AnalyzedStatement", "SampledTable", "TableSample", "read_tables"]
 
 Node = dict[str, Any]
 
-_PAGES = 600
-_BYTES = 16_000_000
-_MOST_PARTS = 64
-_MOST_ROWS = 200_000
-_CHANGED, _CHANGED_PART = 50, 0.2
-"""Rows, and their part of a table, whose change makes its statistics old; autovacuum's are 50 and 0.1."""
+_MAX_PAGES = 600
+_MAX_BYTES = 16_000_000
+_MAX_PARTS = 64
+_MAX_ROWS = 200_000
+# Rows, and their part of a table, whose change makes its statistics old; autovacuum's are 50 and 0.1.
+_MIN_CHANGED_ROWS, _MIN_CHANGED_SHARE = 50, 0.2
 _TABLES = f"""
 WITH found AS (SELECT DISTINCT coalesce(pg_partition_root(c.oid), c.oid) AS oid
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -43,7 +43,7 @@ WITH found AS (SELECT DISTINCT coalesce(pg_partition_root(c.oid), c.oid) AS oid
     WHERE c.relkind IN ('r', 'm', 'p') AND n.nspname !~ '^pg_')
 SELECT coalesce(json_agg(json_build_object('schema', n.nspname, 'name', c.relname,
     'spelled', format('%I.%I', n.nspname, c.relname), 'shown', c.oid::regclass::text, 'oid', c.oid::text,
-    'secured', row_security_active(c.oid),
+    'has_row_security', row_security_active(c.oid),
     'parts', (SELECT json_agg(json_build_object('schema', pn.nspname, 'name', p.relname,
             'spelled', format('%I.%I', pn.nspname, p.relname), 'parent', pp.relname, 'key', pg_get_partkeydef(p.oid),
             'bound', pg_get_expr(p.relpartbound, p.oid), 'leaf', p.relkind IN ('r', 'm'), 'rows', p.reltuples,
@@ -66,7 +66,7 @@ SELECT coalesce(json_agg(json_build_object('schema', n.nspname, 'name', c.relnam
         FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped))), '[]')::text
-FROM found f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {LISTED}
+FROM found f JOIN pg_class c ON c.oid = f.oid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {RELATION_LISTED}
 """
 _VIEWS = """
 WITH RECURSIVE above (oid, level) AS (SELECT unnest($1::oid[]), 0 UNION SELECT r.ev_class, a.level + 1 FROM above a
@@ -77,11 +77,11 @@ SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname, pg_get_viewdef(c
 FROM (SELECT oid, max(level) AS level FROM above WHERE level > 0 GROUP BY oid) x JOIN pg_class c ON c.oid = x.oid
 JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v'
 """
-_NOT_NAMES = r"""(?P<skip>'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)"""
+_SKIPPED_TEXT = r"""(?P<skip>'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)"""
 
 
 @dataclass(frozen=True)
-class Table:
+class SampledTable:
     """A table, or a partitioned one with its parts, that indexes might be made on."""
 
     schema: str
@@ -89,7 +89,7 @@ class Table:
     spelled: str
     shown: str
     oid: str
-    secured: bool
+    has_row_security: bool
     parts: Sequence[Mapping[str, Any]]
     columns: Sequence[Mapping[str, Any]]
 
@@ -98,17 +98,17 @@ class Table:
         return sum(part["pages"] for part in self.parts)
 
     @property
-    def unknown(self) -> str:
+    def explain_missing_statistics(self) -> str:
         """Why PostgreSQL's statistics do not tell what is in it; empty where they may."""
-        parts = [part for part in self.parts if part["leaf"] and part["pages"] and not self.secured]
+        parts = [part for part in self.parts if part["leaf"] and part["pages"] and not self.has_row_security]
         if any(not part["known"] for part in parts):
             return "there are no statistics of its columns"
         changed = sum(part["changed"] for part in parts)
-        if changed > _CHANGED + _CHANGED_PART * sum(max(part["rows"], 0) for part in parts):
+        if changed > _MIN_CHANGED_ROWS + _MIN_CHANGED_SHARE * sum(max(part["rows"], 0) for part in parts):
             return f"{changed:,} of its rows changed since the last ANALYZE"
         # What is not counted, as after a crash and on a standby, shows by the size.
         counted = sum(part["counted"] for part in parts)
-        return "it grew much since the last ANALYZE" if self.pages > 2 * counted + _CHANGED else ""
+        return "it grew much since the last ANALYZE" if self.pages > 2 * counted + _MIN_CHANGED_ROWS else ""
 
     def names(self) -> set[tuple[str, str]]:
         """Schema and name of the table, and of its parts."""
@@ -116,216 +116,245 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnalyzedStatement:
     """A statement, and how much its cost counts."""
 
     statement: ReadStatement
-    generic: bool
+    is_generic: bool
     weight: float = 1.0
 
 
-async def tables_of(session: Session, names: Collection[tuple[str, str]]) -> list[Table]:
-    """The tables of these schemas and names; of what is a part of a table the whole."""
+async def read_tables(session: Session, names: Collection[tuple[str, str]]) -> list[SampledTable]:
+    """Return the tables of these schemas and names; of what is a part of a table the whole."""
     schemas, tables = ([name[place] for name in names] for place in (0, 1))
-    text = await session.value(_TABLES, as_array(schemas, "schemas"), as_array(tables, "tables"))
-    return [Table(**item) for item in cast("list[dict[str, Any]]", json.loads(text or "[]"))]
+    text = await session.fetch_value(_TABLES, encode_array(schemas, "schemas"), encode_array(tables, "tables"))
+    return [SampledTable(**item) for item in cast("list[dict[str, Any]]", json.loads(text or "[]"))]
 
 
 @dataclass
-class Sample:
+class TableSample:
     """Copies of tables in this session, in a transaction that is rolled back."""
 
     session: Session
-    tables: Sequence[Table]
-    rows: int = 0
-    _asked: list[Asked] = field(default_factory=list[Asked])
-    _real: list[Asked] = field(default_factory=list[Asked])
+    tables: Sequence[SampledTable]
+    row_count: int = 0
+    _sampled_statements: list[AnalyzedStatement] = field(default_factory=list[AnalyzedStatement])
+    _real_statements: list[AnalyzedStatement] = field(default_factory=list[AnalyzedStatement])
     _names: dict[Index, str] = field(default_factory=dict[Index, str])
-    _whose: dict[str, Index] = field(default_factory=dict[str, Index])
+    _index_of_name: dict[str, Index] = field(default_factory=dict[str, Index])
 
     @property
-    def how(self) -> str:
-        return f"tried on a sample of {self.rows:,} rows"
+    def method(self) -> str:
+        return f"tried on a sample of {self.row_count:,} rows"
 
-    async def open(self, asked: Sequence[Asked], needed: Mapping[str, Collection[str]]) -> None:
+    async def copy_tables(
+        self, statements: Sequence[AnalyzedStatement], needed_columns: Mapping[str, Collection[str]]
+    ) -> None:
         """Make the copies.
 
         Args:
-            needed: by the table's number, columns that statements name.
+            needed_columns: by the table's number, columns that statements name.
 
         Raises:
             Refused: a table can't be copied.
             psycopg.Error: PostgreSQL does not let the role make them.
         """
-        self._real = list(asked)
+        self._real_statements = list(statements)
         for table in self.tables:
-            if table.secured:
+            if table.has_row_security:
                 raise Refused(f"`{table.shown}` shows the role some of its rows only.")
-            if self.session.world.closed and any(column["strange"] for column in table.columns):
+            if self.session.audit.closed and any(column["strange"] for column in table.columns):
                 raise Refused(f"`{table.shown}` has columns of a type that another role made.")
-            if len(table.parts) > _MOST_PARTS:
+            if len(table.parts) > _MAX_PARTS:
                 raise Refused(f"`{table.shown}` has {len(table.parts)} parts.")
         # What is copied runs too: types, and the expressions of the indexes there are.
-        for item in asked:
-            await judge(self.session, item.statement, planned=True)
-        await own_names(self.session)
-        views = await self._views(asked)
+        for item in statements:
+            await judge(self.session, item.statement, only_planned=True)
+        await use_catalog_path(self.session)
+        views = await self._find_views(statements)
         for table in self.tables:
-            await self._copy(table, needed.get(table.oid, ()))
-        hidden = {name for table in self.tables for name in table.names()} | {(view[0], view[1]) for view in views}
-        await their_names(self.session)
+            await self._copy_table(table, needed_columns.get(table.oid, ()))
+        hidden_tables = {name for table in self.tables for name in table.names()} | {
+            (view[0], view[1]) for view in views
+        }
+        await use_role_path(self.session)
         for _, name, definition in views:
-            await self._run(f"CREATE TEMP VIEW {identifier(name)} AS {_without_schemas(definition, hidden)}")
-        await own_names(self.session)
-        self._asked = [
-            Asked(
-                part_of(item.statement, _without_schemas(item.statement.sql, hidden)),
-                item.generic,
+            await self._run(f"CREATE TEMP VIEW {identifier(name)} AS {_remove_schemas(definition, hidden_tables)}")
+        await use_catalog_path(self.session)
+        self._sampled_statements = [
+            AnalyzedStatement(
+                inner_statement(item.statement, _remove_schemas(item.statement.sql, hidden_tables)),
+                item.is_generic,
                 item.weight,
             )
-            for item in asked
+            for item in statements
         ]
 
-    async def offer(self, candidates: Sequence[Index]) -> list[Index]:
+    async def create(self, candidates: Sequence[Index]) -> list[Index]:
         """Make candidates; those of which PostgreSQL says that they can be."""
         tables = {table.shown: table for table in self.tables}
-        await self._path("pg_catalog, pg_temp")
+        await self._set_search_path("pg_catalog, pg_temp")
         for number, index in enumerate(candidates):
             table, name = tables[index.table], f"mcp_try_{number}"
-            if self.session.role.judged and any("." in re.sub(r"'[^']*'|\d\.\d", "", key) for key in index.keys):
+            if self.session.role.is_judged and any("." in re.sub(r"'[^']*'|\d\.\d", "", key) for key in index.keys):
                 continue  # not PostgreSQL's own
             try:
                 await self._run("SAVEPOINT mcp_try")
-                await self._run(f"CREATE INDEX {name} ON {index.on('pg_temp.' + identifier(table.name))}")
+                await self._run(f"CREATE INDEX {name} ON {index.definition('pg_temp.' + identifier(table.name))}")
             except psycopg.Error as error:
                 if error.sqlstate == "57014":
                     raise
                 await self._run("ROLLBACK TO SAVEPOINT mcp_try")
                 continue
             await self._run("RELEASE SAVEPOINT mcp_try")
-            self._names[index], self._whose[name] = name, index
+            self._names[index], self._index_of_name[name] = name, index
             if len(table.parts) > 1:
-                below = f"SELECT relid::regclass::text FROM pg_partition_tree('pg_temp.{name}')"
-                for each in await self.session.column(below):
-                    self._whose[each.rpartition(".")[2].strip('"')] = index
+                partition_query = f"SELECT relid::regclass::text FROM pg_partition_tree('pg_temp.{name}')"
+                for each in await self.session.fetch_column(partition_query):
+                    self._index_of_name[each.rpartition(".")[2].strip('"')] = index
         for table in self.tables:
             await self._run(f"ANALYZE pg_temp.{identifier(table.name)}")
-        await self._path(self.session.role.path)
-        await own_names(self.session)
+        await self._set_search_path(self.session.role.search_path)
+        await use_catalog_path(self.session)
         return list(self._names)
 
-    async def plans(self, chosen: Collection[Index]) -> list[Node]:
-        """The statements' plans where only these candidates are there; `{}` of one that has none."""
+    async def plan_with(self, chosen: Collection[Index]) -> list[Node]:
+        """Return the statements' plans where only these candidates are there; `{}` of one that has none."""
         await self._run("SAVEPOINT mcp_plans")
-        gone = [f"pg_temp.{name}" for index, name in self._names.items() if index not in chosen]
-        if gone:
-            await self._run(f"DROP INDEX {', '.join(gone)}")
+        dropped = [f"pg_temp.{name}" for index, name in self._names.items() if index not in chosen]
+        if dropped:
+            await self._run(f"DROP INDEX {', '.join(dropped)}")
         await self._run("SET LOCAL transaction_read_only = on")
-        found: list[Node] = []
-        for real, asked in zip(self._real, self._asked, strict=True):
+        plans: list[Node] = []
+        for real, sampled in zip(self._real_statements, self._sampled_statements, strict=True):
             await self._run("SAVEPOINT mcp_plan")
             try:
                 # Its names mean what they mean without the copies.
-                await judge(self.session, real.statement, planned=True, path=f"{self.session.role.path}, pg_temp")
-                await their_names(self.session)
-                found.append((await unjudged(self.session, asked.statement, generic=asked.generic))["Plan"])
+                await judge(
+                    self.session,
+                    real.statement,
+                    only_planned=True,
+                    search_path=f"{self.session.role.search_path}, pg_temp",
+                )
+                await use_role_path(self.session)
+                plans.append((await plan_unjudged(self.session, sampled.statement, generic=sampled.is_generic))["Plan"])
             except (psycopg.Error, Refused):
                 await self._run("ROLLBACK TO SAVEPOINT mcp_plan; DEALLOCATE ALL")
-                found.append({})
-            await own_names(self.session)
+                plans.append({})
+            await use_catalog_path(self.session)
         await self._run("ROLLBACK TO SAVEPOINT mcp_plans")
-        return found
+        return plans
 
-    def named(self, name: str) -> Index | None:
-        """The candidate that a plan calls so."""
-        return self._whose.get(name)
+    def index_of_name(self, name: str) -> Index | None:
+        """Return the candidate that a plan calls so."""
+        return self._index_of_name.get(name)
 
-    async def size(self, index: Index) -> int:
-        """About how many bytes one would have over the whole table."""
+    async def estimate_bytes(self, index: Index) -> int:
+        """Return about how many bytes one would have over the whole table."""
         table = next(table for table in self.tables if table.shown == index.table)
         name = f"pg_temp.{self._names[index]}"
-        found = await self.session.value(
+        sample_bytes = await self.session.fetch_value(
             f"SELECT coalesce((SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree('{name}')),"
             f" pg_relation_size('{name}'))::bigint::text"
         )
-        return int(int(found or 0) / min(1.0, _PAGES / max(table.pages, 1)))
+        return int(int(sample_bytes or 0) / min(1.0, _MAX_PAGES / max(table.pages, 1)))
 
-    async def _copy(self, table: Table, needed: Collection[str]) -> None:
-        size = sum(part["bytes"] for part in table.parts)
-        share = min(1.0, _PAGES / max(table.pages, 1))
+    async def _copy_table(self, table: SampledTable, needed_columns: Collection[str]) -> None:
+        bytes_in_table = sum(part["bytes"] for part in table.parts)
         # What lies beside the table is large: only what is asked for is copied.
-        toasted = size > 1.5 * table.pages * 8192 + 1_000_000
-        taken = [
-            column["name"] for column in table.columns
-            if column["read"] and (not toasted or column["indexed"] or column["name"] in needed)
-        ]  # fmt: skip
+        is_toasted = bytes_in_table > 1.5 * table.pages * 8192 + 1_000_000
+        copied_columns: list[str] = []
+        for column in table.columns:
+            is_needed = not is_toasted or column["indexed"] or column["name"] in needed_columns
+            if column["read"] and is_needed:
+                copied_columns.append(column["name"])
         for part in table.parts:
-            key = f" PARTITION BY {part['key']}" if part["key"] else ""
-            if part["parent"] is None:
-                how = f"(LIKE {part['spelled']} INCLUDING INDEXES INCLUDING STATISTICS)"
-            else:
-                how = f"PARTITION OF pg_temp.{identifier(part['parent'])} {part['bound']}"
-            await self._run(f"CREATE TEMP TABLE {identifier(part['name'])} {how}{key}")
-            if part["parent"] is None and (rest := [c["name"] for c in table.columns if c["name"] not in taken]):
-                free = ", ".join(f"ALTER {name} DROP NOT NULL" for name in rest)
-                await self._run(f"ALTER TABLE pg_temp.{identifier(part['name'])} {free}")
-        # The rows that were counted lay in the pages that were counted: there may be others by now.
-        known = [part for part in table.parts if part["rows"] > 0 and part["counted"]]
-        rows = sum(part["rows"] for part in known) / max(sum(part["counted"] for part in known), 1) * table.pages
-        most = int(min(_MOST_ROWS, _BYTES * rows / size if rows else 20_000)) + 1 if toasted else _MOST_ROWS
+            await self._create_copy(table, part, copied_columns)
+        max_rows = _MAX_ROWS
+        if is_toasted:
+            max_rows = _limit_toasted_rows(table, bytes_in_table)
+        share = min(1.0, _MAX_PAGES / max(table.pages, 1))
         for part in table.parts:
             if part["leaf"] and part["pages"]:
-                await self._fill(part, taken, share, most)
+                await self._copy_rows(part, copied_columns, share, max_rows)
 
-    async def _fill(self, part: Mapping[str, Any], columns: Sequence[str], share: float, most: int) -> None:
-        listed = ", ".join(columns)
+    async def _create_copy(self, table: SampledTable, part: Mapping[str, Any], copied_columns: Collection[str]) -> None:
+        """Create an empty temporary table like a table or a partition; what is not copied may be NULL there."""
+        name = identifier(part["name"])
+        key = f" PARTITION BY {part['key']}" if part["key"] else ""
+        if part["parent"] is not None:
+            parent = identifier(part["parent"])
+            await self._run(f"CREATE TEMP TABLE {name} PARTITION OF pg_temp.{parent} {part['bound']}{key}")
+            return
+        await self._run(
+            f"CREATE TEMP TABLE {name} (LIKE {part['spelled']} INCLUDING INDEXES INCLUDING STATISTICS){key}"
+        )
+        omitted = [column["name"] for column in table.columns if column["name"] not in copied_columns]
+        if omitted:
+            nullable = ", ".join(f"ALTER {column} DROP NOT NULL" for column in omitted)
+            await self._run(f"ALTER TABLE pg_temp.{name} {nullable}")
+
+    async def _copy_rows(self, part: Mapping[str, Any], columns: Sequence[str], share: float, max_rows: int) -> None:
+        column_list = ", ".join(columns)
         sampled = f" TABLESAMPLE SYSTEM ({100 * share:.4f}) REPEATABLE (0)" if share < 1 else ""
-        out = f"COPY (SELECT {listed} FROM ONLY {part['spelled']}{sampled} LIMIT {most}) TO STDOUT"
-        taken: list[Any] = []
-        async with self.session.cursor().copy(out.encode()) as source:
-            taken += [bytes(chunk) async for chunk in source]
+        read_sql = f"COPY (SELECT {column_list} FROM ONLY {part['spelled']}{sampled} LIMIT {max_rows}) TO STDOUT"
+        chunks: list[Any] = []
+        async with self.session.cursor().copy(read_sql.encode()) as source:
+            chunks += [bytes(chunk) async for chunk in source]
         # Frozen, so that an index alone may answer where that is so in the table itself.
         options = " (FREEZE)" if part["visible"] else ""
-        into = f"COPY pg_temp.{identifier(part['name'])} ({listed}) FROM STDIN{options}"
-        async with self.session.cursor().copy(into.encode()) as target:
-            for chunk in taken:
+        write_sql = f"COPY pg_temp.{identifier(part['name'])} ({column_list}) FROM STDIN{options}"
+        async with self.session.cursor().copy(write_sql.encode()) as target:
+            for chunk in chunks:
                 await target.write(chunk)
-        self.rows += len(taken)
+        self.row_count += len(chunks)
 
-    async def _views(self, asked: Sequence[Asked]) -> list[tuple[str, str, str]]:
-        """The views on these tables that statements name, those first that others are made of."""
-        text = await self.session.value(_VIEWS, "{" + ",".join(table.oid for table in self.tables) + "}")
-        found = [(str(a), str(b), str(c)) for a, b, c in cast("list[list[Any]]", json.loads(text or "[]"))]
-        texts = [item.statement.sql.casefold() for item in asked]
-        named: list[tuple[str, str, str]] = []
-        for view in reversed(found):
+    async def _find_views(self, statements: Sequence[AnalyzedStatement]) -> list[tuple[str, str, str]]:
+        """Return the views on these tables that statements name, those first that others are made of."""
+        text = await self.session.fetch_value(_VIEWS, "{" + ",".join(table.oid for table in self.tables) + "}")
+        views = [(str(a), str(b), str(c)) for a, b, c in cast("list[list[Any]]", json.loads(text or "[]"))]
+        texts = [item.statement.sql.casefold() for item in statements]
+        named_views: list[tuple[str, str, str]] = []
+        for view in reversed(views):
             if any(view[1].casefold() in each for each in texts):
-                named.append(view)
+                named_views.append(view)
                 texts.append(view[2].casefold())
-        return [(schema, name, definition.rstrip(" ;")) for schema, name, definition in reversed(named)]
+        return [(schema, name, definition.rstrip(" ;")) for schema, name, definition in reversed(named_views)]
 
-    async def _path(self, path: str) -> None:
-        await self.session.value("SELECT pg_catalog.set_config('search_path', $1, true)", path)
+    async def _set_search_path(self, path: str) -> None:
+        await self.session.fetch_value("SELECT pg_catalog.set_config('search_path', $1, true)", path)
 
     async def _run(self, sql: str) -> None:
-        await self.session.simple(sql)
+        await self.session.run(sql)
 
 
-def _without_schemas(sql: str, tables: Collection[tuple[str, str]]) -> str:
+def _remove_schemas(sql: str, tables: Collection[tuple[str, str]]) -> str:
     """`sql` with these tables named without their schemas, so that temporary ones of the names are meant."""
     if not tables:
         return sql
     pairs = "|".join(
-        rf"{_either(schema)}\s*\.\s*(?={_either(name)}(?![\w$\"]))" for schema, name in sorted(tables, reverse=True)
+        rf"{_name_pattern(schema)}\s*\.\s*(?={_name_pattern(name)}(?![\w$\"]))"
+        for schema, name in sorted(tables, reverse=True)
     )
     return re.sub(
-        rf"{_NOT_NAMES}|(?<![\w$.\"])(?:{pairs})",
+        rf"{_SKIPPED_TEXT}|(?<![\w$.\"])(?:{pairs})",
         lambda match: match["skip"] or "",
         sql,
         flags=re.DOTALL,
     )
 
 
-def _either(name: str) -> str:
+def _name_pattern(name: str) -> str:
     exact = re.escape(identifier(name))
     return rf"(?:{exact}|(?i:{re.escape(name)}))" if name == name.lower() else exact
+
+
+def _limit_toasted_rows(table: SampledTable, bytes_in_table: int) -> int:
+    """Return how many rows of a table with large values fill the bytes that a sample may have."""
+    # The rows that were counted lay in the pages that were counted: there may be others by now.
+    counted_parts = [part for part in table.parts if part["rows"] > 0 and part["counted"]]
+    counted_pages = sum(part["counted"] for part in counted_parts)
+    rows = sum(part["rows"] for part in counted_parts) / max(counted_pages, 1) * table.pages
+    if not rows:
+        return 20_001
+    return int(min(_MAX_ROWS, _MAX_BYTES * rows / bytes_in_table)) + 1

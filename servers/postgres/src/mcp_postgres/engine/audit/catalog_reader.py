@@ -24,14 +24,14 @@ class QueryResult(Protocol):
 class CatalogReader(Protocol):
     """A session that reads the catalog."""
 
-    async def together(self, *statements: tuple[str, Sequence[str | None]]) -> Sequence[QueryResult]:
+    async def run_pipeline(self, *statements: tuple[str, Sequence[str | None]]) -> Sequence[QueryResult]:
         """Run statements in one round trip."""
         ...
 
-    async def value(self, sql: str, *values: str | None) -> str | None:
+    async def fetch_value(self, sql: str, *values: str | None) -> str | None:
         """Return the one value that a query finds."""
         ...
 
-    def itself(self) -> AbstractAsyncContextManager[None]:
+    def as_server_role(self) -> AbstractAsyncContextManager[None]:
         """Act as the server's own role, and not as the caller's, within the block."""
         ...

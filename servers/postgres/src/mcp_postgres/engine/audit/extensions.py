@@ -13,16 +13,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
-__all__ = ["ExtensionFunction", "ExtensionRules", "extension_rules"]
+__all__ = ["ExtensionFunction", "ExtensionRules", "load_extension_rules"]
 
+# Types of arguments that name an object. A number (oid) is a value like others, and only superusers can bring the code
+# of dictionaries for text search.
 _NAMES_OF_OBJECTS = {
     "name", "refcursor", "regclass", "regcollation", "regnamespace", "regoper", "regoperator", "regproc",
     "regprocedure", "regrole", "regtype",
 }  # fmt: skip
-"""Types of arguments that name an object. A number (oid) is a value like others, and only superusers can bring the code
-of dictionaries for text search."""
+# A type of arguments with which PostgreSQL lets no statement call a function.
 _NOT_CALLABLE = "internal"
-"""A type of arguments with which PostgreSQL lets no statement call a function."""
 
 
 @dataclass(frozen=True)
@@ -71,34 +71,34 @@ class ExtensionRules:
     relations: tuple[str, ...]
     excluded: Mapping[str, str]
 
-    def refusal(self, function: ExtensionFunction) -> str | None:
+    def explain_refusal(self, function: ExtensionFunction) -> str | None:
         """Return why a function of this extension may not be called; None if it may."""
         for name in (function.signature, function.name):
             if name in self.excluded:
                 return f"it {self.excluded[name]}"
         if self.versions and not function.version.startswith(self.versions):
             return f"what version {function.version} of the extension {function.extension} does is not known"
-        if self.names(function):
+        if self.lists(function):
             return None
         if self.functions is None and function.volatility != "v":
-            return "it takes the name of an object" if _names_an_object(function) else None
+            return "it takes the name of an object" if _takes_object_name(function) else None
         return f"it is not among the known functions of the extension {function.extension}"
 
-    def names(self, function: ExtensionFunction) -> bool:
+    def lists(self, function: ExtensionFunction) -> bool:
         """Return whether the function is listed by its own name."""
-        listed = self.volatile if function.volatility == "v" else (self.functions or frozenset()) | self.tables
-        return function.name in listed
+        listed_names = self.volatile if function.volatility == "v" else (self.functions or frozenset()) | self.tables
+        return function.name in listed_names
 
 
-def _names_an_object(function: ExtensionFunction) -> bool:
+def _takes_object_name(function: ExtensionFunction) -> bool:
     return any(name.removeprefix("_") in _NAMES_OF_OBJECTS for name in function.arguments)
 
 
 @cache
-def extension_rules() -> Mapping[str, ExtensionRules]:
+def load_extension_rules() -> Mapping[str, ExtensionRules]:
     """Return the rules for each extension that is known, by its name."""
     text = files("mcp_postgres.engine.audit").joinpath("extensions.toml").read_text("utf-8")
-    found: dict[str, ExtensionRules] = {}
+    rules_by_extension: dict[str, ExtensionRules] = {}
     for entry in cast("list[dict[str, Any]]", tomllib.loads(text)["entry"]):
         functions = entry["functions"]
         rules = ExtensionRules(
@@ -110,5 +110,5 @@ def extension_rules() -> Mapping[str, ExtensionRules]:
             excluded=entry.get("excluded", {}),
         )
         for extension in entry["extensions"]:
-            found[extension] = rules
-    return found
+            rules_by_extension[extension] = rules
+    return rules_by_extension

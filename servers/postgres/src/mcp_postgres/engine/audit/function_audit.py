@@ -25,32 +25,33 @@ from typing import NamedTuple
 
 from mcp_postgres.engine.audit.builtin_functions import INPUT_RUNNING_FUNCTIONS, READ_ONLY_FUNCTIONS
 from mcp_postgres.engine.audit.catalog_reader import CatalogReader, QueryResult
-from mcp_postgres.engine.audit.extensions import ExtensionFunction, extension_rules
+from mcp_postgres.engine.audit.extensions import ExtensionFunction, load_extension_rules
 from mcp_postgres.engine.audit.procedures import (
     CALLED,
     FIRST_OWN,
     RUNS_TEXT,
     Procedure,
-    functions_in,
-    input_runners,
-    objects_in,
+    find_functions,
+    find_input_runners,
+    find_objects,
 )
-from mcp_postgres.engine.audit.visible_schema import ServedPart
+from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 
-__all__ = ["GATE", "Cause", "Harm", "World"]
+__all__ = ["SNAPSHOT", "Cause", "CodeAudit", "Harm"]
 
 _WORD = re.compile(r"[\w$]+")
-GATE = (
+# Changes with every commit; a standby does not list what was committed meanwhile, so it always changes there.
+SNAPSHOT = (
     "SELECT concat_ws(' ', CASE WHEN pg_is_in_recovery() THEN clock_timestamp()::text"
     " ELSE pg_current_snapshot()::text END, pg_postmaster_start_time(), current_database())"
 )
-"""Changes with every commit; a standby does not list what was committed meanwhile, so it always changes there."""
 
 _KEYS = {
     "pg_attribute": "attrelid", "pg_aggregate": "aggfnoid::oid", "pg_index": "indexrelid", "pg_inherits": "inhrelid",
     "pg_partitioned_table": "partrelid", "pg_range": "rngtypid", "pg_foreign_table": "ftrelid",
 }  # fmt: skip
-_STATE = "SELECT concat_ws(' ', current_user, (SELECT string_agg(oid::text, ',' ORDER BY oid) FROM pg_roles" + (
+# Two states are equal only if no row came, went or changed: what is written later has a greater `xmin`.
+_CATALOG_STATE = "SELECT concat_ws(' ', current_user, (SELECT string_agg(oid::text, ',' ORDER BY oid) FROM pg_roles" + (
     " WHERE rolsuper), {})".format(
         ", ".join(
             f"(SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM {name}"
@@ -64,9 +65,8 @@ _STATE = "SELECT concat_ws(' ', current_user, (SELECT string_agg(oid::text, ',' 
         )
     )
 )  # fmt: skip
-"""Two states are equal only if no row came, went or changed: what is written later has a greater `xmin`."""
 
-_STRANGERS = """
+_OWNERS = """
 strangers AS (SELECT oid, CASE WHEN NOT rolsuper AND rolname <> current_user THEN rolname END AS who FROM pg_roles),
 relations AS (SELECT c.oid, c.relkind, c.relname::text AS name, format('%I.%I', n.nspname, c.relname) AS spelled,
     CASE WHEN s.oid IS NULL THEN 'nobody' ELSE s.who END AS who FROM pg_class c
@@ -75,11 +75,12 @@ types AS (SELECT t.*, format('%I.%I', n.nspname, t.typname) AS spelled,
     CASE WHEN s.oid IS NULL THEN 'nobody' ELSE s.who END AS who FROM pg_type t
     JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN strangers s ON s.oid = t.typowner WHERE t.oid >= 16384)
 """
-_WHO = "CASE WHEN s.oid IS NULL THEN 'nobody' ELSE s.who END"
+_UNTRUSTED_OWNER = "CASE WHEN s.oid IS NULL THEN 'nobody' ELSE s.who END"
 
-_PROCS = f"""
-WITH {_STRANGERS}
-SELECT p.oid::text, p.proname, n.nspname, format('%I.%I', n.nspname, p.proname), {_WHO}, p.provolatile::text,
+_PROCEDURES = f"""
+WITH {_OWNERS}
+SELECT p.oid::text, p.proname, n.nspname, format('%I.%I', n.nspname, p.proname), {_UNTRUSTED_OWNER},
+    p.provolatile::text,
     coalesce(e.extname, ''), coalesce(e.extversion, ''),
     (SELECT string_agg(t.typname, ' ' ORDER BY a.at) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY a (type, at)
         JOIN pg_type t ON t.oid = a.type),
@@ -103,14 +104,15 @@ _BUILT_IN = """
 SELECT oid::text, proname FROM pg_proc WHERE oid < 16384 AND (provolatile = 'v' OR proname = ANY ($1::text[]))
 """
 # oid, name, kind, whether only for changes, what it is, who (if not trusted), numbers, trees.
-_THINGS = f"""
-WITH {_STRANGERS}
-SELECT o.oid::text, o.oprname::text, 'operator', false, format('operator %s', o.oid::regoperator), {_WHO},
+_CATALOG_ROWS = f"""
+WITH {_OWNERS}
+SELECT o.oid::text, o.oprname::text, 'operator', false, format('operator %s', o.oid::regoperator), {_UNTRUSTED_OWNER},
     concat_ws(' ', o.oprcode::oid, o.oprrest::oid, o.oprjoin::oid, o.oprcom, o.oprnegate, o.oprleft, o.oprright), ''
     FROM pg_operator o LEFT JOIN strangers s ON s.oid = o.oprowner WHERE o.oid >= 16384
-UNION ALL SELECT o.oid::text, '', 'class', false, format('operator class %I', o.opcname), {_WHO}, o.opcfamily::text, ''
+UNION ALL SELECT o.oid::text, '', 'class', false, format('operator class %I', o.opcname), {_UNTRUSTED_OWNER},
+    o.opcfamily::text, ''
     FROM pg_opclass o LEFT JOIN strangers s ON s.oid = o.opcowner WHERE o.oid >= 16384
-UNION ALL SELECT o.oid::text, '', 'class', false, format('operator family %I', o.opfname), {_WHO}, '', ''
+UNION ALL SELECT o.oid::text, '', 'class', false, format('operator family %I', o.opfname), {_UNTRUSTED_OWNER}, '', ''
     FROM pg_opfamily o LEFT JOIN strangers s ON s.oid = o.opfowner WHERE o.oid >= 16384
 UNION ALL SELECT amprocfamily::text, '', '', false, '', NULL, amproc::oid::text, '' FROM pg_amproc WHERE oid >= 16384
 UNION ALL SELECT amopfamily::text, '', '', false, '', NULL, amopopr::text, '' FROM pg_amop WHERE oid >= 16384
@@ -143,7 +145,8 @@ UNION ALL SELECT r.oid::text, '', '', false, format('constraint %I of %s', k.con
     k.conbin::text FROM pg_constraint k JOIN relations r ON r.oid = k.conrelid WHERE k.conbin IS NOT NULL
 UNION ALL SELECT r.oid::text, '', '', false, format('the partition key of %s', r.spelled), r.who, p.partclass::text,
     p.partexprs::text FROM pg_partitioned_table p JOIN relations r ON r.oid = p.partrelid
-UNION ALL SELECT r.oid::text, '', '', false, format('statistics %I', x.stxname), coalesce(r.who, {_WHO}), '',
+UNION ALL SELECT r.oid::text, '', '', false, format('statistics %I', x.stxname), coalesce(r.who, {_UNTRUSTED_OWNER}),
+    '',
     x.stxexprs::text FROM pg_statistic_ext x JOIN relations r ON r.oid = x.stxrelid
     LEFT JOIN strangers s ON s.oid = x.stxowner WHERE x.stxexprs IS NOT NULL
 UNION ALL SELECT r.oid::text, '', '', w.ev_type <> '1', format('rule %I of %s', w.rulename, r.spelled), r.who, '',
@@ -161,14 +164,15 @@ UNION ALL SELECT confrelid::text, '', '', true, '', NULL, conrelid::text, '' FRO
 UNION ALL SELECT conrelid::text, '', '', true, '', NULL, confrelid::text, '' FROM pg_constraint WHERE contype = 'f'
 UNION ALL SELECT r.oid::text, '', 'foreign', false, format('foreign table %s', r.spelled), r.who, f.ftserver::text, ''
     FROM pg_foreign_table f JOIN relations r ON r.oid = f.ftrelid
-UNION ALL SELECT f.oid::text, '', 'foreign', false, format('server %I', f.srvname), {_WHO}, f.srvfdw::text, ''
+UNION ALL SELECT f.oid::text, '', 'foreign', false, format('server %I', f.srvname), {_UNTRUSTED_OWNER},
+    f.srvfdw::text, ''
     FROM pg_foreign_server f LEFT JOIN strangers s ON s.oid = f.srvowner
-UNION ALL SELECT f.oid::text, '', 'foreign', false, format('foreign data wrapper %I', f.fdwname), {_WHO},
+UNION ALL SELECT f.oid::text, '', 'foreign', false, format('foreign data wrapper %I', f.fdwname), {_UNTRUSTED_OWNER},
     concat_ws(' ', f.fdwhandler, f.fdwvalidator), ''
     FROM pg_foreign_data_wrapper f LEFT JOIN strangers s ON s.oid = f.fdwowner
 """
-_CODE = {"operator", "class", "foreign", "function"}
-"""Kinds that are code, or lead to some, whatever they are made of."""
+# Kinds that are code, or lead to some, whatever they are made of.
+_CODE_KINDS = {"operator", "class", "foreign", "function"}
 
 
 class Cause(Enum):
@@ -183,256 +187,276 @@ class Harm(NamedTuple):
     """What a statement could do beside reading.
 
     Attributes:
-        what: the function, type or other object.
-        why: for `Cause.INPUT`, what is known of it.
+        description: the function, type or other object.
+        reason: for `Cause.INPUT`, what is known of it.
         vouch: how the operator can vouch for it.
     """
 
     cause: Cause
-    what: str
-    why: str = ""
+    description: str
+    reason: str = ""
     vouch: str = ""
 
 
 @dataclass(frozen=True)
-class _Thing:
+class _CatalogRow:
     """A row of the catalogue that hangs on object `oid`: what it is, whose (None: trusted), and what it leads to."""
 
     oid: int
     name: str
     kind: str
-    changes: bool
-    what: str
-    who: str | None
-    leads: frozenset[int]
+    only_for_changes: bool
+    description: str
+    owner: str | None
+    references: frozenset[int]
     calls: frozenset[int]
     body: str | None = None
 
 
-class World:
+class CodeAudit:
     """What is known of one database.
 
     Args:
         closed: whether what belongs to other roles than superusers is held to be hostile.
-        part: what of the database is served; looked at together.
+        visible: what of the database is served; read together.
         trusted: functions, each by schema and name, and extensions for which the operator vouches.
 
     Attributes:
-        armed: names, in lower case, of what is made of types whose literals run code that nobody knows; and why.
+        harmful_names: names, in lower case, of what is made of types whose literals run code that nobody knows, each
+            with the reason.
     """
 
-    def __init__(self, *, closed: bool, part: ServedPart, trusted: frozenset[tuple[str, ...]] = frozenset()) -> None:
-        self.closed, self.part, self._trusted = closed, part, trusted
-        self._gate: str | None = None
-        self._state: str | None = None
+    def __init__(
+        self, *, closed: bool, visible: VisibleObjects, trusted: frozenset[tuple[str, ...]] = frozenset()
+    ) -> None:
+        self.closed, self.visible, self._trusted = closed, visible, trusted
+        self._snapshot: str | None = None
+        self._catalog_state: str | None = None
         self._built_in: dict[int, str] = {}
-        self._procs: dict[int, Procedure] = {}
-        self._inputs: dict[int, str] = {}
-        """Functions that may run what they are given, and why."""
-        self._types: dict[int, Harm] = {}
-        """Types whose values are read or written by such functions."""
-        self._operators: dict[int, frozenset[int]] = {}
-        self._read: dict[int, str] = {}
-        self._changed: dict[int, str] = {}
-        self.armed: dict[str, Harm] = {}
+        self._procedures: dict[int, Procedure] = {}
+        # Functions that may run what they are given, and why.
+        self._input_runners: dict[int, str] = {}
+        # Types whose values are read or written by such functions.
+        self._harmful_types: dict[int, Harm] = {}
+        self._operator_functions: dict[int, frozenset[int]] = {}
+        self._read_dangers: dict[int, str] = {}
+        self._write_dangers: dict[int, str] = {}
+        self.harmful_names: dict[str, Harm] = {}
 
-    async def look(self, session: CatalogReader, answer: QueryResult) -> None:
-        """Be as of `answer`, which is `GATE`'s: nothing to do if nobody committed since, little if no object changed.
+    async def refresh(self, session: CatalogReader, answer: QueryResult) -> None:
+        """Be as of `answer`, which is `SNAPSHOT`'s.
+
+        There is nothing to do if nobody committed since, and little if no object changed.
 
         Names must mean PostgreSQL's own things.
         """
         row = answer.first()
-        gate = row[0] if row else None
-        if gate == self._gate:
+        snapshot = row[0] if row else None
+        if snapshot == self._snapshot:
             return
-        async with session.itself():
-            state = await session.value(_STATE)
-            if state != self._state:
+        async with session.as_server_role():
+            state = await session.fetch_value(_CATALOG_STATE)
+            if state != self._catalog_state:
                 await self._load(session)
-        self._gate, self._state = gate, state
+        self._snapshot, self._catalog_state = snapshot, state
 
-    async def look_at_part(self, session: CatalogReader) -> None:
+    async def refresh_visible(self, session: CatalogReader) -> None:
         """Know which columns are masked now, for who shows of a table more than a statement would.
 
         Raises:
             Refused: one that is to be masked is not there.
         """
-        if self.part.part:
-            (answer,) = await session.together((GATE, ()))
-            await self.look(session, answer)
-            self.part.check()
+        if self.visible.schema:
+            (answer,) = await session.run_pipeline((SNAPSHOT, ()))
+            await self.refresh(session, answer)
+            self.visible.check_masks()
 
-    def literal(self, sql: str) -> Harm | None:
-        """What merely parsing `sql` could run, before PostgreSQL can be asked for its tree.
+    def harm_of_literals(self, sql: str) -> Harm | None:
+        """Return what merely parsing `sql` could run, before PostgreSQL can be asked for its tree.
 
         A literal is read while a statement is parsed: `'{1}'::d[]` checks the domain `d`. Where such a type would run
         code that nobody knows, its name and those of all that is made of it may not occur in the text, wherever it
         stands.
         """
-        if not self.armed:
+        if not self.harmful_names:
             return None
         text = sql.casefold().replace("\u0307", "")
         if 'u&"' in text:
             return Harm(Cause.STRANGER, 'U&"...", a name that is spelled by numbers')
         text = f"{text} {text.replace(chr(34) * 2, chr(34))}"
-        return next((why for name, why in self.armed.items() if re.search(_spelled(name), text)), None)
+        return next((why for name, why in self.harmful_names.items() if re.search(_name_pattern(name), text)), None)
 
-    def harm(self, trees: Sequence[str], *, sequences: bool, planned: bool) -> Harm | None:
-        """What a statement with these rewritten trees could do beside reading.
+    def harm_of_trees(self, trees: Sequence[str], *, sequences: bool, planned: bool) -> Harm | None:
+        """Return what a statement with these rewritten trees could do beside reading.
 
         Args:
             sequences: functions that advance a sequence are fine.
             planned: it will be planned only, which runs no volatile function.
         """
         for tree in trees:
-            objects = objects_in(tree)
-            if self.closed and (stranger := self._strangers_code(tree, objects, planned=planned)) is not None:
+            objects = find_objects(tree)
+            if self.closed and (stranger := self._find_strangers_code(tree, objects, planned=planned)) is not None:
                 return Harm(Cause.STRANGER, stranger)
-            called = functions_in(tree).union(*(self._operators.get(oid, frozenset()) for oid in objects))
+            called = find_functions(tree).union(*(self._operator_functions.get(oid, frozenset()) for oid in objects))
             for oid in called:
-                if (harm := self._more(oid, sequences=sequences, planned=planned)) is not None:
+                if (harm := self._harm_of_function(oid, sequences=sequences, planned=planned)) is not None:
                     return harm
-            for oid in objects & self._types.keys():
-                return self._types[oid]
+            for oid in objects & self._harmful_types.keys():
+                return self._harmful_types[oid]
         return None
 
-    def _strangers_code(self, tree: str, objects: set[int], *, planned: bool) -> str | None:
-        targets = {int(oid) for oid, lock in _TARGET.findall(tree) if int(lock) >= _ROW_EXCLUSIVE}
+    def _find_strangers_code(self, tree: str, objects: set[int], *, planned: bool) -> str | None:
+        targets = {int(oid) for oid, lock in _TARGET_RELATION.findall(tree) if int(lock) >= _ROW_EXCLUSIVE_MODE}
         for oid in objects:
-            if oid in self._read:
-                return self._read[oid]
-            if oid in targets and not planned and oid in self._changed:
-                return self._changed[oid]
+            if oid in self._read_dangers:
+                return self._read_dangers[oid]
+            if oid in targets and not planned and oid in self._write_dangers:
+                return self._write_dangers[oid]
         return None
 
-    def _more(self, oid: int, *, sequences: bool, planned: bool = False) -> Harm | None:
-        """What a function may do beside reading."""
+    def _harm_of_function(self, oid: int, *, sequences: bool, planned: bool = False) -> Harm | None:
+        """Return what a function may do beside reading."""
         if oid < FIRST_OWN:
             name = self._built_in.get(oid)
             if name is None or (sequences and name in ("nextval", "setval")):
                 return None
             return None if planned and name not in INPUT_RUNNING_FUNCTIONS else Harm(Cause.EFFECT, f"{name}()")
-        proc = self._procs.get(oid)
+        proc = self._procedures.get(oid)
         if proc is None:
             return Harm(Cause.EFFECT, f"function {oid}")
         if planned and proc.function.volatility == "v":
             return None
         vouch = f"{proc.schema}.{proc.name}"
-        if proc.changes():
+        if proc.may_change_data():
             return Harm(Cause.EFFECT, f"{proc.name}()", vouch=vouch)
-        if oid in self._inputs:
-            return Harm(Cause.INPUT, f"{proc.name}()", self._inputs[oid], vouch)
+        if oid in self._input_runners:
+            return Harm(Cause.INPUT, f"{proc.name}()", self._input_runners[oid], vouch)
         return None
 
     async def _load(self, session: CatalogReader) -> None:
-        built_in, procs, things = await session.together(
-            (_BUILT_IN, ("{" + ",".join(INPUT_RUNNING_FUNCTIONS) + "}",)), (_PROCS, ()), (_THINGS, ())
+        built_in, procedures, objects = await session.run_pipeline(
+            (_BUILT_IN, ("{" + ",".join(INPUT_RUNNING_FUNCTIONS) + "}",)), (_PROCEDURES, ()), (_CATALOG_ROWS, ())
         )
         self._built_in = {int(oid): name for oid, name in built_in.rows() if name not in READ_ONLY_FUNCTIONS}
-        self._procs, found = {}, list[_Thing]()
-        for row in procs.rows():
-            oid, name, schema, spelled, who, volatility, extension, version, *more = row
-            arguments, is_overload, made_of, refs, tree, body = more
-            calls = functions_in(tree) | {int(number) for number in made_of.split()}
-            vouched = bool({(schema, name), (extension,)} & self._trusted) or (schema, name) in self.part.part.only
+        self._procedures, rows = {}, list[_CatalogRow]()
+        for row in procedures.rows():
+            oid, name, schema, spelled, owner, volatility, extension, version, *details = row
+            arguments, is_overload, parts, numbers, tree, body = details
+            calls = find_functions(tree) | {int(number) for number in parts.split()}
+            vouched = bool({(schema, name), (extension,)} & self._trusted) or (schema, name) in self.visible.schema.only
             function = ExtensionFunction(extension, version, name, tuple((arguments or "").split()), volatility)
-            self._procs[int(oid)] = Procedure(
+            self._procedures[int(oid)] = Procedure(
                 function, schema, body, frozenset(calls - {0}), vouched, is_overload == "t"
             )
-            leads = objects_in(f"{refs} {tree}")
-            found.append(
-                _Thing(
-                    int(oid), name, "function", False, f"{spelled}()", who, frozenset(leads), frozenset(),
-                    _with_relations(body, extension),
+            references = find_objects(f"{numbers} {tree}")
+            rows.append(
+                _CatalogRow(
+                    int(oid), name, "function", False, f"{spelled}()", owner, frozenset(references), frozenset(),
+                    _add_relations(body, extension),
                 )
             )  # fmt: skip
-        for oid, name, kind, changes, what, who, refs, tree in things.rows():
-            leads = objects_in(f"{refs} {tree or ''}")
-            calls = functions_in(tree or "") if who is not None else set[int]()
-            found.append(_Thing(int(oid), name, kind, changes == "t", what, who, frozenset(leads), frozenset(calls)))
-        self._operators = {thing.oid: thing.leads & self._procs.keys() for thing in found if thing.kind == "operator"}
-        self._inputs = input_runners(self._procs)
-        if self.closed:
-            self._read = self._spread([thing for thing in found if not thing.changes])
-            self._changed = self._spread(found)
-        self._arm(found)
-        if self.part.part:
-            await self.part.load(session, self._procs)
-
-    def _arm(self, things: Sequence[_Thing]) -> None:
-        """Know the names with which a literal would run code that nobody knows."""
-        shaped = [thing for thing in things if thing.kind in ("type", "column", "input")]
-        armed: dict[int, Harm] = {}
-        for thing in shaped:
-            if (harm := self._harm_of_input(thing)) is not None:
-                armed.update({oid: harm for oid in _reached(shaped, {thing.oid: ""}) if oid not in armed})
-        users = [thing for thing in things if thing.kind in ("function", "operator") and thing.leads & armed.keys()]
-        self.armed = {
-            thing.name.casefold(): armed.get(thing.oid) or next(armed[oid] for oid in thing.leads if oid in armed)
-            for thing in [*(thing for thing in shaped if thing.oid in armed), *users]
+        for oid, name, kind, changes, what, owner, numbers, tree in objects.rows():
+            references = find_objects(f"{numbers} {tree or ''}")
+            calls = find_functions(tree or "") if owner is not None else set[int]()
+            rows.append(
+                _CatalogRow(int(oid), name, kind, changes == "t", what, owner, frozenset(references), frozenset(calls))
+            )
+        self._operator_functions = {
+            thing.oid: thing.references & self._procedures.keys() for thing in rows if thing.kind == "operator"
         }
-        types = {thing.oid for thing in shaped if thing.kind != "column"}
-        self._types = {oid: harm for oid, harm in armed.items() if oid in types and harm.cause is Cause.INPUT}
+        self._input_runners = find_input_runners(self._procedures)
+        if self.closed:
+            self._read_dangers = self._spread_danger([thing for thing in rows if not thing.only_for_changes])
+            self._write_dangers = self._spread_danger(rows)
+        self._collect_harmful_names(rows)
+        if self.visible.schema:
+            await self.visible.load(session, self._procedures)
 
-    def _harm_of_input(self, thing: _Thing) -> Harm | None:
-        if thing.kind != "input":
+    def _collect_harmful_names(self, rows: Sequence[_CatalogRow]) -> None:
+        """Know the names with which a literal would run code that nobody knows."""
+        type_rows = [thing for thing in rows if thing.kind in ("type", "column", "input")]
+        harms: dict[int, Harm] = {}
+        for thing in type_rows:
+            if (harm := self._harm_of_input(thing)) is not None:
+                harms.update(
+                    {oid: harm for oid in _spread_to_referrers(type_rows, {thing.oid: ""}) if oid not in harms}
+                )
+        users = [thing for thing in rows if thing.kind in ("function", "operator") and thing.references & harms.keys()]
+        self.harmful_names = {
+            thing.name.casefold(): harms.get(thing.oid) or next(harms[oid] for oid in thing.references if oid in harms)
+            for thing in [*(thing for thing in type_rows if thing.oid in harms), *users]
+        }
+        types = {thing.oid for thing in type_rows if thing.kind != "column"}
+        self._harmful_types = {oid: harm for oid, harm in harms.items() if oid in types and harm.cause is Cause.INPUT}
+
+    def _harm_of_input(self, row: _CatalogRow) -> Harm | None:
+        if row.kind != "input":
             return None
         if self.closed:
-            why = self._own(thing) or next((self._read[oid] for oid in thing.leads if oid in self._read), None)
-            if why is not None:
-                return Harm(Cause.STRANGER, why)
-        for oid in thing.leads & self._inputs.keys():
-            proc = self._procs[oid]
-            what = f"{thing.name}, whose values {proc.name}() handles"
-            return Harm(Cause.INPUT, what, self._inputs[oid], proc.function.extension or f"{proc.schema}.{proc.name}")
+            reason = self._describe_own_code(row) or next(
+                (self._read_dangers[oid] for oid in row.references if oid in self._read_dangers), None
+            )
+            if reason is not None:
+                return Harm(Cause.STRANGER, reason)
+        for oid in row.references & self._input_runners.keys():
+            proc = self._procedures[oid]
+            description = f"{row.name}, whose values {proc.name}() handles"
+            return Harm(
+                Cause.INPUT,
+                description,
+                self._input_runners[oid],
+                proc.function.extension or f"{proc.schema}.{proc.name}",
+            )
         return None
 
-    def _own(self, thing: _Thing) -> str | None:
-        """Why a thing is no good by itself."""
-        if thing.who is None:
+    def _describe_own_code(self, row: _CatalogRow) -> str | None:
+        """Return why a thing is no good by itself."""
+        if row.owner is None:
             return None
-        if thing.kind in _CODE:
-            return f"{thing.what} of {thing.who}"
-        for oid in thing.calls:
+        if row.kind in _CODE_KINDS:
+            return f"{row.description} of {row.owner}"
+        for oid in row.calls:
             # A stranger's expression may well call what the superuser laid, with what the stranger chose.
-            if (harm := self._more(oid, sequences=thing.changes)) is not None:
-                return f"{thing.what} of {thing.who}, which calls {harm.what}"
+            if (harm := self._harm_of_function(oid, sequences=row.only_for_changes)) is not None:
+                return f"{row.description} of {row.owner}, which calls {harm.description}"
         return None
 
-    def _spread(self, things: Sequence[_Thing]) -> dict[int, str]:
-        """Objects that lead to a stranger's code, and why."""
-        bad = {thing.oid: why for thing in things if (why := self._own(thing))}
-        bodies = [thing for thing in things if thing.body is not None and thing.oid not in bad]
+    def _spread_danger(self, rows: Sequence[_CatalogRow]) -> dict[int, str]:
+        """Return objects that lead to a stranger's code, and why."""
+        dangers = {thing.oid: reason for thing in rows if (reason := self._describe_own_code(thing))}
+        bodies = [thing for thing in rows if thing.body is not None and thing.oid not in dangers]
         while True:
-            bad = _reached(things, bad)
-            if not bad:
-                return bad
-            names = self._names_of(things, bad)
-            more: dict[int, str] = {}
+            dangers = _spread_to_referrers(rows, dangers)
+            if not dangers:
+                return dangers
+            names = self._collect_names(rows, dangers)
+            new_dangers: dict[int, str] = {}
             for thing in bodies:
-                if thing.oid in bad:
+                if thing.oid in dangers:
                     continue
-                proc = self._procs.get(thing.oid)
-                listed = proc is not None and proc.is_listed
-                if (why := _mentions(thing.body or "", names, is_listed=listed)) is not None:
-                    more[thing.oid] = f"{thing.what}, whose body may reach what belongs to others: {why}"
-            if not more:
-                return bad
-            bad |= more
+                proc = self._procedures.get(thing.oid)
+                is_listed = proc is not None and proc.is_listed
+                if (reason := _find_mention(thing.body or "", names, is_listed=is_listed)) is not None:
+                    new_dangers[thing.oid] = (
+                        f"{thing.description}, whose body may reach what belongs to others: {reason}"
+                    )
+            if not new_dangers:
+                return dangers
+            dangers |= new_dangers
 
-    def _names_of(self, things: Sequence[_Thing], bad: Mapping[int, str]) -> _Names:
-        """The names by which a body could mean something bad."""
-        names = _Names()
-        harmless = {proc.name.casefold() for oid, proc in self._procs.items() if oid not in bad}
-        for thing in things:
+    def _collect_names(self, rows: Sequence[_CatalogRow], dangers: Mapping[int, str]) -> _DangerousNames:
+        """Return the names by which a body could mean something bad."""
+        names = _DangerousNames()
+        harmless = {proc.name.casefold() for oid, proc in self._procedures.items() if oid not in dangers}
+        for thing in rows:
             name = thing.name.casefold()
-            if not name or thing.oid not in bad:
+            if not name or thing.oid not in dangers:
                 continue
-            if thing.kind == "function" and thing.who is None:
+            if thing.kind == "function" and thing.owner is None:
                 # PostGIS has a `geometry()` of a topology, and many that only convert.
-                if not (self._procs[thing.oid].function.extension and name in harmless):
+                if not (self._procedures[thing.oid].function.extension and name in harmless):
                     names.called.add(name)
-            elif thing.kind == "operator" and thing.who is None:
+            elif thing.kind == "operator" and thing.owner is None:
                 names.operators.add(name)
             elif _WORD.fullmatch(name):
                 names.words.add(name)
@@ -441,27 +465,30 @@ class World:
         return names
 
 
-def _spelled(name: str) -> str:
-    """A pattern for a name, whole; PostgreSQL cuts names of 64 bytes and more, so that longer ones mean it too."""
-    before = r"(?<![a-z_])" if re.match(r"[a-z_]", name) else ""
-    after = r"(?![a-z0-9_$])" if re.search(r"[a-z0-9_$]$", name) and len(name.encode()) < 60 else ""
-    return before + re.escape(name) + after
+def _name_pattern(name: str) -> str:
+    """Return a pattern for a name, whole.
+
+    PostgreSQL cuts names of 64 bytes and more, so that longer ones mean it too.
+    """
+    start = r"(?<![a-z_])" if re.match(r"[a-z_]", name) else ""
+    end = r"(?![a-z0-9_$])" if re.search(r"[a-z0-9_$]$", name) and len(name.encode()) < 60 else ""
+    return start + re.escape(name) + end
 
 
-_TARGET = re.compile(r":relid (\d+)(?: :\w+ \w+)*? :rellockmode (\d+)")
-_ROW_EXCLUSIVE = 3
+_TARGET_RELATION = re.compile(r":relid (\d+)(?: :\w+ \w+)*? :rellockmode (\d+)")
+_ROW_EXCLUSIVE_MODE = 3
 
 
-def _with_relations(body: str | None, extension: str) -> str | None:
-    """The body of a function, with the tables that functions of the extension look up by name."""
-    rules = extension_rules().get(extension)
+def _add_relations(body: str | None, extension: str) -> str | None:
+    """Return the body of a function, with the tables that functions of the extension look up by name."""
+    rules = load_extension_rules().get(extension)
     if rules is None or not rules.relations:
         return body
     return f"{body or 'sql'}\n{' '.join(rules.relations)}"
 
 
 @dataclass(frozen=True)
-class _Names:
+class _DangerousNames:
     """Names by which a body could mean what leads to a stranger's code.
 
     Attributes:
@@ -477,8 +504,10 @@ class _Names:
     operators: set[str] = field(default_factory=set[str])
 
 
-def _mentions(body: str, names: _Names, *, is_listed: bool) -> str | None:
-    """What in the source of a function could lead to one of these names; PostgreSQL knows no more of it than its text.
+def _find_mention(body: str, names: _DangerousNames, *, is_listed: bool) -> str | None:
+    """Return what in the source of a function could lead to one of these names.
+
+    PostgreSQL knows no more of it than its text.
 
     Its author is trusted, so nothing hides in it.
 
@@ -489,25 +518,25 @@ def _mentions(body: str, names: _Names, *, is_listed: bool) -> str | None:
     if language not in ("sql", "plpgsql"):
         return f"it is written in {language}"
     text = source.casefold()
-    found = names.words & set(_WORD.findall(text)) | {sign for sign in names.signs if sign in text}
+    mentions = names.words & set(_WORD.findall(text)) | {sign for sign in names.signs if sign in text}
     if not is_listed:
         if runs := RUNS_TEXT.search(text):
             return f"`{runs[0]}`"
-        found |= names.called & set(CALLED.findall(text)) | {sign for sign in names.operators if sign in text}
-    return f"`{min(found)}`" if found else None
+        mentions |= names.called & set(CALLED.findall(text)) | {sign for sign in names.operators if sign in text}
+    return f"`{min(mentions)}`" if mentions else None
 
 
-def _reached(things: Iterable[_Thing], bad: dict[int, str]) -> dict[int, str]:
+def _spread_to_referrers(rows: Iterable[_CatalogRow], dangers: dict[int, str]) -> dict[int, str]:
     """`bad`, with everything that leads there."""
-    leading: defaultdict[int, list[_Thing]] = defaultdict(list)
-    for thing in things:
-        for oid in thing.leads:
-            leading[oid].append(thing)
-    reached, waiting = dict(bad), list(bad)
-    while waiting:
-        oid = waiting.pop()
-        for thing in leading[oid]:
+    referrers: defaultdict[int, list[_CatalogRow]] = defaultdict(list)
+    for thing in rows:
+        for oid in thing.references:
+            referrers[oid].append(thing)
+    reached, pending = dict(dangers), list(dangers)
+    while pending:
+        oid = pending.pop()
+        for thing in referrers[oid]:
             if thing.oid not in reached:
-                reached[thing.oid] = f"{thing.what}: {reached[oid]}" if thing.what else reached[oid]
-                waiting.append(thing.oid)
+                reached[thing.oid] = f"{thing.description}: {reached[oid]}" if thing.description else reached[oid]
+                pending.append(thing.oid)
     return reached

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Union
 
-__all__ = ["Barred", "Flow", "Known", "Node", "Touched", "read_tree"]
+__all__ = ["AllowedObjects", "ColumnOrigins", "ForbiddenReference", "Node", "ReferencedRelation", "read_tree"]
 
 _TOKEN = re.compile(r"(?:\\.|[^\s(){}\\])+|[(){}]", re.DOTALL)
 _SELECT, _EXISTS, _UNION = "1", "0", "1"
-_APART = {"cteList", "rtable", "targetList", "returningList"}
-"""Fields of a query that are looked at by themselves."""
-_NOT_USED = {"joinaliasvars", "exclRelTlist", "securityQuals", "subquery"}
-"""Fields that list columns whether anything uses them or not; policies; and what was looked at before."""
+# Fields of a query that are looked at by themselves.
+_SEPARATE_FIELDS = {"cteList", "rtable", "targetList", "returningList"}
+# Fields that list columns whether anything uses them or not; policies; and what was looked at before.
+_UNUSED_FIELDS = {"joinaliasvars", "exclRelTlist", "securityQuals", "subquery"}
 
 
 class Node(NamedTuple):
@@ -29,290 +29,320 @@ class Node(NamedTuple):
     fields: dict[str, Value]
 
     def nodes(self, name: str) -> list[Node]:
-        """The nodes that a field lists."""
-        found = self.fields.get(name)
-        return [item for item in found if isinstance(item, Node)] if type(found) is list else []
+        """Return the nodes that a field lists."""
+        value = self.fields.get(name)
+        return [item for item in value if isinstance(item, Node)] if type(value) is list else []
 
-    def word(self, name: str) -> str:
-        """A field's plain value; empty where it has none."""
-        found = self.fields.get(name)
-        return found if isinstance(found, str) else ""
+    def text(self, name: str) -> str:
+        """Return a field's plain value; empty where it has none."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
 
     def number(self, name: str) -> int:
-        """A field's number."""
-        return int(self.word(name) or 0)
+        """Return a field's number."""
+        return int(self.text(name) or 0)
 
 
 Value = Union[Node, list["Value"], str, None]  # noqa: UP007 - it names itself
 
 
-class Barred(Exception):
+class ForbiddenReference(Exception):
     """What a statement touches that is not to be had; the text says what, and how it may be used."""
 
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.what, self.fix = what, fix
+    def __init__(self, failure: str, fix: str) -> None:
+        super().__init__(failure)
+        self.failure, self.fix = failure, fix
 
 
-class Touched(NamedTuple):
+class ReferencedRelation(NamedTuple):
     """A relation that a statement names.
 
     Attributes:
         name: as SQL spells it.
         masked: numbers of its columns that are masked.
         tree: what a view or materialized view is made of.
-        vouched: what is in that tree may be anything; masked columns stay masked.
+        is_vouched: what is in that tree may be anything; masked columns stay masked.
     """
 
     name: str
     masked: frozenset[int]
     tree: str | None = None
-    vouched: bool = False
+    is_vouched: bool = False
 
 
-class Known(Protocol):
+class AllowedObjects(Protocol):
     """What says which relations and functions may be touched."""
 
-    def relation(self, oid: int) -> Touched:
-        """The relation; for one that may not be touched it raises `Barred`."""
+    def relation(self, oid: int) -> ReferencedRelation:
+        """Return the relation; for one that may not be touched it raises `ForbiddenReference`."""
         ...
 
-    def anything(self, oid: int) -> Touched:
-        """The relation, which may be any."""
+    def any_relation(self, oid: int) -> ReferencedRelation:
+        """Return the relation, which may be any."""
         ...
 
-    def functions(self, tree: str) -> None:
-        """Raise `Barred` where a tree calls what may tell more than its arguments do."""
+    def check_functions(self, tree: str) -> None:
+        """Raise `ForbiddenReference` where a tree calls what may tell more than its arguments do."""
         ...
 
 
 def read_tree(text: str) -> Value:
-    """A tree from its text.
+    """Return a tree from its text.
 
     Raises:
         ValueError: it is none.
     """
     tokens = iter(_TOKEN.findall(text))
-    return _value(next(tokens, ""), tokens)
+    return _parse_value(next(tokens, ""), tokens)
 
 
-def _value(token: str, tokens: Iterator[str]) -> Value:
+def _parse_value(token: str, tokens: Iterator[str]) -> Value:
     if token == "{":
-        return _node(tokens)
+        return _parse_node(tokens)
     if token == "(":
-        found: list[Value] = []
+        items: list[Value] = []
         while (token := next(tokens, "")) != ")":
-            found.append(_value(token, tokens))
-        return found
+            items.append(_parse_value(token, tokens))
+        return items
     if token in ("", ")", "}"):
         raise ValueError("a tree that ends early")
     return None if token == "<>" else token
 
 
-def _node(tokens: Iterator[str]) -> Node:
+def _parse_node(tokens: Iterator[str]) -> Node:
     kind, fields, token = next(tokens, ""), dict[str, Value](), next(tokens, "")
     while token != "}":
         if not token.startswith(":"):
             raise ValueError("a value without a field")
         name = token[1:]
         # Whatever stands behind a field's name is its value: an alias may be spelled like a field.
-        fields[name] = _value(next(tokens, ""), tokens)
+        fields[name] = _parse_value(next(tokens, ""), tokens)
         while (token := next(tokens, "")) not in ("}", "") and not token.startswith(":"):
-            _value(token, tokens)
+            _parse_value(token, tokens)
     return Node(kind, fields)
 
 
 @dataclass
-class _Level:
+class _QueryLevel:
     """A query, and what its numbers mean; those above it are those that it is inside of."""
 
     query: Node
-    rtable: list[Node]
+    sources: list[Node]
     masked: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     names: dict[int, str] = field(default_factory=dict[int, str])
     ctes: dict[str, frozenset[int] | None] = field(default_factory=dict[str, "frozenset[int] | None"])
-    again: set[str] = field(default_factory=set[str])
-    """Common table expressions that name themselves."""
+    # Common table expressions that name themselves.
+    open_ctes: set[str] = field(default_factory=set[str])
 
 
-class Flow:
+class ColumnOrigins:
     """Where columns go, in the statements of one look at the catalogue.
 
     Args:
-        known: asked for every relation and function, of views too.
+        allowed: asked for every relation and function, of views too.
     """
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, allowed: AllowedObjects) -> None:
+        self._allowed = allowed
         self._views: dict[tuple[int, bool], frozenset[int]] = {}
 
-    def outputs(self, tree: str) -> frozenset[int]:
-        """The output columns of a parsed statement, counted from 0, that have to be masked.
+    def masked_outputs(self, tree: str) -> frozenset[int]:
+        """Return the output columns of a parsed statement, counted from 0, that have to be masked.
 
         Raises:
             Barred: it touches what it may not, or a masked column is more than an output.
             ValueError: it is no such tree.
         """
-        self._known.functions(tree)
-        found = read_tree(tree)
-        if not isinstance(found, Node) or found.kind != "QUERY":
+        self._allowed.check_functions(tree)
+        node = read_tree(tree)
+        if not isinstance(node, Node) or node.kind != "QUERY":
             raise ValueError("a tree that is not a query")
-        return frozenset(number - 1 for number in self._query(found, (), free=False))
+        return frozenset(number - 1 for number in self._masked_outputs(node, (), unrestricted=False))
 
-    def _query(self, query: Node, above: tuple[_Level, ...], *, free: bool, own: int = 0) -> frozenset[int]:
-        level = _Level(query, query.nodes("rtable"))
-        levels = (level, *above)
+    def _masked_outputs(
+        self, query: Node, outer_levels: tuple[_QueryLevel, ...], *, unrestricted: bool, own_view: int = 0
+    ) -> frozenset[int]:
+        level = _QueryLevel(query, query.nodes("rtable"))
+        levels = (level, *outer_levels)
         for cte in query.nodes("cteList"):
-            level.ctes[cte.word("ctename")] = None
+            level.ctes[cte.text("ctename")] = None
         for cte in query.nodes("cteList"):
-            self._cte(cte.word("ctename"), levels, free=free)
-        for number, entry in enumerate(level.rtable, 1):
-            level.masked[number] = self._entry(entry, levels, free=free, own=own)
+            self._masked_of_cte(cte.text("ctename"), levels, unrestricted=unrestricted)
+        for number, entry in enumerate(level.sources, 1):
+            level.masked[number] = self._masked_of_source(entry, levels, unrestricted=unrestricted, own_view=own_view)
             alias = entry.fields.get("eref")
-            level.names.setdefault(number, alias.word("aliasname") if isinstance(alias, Node) else "")
-        self._unite(level)
+            level.names.setdefault(number, alias.text("aliasname") if isinstance(alias, Node) else "")
+        self._merge_set_operation(level)
         for name, value in query.fields.items():
-            if name not in _APART:
-                self._use(value, levels, free=free)
-        for entry in level.rtable:
-            self._use(entry, levels, free=free)
-        reads = query.word("commandType") == _SELECT
-        if not reads:
-            self._use(query.fields.get("targetList"), levels, free=free)
-        found, number = set[int](), 0
-        for entry in query.nodes("targetList" if reads else "returningList"):
-            shown = entry.word("resjunk") != "true"
-            number += shown
+            if name not in _SEPARATE_FIELDS:
+                self._refuse_masked(value, levels, unrestricted=unrestricted)
+        for entry in level.sources:
+            self._refuse_masked(entry, levels, unrestricted=unrestricted)
+        is_select = query.text("commandType") == _SELECT
+        if not is_select:
+            self._refuse_masked(query.fields.get("targetList"), levels, unrestricted=unrestricted)
+        masked, number = set[int](), 0
+        for entry in query.nodes("targetList" if is_select else "returningList"):
+            is_output = entry.text("resjunk") != "true"
+            number += is_output
             value = entry.fields.get("expr")
-            if shown and isinstance(value, Node) and value.kind == "VAR" and self._hit(value, levels):
-                if entry.number("ressortgroupref") or value.word("varattno") == "0":
-                    raise _used(self._hit(value, levels))
-                found.add(number)
+            if is_output and isinstance(value, Node) and value.kind == "VAR" and self._masked_name(value, levels):
+                if entry.number("ressortgroupref") or value.text("varattno") == "0":
+                    raise _refuse_use(self._masked_name(value, levels))
+                masked.add(number)
             else:
-                self._use(value, levels, free=free)
-        return frozenset(found)
+                self._refuse_masked(value, levels, unrestricted=unrestricted)
+        return frozenset(masked)
 
-    def _cte(self, name: str, levels: tuple[_Level, ...], *, free: bool) -> frozenset[int]:
+    def _masked_of_cte(self, name: str, levels: tuple[_QueryLevel, ...], *, unrestricted: bool) -> frozenset[int]:
         level = levels[0]
-        if (known := level.ctes[name]) is not None:
-            return known
-        if name in level.again:  # it is being looked at
-            level.again.add("\0" + name)
+        if (known_columns := level.ctes[name]) is not None:
+            return known_columns
+        if name in level.open_ctes:  # it is being looked at
+            level.open_ctes.add("\0" + name)
             return frozenset()
-        level.again.add(name)
-        cte = next(item for item in level.query.nodes("cteList") if item.word("ctename") == name)
+        level.open_ctes.add(name)
+        cte = next(item for item in level.query.nodes("cteList") if item.text("ctename") == name)
         query = cte.fields.get("ctequery")
-        found = self._query(query, levels, free=free) if isinstance(query, Node) else frozenset[int]()
-        if found and "\0" + name in level.again:
-            raise Barred("A masked column can't go through WITH RECURSIVE.", _FIX)
-        level.ctes[name] = found
-        return found
+        masked = (
+            self._masked_outputs(query, levels, unrestricted=unrestricted)
+            if isinstance(query, Node)
+            else frozenset[int]()
+        )
+        if masked and "\0" + name in level.open_ctes:
+            raise ForbiddenReference("A masked column can't go through WITH RECURSIVE.", _MASKED_COLUMN_FIX)
+        level.ctes[name] = masked
+        return masked
 
-    def _entry(self, entry: Node, levels: tuple[_Level, ...], *, free: bool, own: int) -> frozenset[int]:
-        """What is masked of something that a query reads from."""
-        inner = entry.fields.get("subquery")
-        if isinstance(inner, Node):
-            return self._query(inner, levels, free=free)
-        if name := entry.word("ctename"):
-            up = levels[entry.number("ctelevelsup") :]
-            return self._cte(name, up, free=free) if up and name in up[0].ctes else frozenset()
+    def _masked_of_source(
+        self, entry: Node, levels: tuple[_QueryLevel, ...], *, unrestricted: bool, own_view: int
+    ) -> frozenset[int]:
+        """Return what is masked of something that a query reads from."""
+        subquery = entry.fields.get("subquery")
+        if isinstance(subquery, Node):
+            return self._masked_outputs(subquery, levels, unrestricted=unrestricted)
+        if name := entry.text("ctename"):
+            outer_levels = levels[entry.number("ctelevelsup") :]
+            return (
+                self._masked_of_cte(name, outer_levels, unrestricted=unrestricted)
+                if outer_levels and name in outer_levels[0].ctes
+                else frozenset()
+            )
         oid = entry.number("relid")
-        if not oid or oid == own:  # up to 15 a view lists itself, as what it was and as what it will be
+        if not oid or oid == own_view:  # up to 15 a view lists itself, as what it was and as what it will be
             return frozenset()
-        touched = self._known.anything(oid) if free else self._known.relation(oid)
-        if touched.tree is None:
-            return touched.masked
-        within = free or touched.vouched
-        if (oid, within) not in self._views:
-            if not within:
-                self._known.functions(touched.tree)
-            found = read_tree(touched.tree)
-            first = found[0] if type(found) is list and found else None
+        relation = self._allowed.any_relation(oid) if unrestricted else self._allowed.relation(oid)
+        if relation.tree is None:
+            return relation.masked
+        view_is_unrestricted = unrestricted or relation.is_vouched
+        if (oid, view_is_unrestricted) not in self._views:
+            if not view_is_unrestricted:
+                self._allowed.check_functions(relation.tree)
+            view_tree = read_tree(relation.tree)
+            first = view_tree[0] if type(view_tree) is list and view_tree else None
             if not isinstance(first, Node):
                 raise ValueError("a view without a tree")
-            self._views[oid, within] = self._query(first, (), free=within, own=oid)
-        return self._views[oid, within] | touched.masked
+            self._views[oid, view_is_unrestricted] = self._masked_outputs(
+                first, (), unrestricted=view_is_unrestricted, own_view=oid
+            )
+        return self._views[oid, view_is_unrestricted] | relation.masked
 
     @staticmethod
-    def _unite(level: _Level) -> None:
+    def _merge_set_operation(level: _QueryLevel) -> None:
         """Of queries that are put together, a column is masked that is so in one of them."""
-        united = level.query.fields.get("setOperations")
-        if not isinstance(united, Node):
+        set_operation = level.query.fields.get("setOperations")
+        if not isinstance(set_operation, Node):
             return
-        leaves = [number for number, entry in enumerate(level.rtable, 1) if entry.fields.get("subquery") is not None]
-        every = frozenset[int]().union(*(level.masked[number] for number in leaves))
-        if every and not _keeps_all(united):
-            raise Barred("Masked columns can't be compared: UNION ALL does not, all else does.", _FIX)
-        level.masked.update(dict.fromkeys(leaves, every))
+        leaves = [number for number, entry in enumerate(level.sources, 1) if entry.fields.get("subquery") is not None]
+        all_masked = frozenset[int]().union(*(level.masked[number] for number in leaves))
+        if all_masked and not _is_union_all(set_operation):
+            raise ForbiddenReference(
+                "Masked columns can't be compared: UNION ALL does not, all else does.", _MASKED_COLUMN_FIX
+            )
+        level.masked.update(dict.fromkeys(leaves, all_masked))
 
-    def _use(self, value: Value, levels: tuple[_Level, ...], *, free: bool) -> None:
+    def _refuse_masked(self, value: Value, levels: tuple[_QueryLevel, ...], *, unrestricted: bool) -> None:
         """Look through what is more than an output."""
         if type(value) is list:
             for item in value:
-                self._use(item, levels, free=free)
+                self._refuse_masked(item, levels, unrestricted=unrestricted)
         elif isinstance(value, Node):
             if value.kind == "VAR":
-                if name := self._hit(value, levels):
-                    raise _used(name)
+                if name := self._masked_name(value, levels):
+                    raise _refuse_use(name)
             elif value.kind == "SUBLINK":
-                self._use(value.fields.get("testexpr"), levels, free=free)
+                self._refuse_masked(value.fields.get("testexpr"), levels, unrestricted=unrestricted)
                 inner = value.fields.get("subselect")
-                found = self._query(inner, levels, free=free) if isinstance(inner, Node) else frozenset[int]()
-                if found and value.word("subLinkType") != _EXISTS:
-                    raise Barred("A masked column is used as a value, by a subquery.", _FIX)
+                masked = (
+                    self._masked_outputs(inner, levels, unrestricted=unrestricted)
+                    if isinstance(inner, Node)
+                    else frozenset[int]()
+                )
+                if masked and value.text("subLinkType") != _EXISTS:
+                    raise ForbiddenReference("A masked column is used as a value, by a subquery.", _MASKED_COLUMN_FIX)
             elif value.kind == "QUERY":
-                if self._query(value, levels, free=free):
-                    raise Barred("A masked column is used as a value.", _FIX)
+                if self._masked_outputs(value, levels, unrestricted=unrestricted):
+                    raise ForbiddenReference("A masked column is used as a value.", _MASKED_COLUMN_FIX)
             else:
                 for name, inner in value.fields.items():
-                    if name not in _NOT_USED:
-                        self._use(inner, levels, free=free)
+                    if name not in _UNUSED_FIELDS:
+                        self._refuse_masked(inner, levels, unrestricted=unrestricted)
 
-    def _hit(self, var: Node, levels: Sequence[_Level]) -> str:
-        """What a column is called, if it is masked; a whole row has all its columns."""
-        up = levels[var.number("varlevelsup") :]
-        number, column = var.number("varno"), var.number("varattno")
-        if not up or not 1 <= number <= len(up[0].rtable):
+    def _masked_name(self, variable: Node, levels: Sequence[_QueryLevel]) -> str:
+        """Return what a column is called, if it is masked; a whole row has all its columns."""
+        outer_levels = levels[variable.number("varlevelsup") :]
+        number, column = variable.number("varno"), variable.number("varattno")
+        if not outer_levels or not 1 <= number <= len(outer_levels[0].sources):
             raise ValueError("a column of nothing")
-        entry = up[0].rtable[number - 1]
+        entry = outer_levels[0].sources[number - 1]
         if "joinaliasvars" in entry.fields:
             aliases = entry.fields["joinaliasvars"]
             items = aliases if type(aliases) is list else []
             chosen = items if column == 0 else items[column - 1 : column]
-            return next((name for item in chosen for one in _vars(item) if (name := self._hit(one, up))), "")
-        if (masked := up[0].masked.get(number)) is None:
+            return next(
+                (
+                    name
+                    for item in chosen
+                    for one in _find_variables(item)
+                    if (name := self._masked_name(one, outer_levels))
+                ),
+                "",
+            )
+        if (masked := outer_levels[0].masked.get(number)) is None:
             raise ValueError("a column of what stands behind it")
         if column not in masked and not (column == 0 and masked):
             return ""
         alias = entry.fields.get("eref")
         names = alias.fields.get("colnames") if isinstance(alias, Node) else None
-        first = column or min(masked)
-        word = names[first - 1] if type(names) is list and len(names) >= first else None
-        spelled = re.sub(r"\\(.)", r"\1", word[1:-1]) if isinstance(word, str) else str(first)
-        return f"{up[0].names.get(number, '')}.{spelled}"
+        shown_column = column or min(masked)
+        quoted_name = names[shown_column - 1] if type(names) is list and len(names) >= shown_column else None
+        column_name = re.sub(r"\\(.)", r"\1", quoted_name[1:-1]) if isinstance(quoted_name, str) else str(shown_column)
+        return f"{outer_levels[0].names.get(number, '')}.{column_name}"
 
 
-_FIX = "It can only be selected, as it stands: without conditions, expressions, joins or orders by it."
+_MASKED_COLUMN_FIX = "It can only be selected, as it stands: without conditions, expressions, joins or orders by it."
 
 
-def _used(name: str) -> Barred:
-    return Barred(f"The column `{name[:200]}` is masked, and is used for more than to be shown.", _FIX)
+def _refuse_use(name: str) -> ForbiddenReference:
+    return ForbiddenReference(
+        f"The column `{name[:200]}` is masked, and is used for more than to be shown.", _MASKED_COLUMN_FIX
+    )
 
 
-def _vars(value: Value) -> Iterator[Node]:
+def _find_variables(value: Value) -> Iterator[Node]:
     if type(value) is list:
         for item in value:
-            yield from _vars(item)
+            yield from _find_variables(item)
     elif isinstance(value, Node):
         if value.kind == "VAR":
             yield value
         for inner in value.fields.values():
-            yield from _vars(inner)
+            yield from _find_variables(inner)
 
 
-def _keeps_all(united: Node) -> bool:
-    if united.kind != "SETOPERATIONSTMT":
+def _is_union_all(set_operation: Node) -> bool:
+    if set_operation.kind != "SETOPERATIONSTMT":
         return True
-    return (united.word("op"), united.word("all")) == (_UNION, "true") and all(
-        _keeps_all(side) for name in ("larg", "rarg") if isinstance(side := united.fields.get(name), Node)
+    return (set_operation.text("op"), set_operation.text("all")) == (_UNION, "true") and all(
+        _is_union_all(side) for name in ("larg", "rarg") if isinstance(side := set_operation.fields.get(name), Node)
     )

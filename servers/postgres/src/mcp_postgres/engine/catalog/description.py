@@ -8,42 +8,53 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.joins import Key, joins
-from mcp_postgres.engine.audit.visible_schema import LISTED, NAMED_IN, WHOLE
-from mcp_postgres.engine.connection.errors import Missing
+from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.connection.errors import MissingName
 from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.session import own_names, their_names
+from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
 from mcp_postgres.policy import Table
 
 __all__ = [
-    "KIND", "NAMED", "OWN", "RELATION", "SPELLED", "as_json", "describe", "describe_all", "find", "find_table", "names",
+    "QUALIFIED_NAME",
+    "QUALIFIED_NAME_OF",
+    "RELATION_KIND",
+    "RELATION_WORD",
+    "USER_SCHEMA",
+    "complete_names",
+    "describe",
+    "describe_all",
+    "fetch_json",
+    "find_table",
+    "search_names",
 ]  # fmt: skip
 
-_MOST_KEYS = 3000
-"""Foreign keys of a database among which ways to join tables are looked for."""
-OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
-KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
+# Foreign keys of a database among which ways to join tables are looked for.
+_MAX_KEYS = 3000
+USER_SCHEMA = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+RELATION_KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
-RELATION = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN
+RELATION_WORD = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN
+    'm' THEN
     'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'index' END"""
-NAMED = (
+QUALIFIED_NAME_OF = (
     "(SELECT format('%I.%I', y.nspname, x.relname) FROM pg_class x JOIN pg_namespace y ON y.oid = x.relnamespace"
     " WHERE x.oid = {oid})"
 )
-SPELLED = "format('%I.%I', n.nspname, c.relname)"
-"""A name as SQL spells it, so that it can be used as it stands."""
+# A name as SQL spells it, so that it can be used as it stands.
+QUALIFIED_NAME = "format('%I.%I', n.nspname, c.relname)"
 
 _FIND_TABLE = f"""
 SELECT coalesce(json_agg(x ORDER BY x.schema), '[]')::text FROM (
-    SELECT c.oid::text, n.nspname AS schema, c.relname AS name, {KIND} AS kind, {SPELLED} AS spelled
+    SELECT c.oid::text, n.nspname AS schema, c.relname AS name, {RELATION_KIND} AS kind, {QUALIFIED_NAME} AS spelled
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND {LISTED}
-        AND CASE WHEN $2::text IS NOT NULL THEN n.nspname = $2 ELSE c.oid = $3::oid OR {OWN} END
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND {RELATION_LISTED}
+        AND CASE WHEN $2::text IS NOT NULL THEN n.nspname = $2 ELSE c.oid = $3::oid OR {USER_SCHEMA} END
     ORDER BY n.nspname LIMIT 100) x
 """
-_MEANT = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
-"""What a name stands for in statements of others."""
-_NAMED = 5
-"""Tables of one name in several schemas that are told."""
+# What a name stands for in statements of others.
+_OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
+# Tables of one name in several schemas that are told.
+_MAX_NAMED = 5
 
 _DESCRIBE = """
 SELECT json_build_object(
@@ -114,7 +125,7 @@ SELECT json_build_object(
 )::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::oid[])
 """
 
-_KEYS = f"""
+_FOREIGN_KEYS = f"""
 SELECT json_build_object('me', $1::oid::regclass::text, 'keys', coalesce((SELECT json_agg(json_build_array(
     k.conrelid::regclass::text, k.columns, k.confrelid::regclass::text, k.others)) FROM (SELECT f.conrelid, f.confrelid,
         (SELECT json_agg(quote_ident(a.attname) ORDER BY u.place) FROM unnest(f.conkey) WITH ORDINALITY u (number,
@@ -122,42 +133,44 @@ SELECT json_build_object('me', $1::oid::regclass::text, 'keys', coalesce((SELECT
         (SELECT json_agg(quote_ident(a.attname) ORDER BY u.place) FROM unnest(f.confkey) WITH ORDINALITY u (number,
             place) JOIN pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = u.number) AS others
     FROM pg_constraint f JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE f.contype = 'f' AND f.conparentid = 0 AND {OWN} AND {LISTED} AND EXISTS (SELECT 1 FROM pg_class c
-        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.confrelid AND {LISTED})
-        ORDER BY f.oid LIMIT {_MOST_KEYS}) k), '[]'))::text
+    WHERE f.contype = 'f' AND f.conparentid = 0 AND {USER_SCHEMA} AND {RELATION_LISTED} AND EXISTS (SELECT 1 FROM
+    pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.confrelid AND {RELATION_LISTED})
+        ORDER BY f.oid LIMIT {_MAX_KEYS}) k), '[]'))::text
 """
 _SEARCH = f"""
 WITH hits AS (
-    SELECT 1 AS rank, {SPELLED} || ' (' || {KIND} || ')' AS hit, c.relname AS name,
+    SELECT 1 AS rank, {QUALIFIED_NAME} || ' (' || {RELATION_KIND} || ')' AS hit, c.relname AS name,
         obj_description(c.oid, 'pg_class') AS comment
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
+    WHERE {USER_SCHEMA} AND {RELATION_LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
-    SELECT 2, {SPELLED} || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod),
+    SELECT 2, {QUALIFIED_NAME} || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod),
         a.attname,
         col_description(c.oid, a.attnum)
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0
+    WHERE {USER_SCHEMA} AND {RELATION_LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND
+    a.attnum > 0
         AND NOT a.attisdropped
   UNION ALL
-    SELECT 3, {SPELLED} || ' (index on ' || i.indrelid::regclass || ')', c.relname,
+    SELECT 3, {QUALIFIED_NAME} || ' (index on ' || i.indrelid::regclass || ')', c.relname,
         obj_description(c.oid, 'pg_class')
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND {LISTED} AND NOT c.relispartition
+    WHERE {USER_SCHEMA} AND {RELATION_LISTED} AND NOT c.relispartition
   UNION ALL
     SELECT 4, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)), p.proname,
         obj_description(p.oid, 'pg_proc')
-    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN} AND {WHOLE}
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {USER_SCHEMA} AND {WHOLE_SCHEMA_LISTED}
   UNION ALL
     SELECT 5, format('%I.%I (type)', n.nspname, t.typname),
         t.typname || ' ' || coalesce(string_agg(e.enumlabel, ' '), ''),
         obj_description(t.oid, 'pg_type')
     FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_enum e ON e.enumtypid = t.oid
-    WHERE {OWN} AND {WHOLE} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
+    WHERE {USER_SCHEMA} AND {WHOLE_SCHEMA_LISTED} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
   UNION ALL
-    SELECT 6, {SPELLED} || ' (trigger ' || quote_ident(t.tgname) || ')', t.tgname, NULL
+    SELECT 6, {QUALIFIED_NAME} || ' (trigger ' || quote_ident(t.tgname) || ')', t.tgname, NULL
     FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND {LISTED} AND NOT t.tgisinternal
+    WHERE {USER_SCHEMA} AND {RELATION_LISTED} AND NOT t.tgisinternal
 )
 SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+', ' ', 'g'), '')), '[]')::text FROM (
     SELECT hit, comment FROM hits
@@ -165,19 +178,19 @@ SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+',
     ORDER BY lower(name) <> lower($1), strpos(lower(name), lower($1)) = 0, rank, hit LIMIT $2::int) x
 """
 
-_NAMES = {
-    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {OWN} AND {NAMED_IN}"
+_COMPLETIONS = {
+    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {USER_SCHEMA} AND {SCHEMA_NAMED}"
     " AND has_schema_privilege(n.oid, 'USAGE')",
     "table": "SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-    f" WHERE n.nspname = $2 AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
+    f" WHERE n.nspname = $2 AND {RELATION_LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
     "column": "SELECT a.attname AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n"
-    f" ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND {LISTED}"
+    f" ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND {RELATION_LISTED}"
     " AND a.attnum > 0 AND NOT a.attisdropped",
 }
 
 
-async def as_json(session: Session, sql: str, *values: str | None) -> Any:
-    text = await session.value(sql, *values)
+async def fetch_json(session: Session, sql: str, *values: str | None) -> Any:
+    text = await session.fetch_value(sql, *values)
     return None if text is None else json.loads(text)
 
 
@@ -189,65 +202,68 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
         Invalid: there are several, none of which a statement would mean.
     """
     for name in dict.fromkeys((table.name, table.name.lower())):
-        meant = None
+        oid_on_path = None
         if table.schema is None:
-            await their_names(session)
-            meant = await session.value(_MEANT, identifier(name))
-            await own_names(session)
-        found = cast("list[dict[str, str]]", await as_json(session, _FIND_TABLE, name, table.schema, meant))
-        if wanted := [item for item in found if item["oid"] == meant] or (found if len(found) == 1 else []):
-            return wanted[0]
-        if found:
-            spelled = ", ".join(quote(item["spelled"]) for item in found[:_NAMED])
-            more = ", ..." if len(found) > _NAMED else ""
-            raise Invalid(f"Several schemas have a table {quote(name)}.", f"Name one of them: {spelled}{more}.")
-    where = f" in {quote(table.schema)}" if table.schema else ""
-    what = f"There is no table or view {quote(table.name)}{where}."
-    raise Missing(what, "`list_objects` lists them.", kind="relation", name=table.name)
+            await use_role_path(session)
+            oid_on_path = await session.fetch_value(_OID_ON_PATH, identifier(name))
+            await use_catalog_path(session)
+        tables = cast("list[dict[str, str]]", await fetch_json(session, _FIND_TABLE, name, table.schema, oid_on_path))
+        if matches := [item for item in tables if item["oid"] == oid_on_path] or (tables if len(tables) == 1 else []):
+            return matches[0]
+        if tables:
+            names = ", ".join(quote(item["spelled"]) for item in tables[:_MAX_NAMED])
+            more = ", ..." if len(tables) > _MAX_NAMED else ""
+            raise Invalid(f"Several schemas have a table {quote(name)}.", f"Name one of them: {names}{more}.")
+    schema_note = f" in {quote(table.schema)}" if table.schema else ""
+    failure = f"There is no table or view {quote(table.name)}{schema_note}."
+    raise MissingName(failure, "`list_objects` lists them.", kind="relation", name=table.name)
 
 
 async def describe(session: Session, table: Table) -> dict[str, Any]:
-    """Everything about a table, view or sequence.
+    """Return everything about a table, view or sequence.
 
     Raises:
         NotFound: there is none of that name.
     """
-    await session.world.look_at_part(session)
-    found = await find_table(session, table)
-    described = _told(session, await as_json(session, _DESCRIBE, f"{{{found['oid']}}}"))
-    near = await as_json(session, _KEYS, found["oid"])
-    keys = [Key(table, tuple(own), other, tuple(to)) for table, own, other, to in near["keys"]]
-    return {**found, **described, "joins": joins(keys, near["me"], spelled=str)}
+    await session.audit.refresh_visible(session)
+    identity = await find_table(session, table)
+    description = _hide_masked(session, await fetch_json(session, _DESCRIBE, f"{{{identity['oid']}}}"))
+    keys_near = await fetch_json(session, _FOREIGN_KEYS, identity["oid"])
+    keys = [Key(table, tuple(own), other, tuple(to)) for table, own, other, to in keys_near["keys"]]
+    return {**identity, **description, "joins": joins(keys, keys_near["me"], spelled=str)}
 
 
-async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Everything about the tables of a `listing`; those that went away meanwhile are left out."""
-    await session.world.look_at_part(session)
-    oids = "{" + ",".join(item["oid"] for item in listed) + "}"
+async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return everything about the tables of `list_objects`; those that went away meanwhile are left out."""
+    await session.audit.refresh_visible(session)
+    oids = "{" + ",".join(item["oid"] for item in tables) + "}"
     cursor = await session.cursor().execute(_DESCRIBE.encode(), [oids])
     described = {
-        found["oid"]: _told(session, found) for found in [json.loads(row[0]) for row in await cursor.fetchall()]
+        description["oid"]: _hide_masked(session, description)
+        for description in [json.loads(row[0]) for row in await cursor.fetchall()]
     }
-    return [{**item, **described[item["oid"]]} for item in listed if item["oid"] in described]
+    return [{**item, **described[item["oid"]]} for item in tables if item["oid"] in described]
 
 
-def _told(session: Session, found: dict[str, Any]) -> dict[str, Any]:
+def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
     """What may be told of a table of which columns are masked: no value of theirs, bounds of partitions neither."""
-    if masked := session.world.part.masked(int(found["oid"])):
-        found["partition_of"] = found["partitions"] = None
-        for column in found["columns"]:
+    if masked := session.audit.visible.masked_columns(int(description["oid"])):
+        description["partition_of"] = description["partitions"] = None
+        for column in description["columns"]:
             if column["name"] in masked:
                 column |= {"masked": True, "values": None}
-    return found
+    return description
 
 
-async def find(session: Session, words: str, limit: int) -> list[str]:
-    """Where `words` occur in names and comments, the best first."""
-    return await as_json(session, _SEARCH, words, str(limit))
+async def search_names(session: Session, words: str, limit: int) -> list[str]:
+    """Return where `words` occur in names and comments, the best first."""
+    return await fetch_json(session, _SEARCH, words, str(limit))
 
 
-async def names(session: Session, what: str, typed: str, *inside: str) -> list[str]:
-    """Schemas, tables or columns that begin with `typed`."""
-    numbered = f"SELECT coalesce(json_agg(name ORDER BY name), '[]')::text FROM (SELECT name FROM ({_NAMES[what]}) n"
+async def complete_names(session: Session, kind: str, typed: str, *parents: str) -> list[str]:
+    """Return schemas, tables or columns that begin with `typed`."""
+    numbered = (
+        f"SELECT coalesce(json_agg(name ORDER BY name), '[]')::text FROM (SELECT name FROM ({_COMPLETIONS[kind]}) n"
+    )
     numbered += " WHERE starts_with(name::text, $1) ORDER BY 1 LIMIT 200) x"
-    return await as_json(session, numbered, typed, *inside)
+    return await fetch_json(session, numbered, typed, *parents)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_postgres.engine.audit.visible_schema import LISTED, NAMED_IN, WHOLE
-from mcp_postgres.engine.catalog.description import KIND, OWN, SPELLED, as_json
+from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.catalog.description import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA, fetch_json
 from mcp_postgres.engine.connection.pool import Session
 
-__all__ = ["listing", "schemas"]
+__all__ = ["list_objects", "list_schemas"]
 
 # What every new database says of its schema `public` tells nothing of this one.
 _SCHEMAS = f"""
@@ -19,26 +19,27 @@ SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
         count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
         coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
     FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
-        AND {LISTED}
-    WHERE {OWN} AND {NAMED_IN} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
+        AND {RELATION_LISTED}
+    WHERE {USER_SCHEMA} AND {SCHEMA_NAMED} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
 """
 _PAGE = """
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT * FROM ({objects}) o
     WHERE $2::text IS NULL OR strpos(lower(o.name), lower($2)) > 0
     ORDER BY o.schema, o.name{order} LIMIT $3::int OFFSET $4::int) x
 """
-_MINE = f"CASE WHEN $1::text IS NULL THEN {OWN} ELSE n.nspname = $1 END"
-"""Whether an object is in the schema that was named; where none was, in one that people made."""
-_NO_PART = """NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = {table}.oid AND d.classid = 'pg_{name}'::regclass
+# Whether an object is in the schema that was named; where none was, in one that people made.
+_IN_SCHEMA = f"CASE WHEN $1::text IS NULL THEN {USER_SCHEMA} ELSE n.nspname = $1 END"
+# Whether an object is not part of an extension or of another object.
+_STANDS_ALONE = """NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = {table}.oid AND d.classid =
+    'pg_{name}'::regclass
     AND d.deptype IN ({types}))"""
-"""Whether an object is not part of an extension or of another object."""
-_TO = (
+_REFERENCED_TABLE = (
     "CASE WHEN f.relnamespace = c.relnamespace THEN quote_ident(f.relname)"
     " ELSE format('%I.%I', fn.nspname, f.relname) END"
 )
 
 _TABLES = f"""
-SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {SPELLED} AS spelled, {KIND} AS kind,
+SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS spelled, {RELATION_KIND} AS kind,
     obj_description(c.oid, 'pg_class') AS comment,
     CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM pg_partition_tree(c.oid) t
@@ -46,7 +47,8 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {SPELLED} AS spelled
     CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
         WHEN c.relkind IN ('r', 'm') THEN pg_total_relation_size(c.oid) END AS bytes,
     CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) END AS partitions,
-    (SELECT json_agg(quote_ident(a.attname) || coalesce((SELECT ' -> ' || string_agg({_TO}, ', ' ORDER BY k.conname)
+    (SELECT json_agg(quote_ident(a.attname) || coalesce((SELECT ' -> ' || string_agg({_REFERENCED_TABLE}, ', ' ORDER
+    BY k.conname)
             FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid JOIN pg_namespace fn ON fn.oid = f.relnamespace
             WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum]
                 AND (c.relkind <> 'p' OR k.conparentid = 0)), '') ORDER BY a.attnum)
@@ -56,13 +58,13 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {SPELLED} AS spelled
         WHERE k.conrelid = c.oid AND k.contype = 'p' AND a.attrelid = c.oid AND a.attnum = u.number) AS key,
     (SELECT json_agg(format('(%s) -> %s', (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY u.place)
             FROM unnest(k.conkey) WITH ORDINALITY u (number, place) JOIN pg_attribute a ON a.attrelid = c.oid
-                AND a.attnum = u.number), {_TO}) ORDER BY k.conname)
+                AND a.attnum = u.number), {_REFERENCED_TABLE}) ORDER BY k.conname)
         FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid JOIN pg_namespace fn ON fn.oid = f.relnamespace
         WHERE k.conrelid = c.oid AND k.contype = 'f' AND cardinality(k.conkey) > 1) AS wide,
-    (SELECT json_agg(DISTINCT {_TO}) FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
+    (SELECT json_agg(DISTINCT {_REFERENCED_TABLE}) FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
         JOIN pg_namespace fn ON fn.oid = f.relnamespace WHERE k.conrelid = c.oid AND k.contype = 'f') AS refers
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_MINE} AND {LISTED}
+WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_IN_SCHEMA} AND {RELATION_LISTED}
     AND (c.relkind = 'S' OR has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
         AND d.classid = 'pg_class'::regclass AND d.deptype IN ('e', 'i') AND ($1::text IS NULL OR c.relkind = 'S'))
@@ -74,7 +76,7 @@ SELECT n.nspname AS schema, p.proname AS name, format('%I.%I', n.nspname, p.pron
     format('(%s)%s%s', pg_get_function_arguments(p.oid), ' returns ' || pg_get_function_result(p.oid),
         CASE WHEN p.prosecdef THEN ', as its owner ' || pg_get_userbyid(p.proowner) END) AS signature
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE {_MINE} AND {WHOLE} AND {_NO_PART.format(table="p", name="proc", types="'e', 'i'")}
+WHERE {_IN_SCHEMA} AND {WHOLE_SCHEMA_LISTED} AND {_STANDS_ALONE.format(table="p", name="proc", types="'e', 'i'")}
 """
 _TYPES = f"""
 SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typname) AS spelled, t.oid,
@@ -90,8 +92,8 @@ SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typn
             string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') END
                 AS signature
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
-WHERE {_MINE} AND {WHOLE} AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
-    AND {_NO_PART.format(table="t", name="type", types="'e'")}
+WHERE {_IN_SCHEMA} AND {WHOLE_SCHEMA_LISTED} AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
+    AND {_STANDS_ALONE.format(table="t", name="type", types="'e'")}
 """
 _EXTENSIONS = """
 SELECT n.nspname AS schema, e.extname AS name, quote_ident(e.extname) AS spelled, 'extension' AS kind,
@@ -101,15 +103,15 @@ SELECT n.nspname AS schema, e.extname AS name, quote_ident(e.extname) AS spelled
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE $1::text IS NULL OR n.nspname = $1
 """
 _TRIGGERS = f"""
-SELECT n.nspname AS schema, t.tgname AS name, format('%I on %s', t.tgname, {SPELLED}) AS spelled,
+SELECT n.nspname AS schema, t.tgname AS name, format('%I on %s', t.tgname, {QUALIFIED_NAME}) AS spelled,
     'trigger' || CASE t.tgenabled WHEN 'D' THEN ', switched off' ELSE '' END AS kind,
     obj_description(t.oid, 'pg_trigger') AS comment,
     ': ' || regexp_replace(pg_get_triggerdef(t.oid), '^CREATE (CONSTRAINT )?TRIGGER (".*?"|\\S+) ', '') AS signature
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE {_MINE} AND {LISTED} AND NOT t.tgisinternal AND t.tgparentid = 0
+WHERE {_IN_SCHEMA} AND {RELATION_LISTED} AND NOT t.tgisinternal AND t.tgparentid = 0
 """
 _POLICIES = f"""
-SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {SPELLED}) AS spelled,
+SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {QUALIFIED_NAME}) AS spelled,
     CASE WHEN p.polpermissive THEN 'policy' ELSE 'restrictive policy' END
         || CASE WHEN c.relrowsecurity THEN '' ELSE ', without effect: row level security is off' END AS kind,
     obj_description(p.oid, 'pg_policy') AS comment,
@@ -119,31 +121,32 @@ SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {SP
         ' using (' || pg_get_expr(p.polqual, p.polrelid) || ')',
         ' with check (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')') AS signature
 FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE {_MINE} AND {LISTED}
+WHERE {_IN_SCHEMA} AND {RELATION_LISTED}
 """
-_WHOM = "CASE a.grantee WHEN 0 THEN 'public' ELSE quote_ident(pg_get_userbyid(a.grantee)) END"
-_GRANTED = (
+_GRANTEE = "CASE a.grantee WHEN 0 THEN 'public' ELSE quote_ident(pg_get_userbyid(a.grantee)) END"
+_GRANTED_RIGHTS = (
     "string_agg(lower(a.privilege_type) || CASE WHEN a.is_grantable THEN ' (may pass it on)' ELSE '' END, ', '"
     " ORDER BY a.privilege_type)"
 )
 _GRANTS = f"""
 SELECT o.schema, o.name, o.spelled, o.kind, NULL AS comment,
-    format(' to %s: %s', {_WHOM}, {_GRANTED}) AS signature
+    format(' to %s: %s', {_GRANTEE}, {_GRANTED_RIGHTS}) AS signature
 FROM (
-    SELECT n.nspname AS schema, c.relname AS name, {SPELLED} AS spelled, {KIND} AS kind, c.relowner AS owner,
+    SELECT n.nspname AS schema, c.relname AS name, {QUALIFIED_NAME} AS spelled, {RELATION_KIND} AS kind, c.relowner AS
+    owner,
         c.relacl AS acl FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE {_MINE} AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+        WHERE {_IN_SCHEMA} AND {RELATION_LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
   UNION ALL
-    SELECT n.nspname, c.relname, {SPELLED} || '.' || quote_ident(b.attname), 'column', c.relowner, b.attacl
+    SELECT n.nspname, c.relname, {QUALIFIED_NAME} || '.' || quote_ident(b.attname), 'column', c.relowner, b.attacl
         FROM pg_attribute b JOIN pg_class c ON c.oid = b.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE {_MINE} AND {LISTED} AND b.attacl IS NOT NULL
+        WHERE {_IN_SCHEMA} AND {RELATION_LISTED} AND b.attacl IS NOT NULL
   UNION ALL
     SELECT n.nspname, n.nspname, quote_ident(n.nspname), 'schema', n.nspowner, n.nspacl FROM pg_namespace n
-        WHERE {_MINE} AND {NAMED_IN}
+        WHERE {_IN_SCHEMA} AND {SCHEMA_NAMED}
   UNION ALL
     SELECT n.nspname, p.proname, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
         'function', p.proowner, p.proacl FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE {_MINE} AND {WHOLE}
+        WHERE {_IN_SCHEMA} AND {WHOLE_SCHEMA_LISTED}
   UNION ALL
     SELECT coalesce(n.nspname, ''), '', format('what %s will make%s', quote_ident(pg_get_userbyid(e.defaclrole)),
         ' in ' || quote_ident(n.nspname)), CASE e.defaclobjtype WHEN 'r' THEN 'tables' WHEN 'S' THEN 'sequences'
@@ -176,14 +179,17 @@ _KINDS = {
 }
 
 
-async def schemas(session: Session) -> list[dict[str, Any]]:
-    """The schemas people made, with their comments, how much is in them, and their size in bytes."""
-    return await as_json(session, _SCHEMAS)
+async def list_schemas(session: Session) -> list[dict[str, Any]]:
+    """Return the schemas people made, with their comments, how much is in them, and their size in bytes."""
+    return await fetch_json(session, _SCHEMAS)
 
 
-async def listing(
+async def list_objects(
     session: Session, kind: str, schema: str | None, limit: int, offset: int, name: str | None = None
 ) -> list[dict[str, Any]]:
-    """Objects of a kind, partitions folded into their table; `limit` of them, of those with `name` in their names."""
+    """Return objects of a kind, partitions folded into their table.
+
+    `limit` of them, of those with `name` in their names.
+    """
     objects, order = _KINDS[kind]
-    return await as_json(session, _PAGE.format(objects=objects, order=order), schema, name, str(limit), str(offset))
+    return await fetch_json(session, _PAGE.format(objects=objects, order=order), schema, name, str(limit), str(offset))

@@ -11,26 +11,26 @@ from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql import misspelt
-from mcp_postgres.engine.audit.visible_schema import LISTED, WHOLE
-from mcp_postgres.engine.catalog.description import OWN, as_json
-from mcp_postgres.engine.connection.errors import Missing
+from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.catalog.description import USER_SCHEMA, fetch_json
+from mcp_postgres.engine.connection.errors import MissingName
 from mcp_postgres.engine.connection.pool import Session
 
-__all__ = ["helped", "word_for"]
+__all__ = ["add_suggestion", "suggest_syntax"]
 
-Within = Callable[[Callable[[Session], Awaitable[str]]], Awaitable[str]]
-"""Calls a function with a session in which statements of our own can run."""
+# Calls a function with a session in which statements of our own can run.
+RunWithin = Callable[[Callable[[Session], Awaitable[str]]], Awaitable[str]]
 
-_MOST = 20_000
-"""Names that are compared with one."""
+# Names that are compared with one.
+_MAX_NAMES = 20_000
 
-_LIKE = 0.7
-"""How like two names are that one may be meant by the other, from 0 to 1."""
-_LISTED = 60
-"""Columns that are told where none is like the one that is missing."""
-_PERHAPS = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
+# How like two names are that one may be meant by the other, from 0 to 1.
+_MIN_SIMILARITY = 0.7
+# Columns that are told where none is like the one that is missing.
+_MAX_COLUMNS = 60
+_POSTGRES_SUGGESTION = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
 
-_FUNCTIONS = {
+_FOREIGN_FUNCTIONS = {
     **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(value, other)"),
     **dict.fromkeys(("getdate", "sysdate", "getutcdate", "sysdatetime"), "now()"),
     **dict.fromkeys(("curdate", "curtime"), "current_date, current_time"),
@@ -62,7 +62,8 @@ _FUNCTIONS = {
     "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
     "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
 }  # fmt: skip
-_TAKE_UNITS = ("date_trunc", "date_part")
+_UNIT_FUNCTIONS = ("date_trunc", "date_part")
+# What no query and no change of rows begins with, and the way on.
 _COMMANDS = {
     **dict.fromkeys(
         ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
@@ -84,8 +85,7 @@ _COMMANDS = {
         "`edit_schema` does that, if the operator started the server with `--ddl`.",
     ),
 }  # fmt: skip
-"""What no query and no change of rows begins with, and the way on."""
-_WORDS = (
+_FOREIGN_SYNTAX = (
     (r"[^\s\\]\s*\\(?:gx?|G|crosstabview)\b", "a statement ends with `;`, and psql's commands are not taken"),
     (r"\bEXPLAIN\s+QUERY\s+PLAN\b", "EXPLAIN, without QUERY PLAN"),
     (r"\bSELECT\b[^;]*(?<!\bINSERT )(?<!\bMERGE )\bINTO\b", "CREATE TABLE name AS SELECT ..., by `edit_schema`"),
@@ -121,10 +121,10 @@ _WORDS = (
     (r"\bCROSS\s+APPLY\b|\bOUTER\s+APPLY\b", "CROSS JOIN LATERAL, LEFT JOIN LATERAL ... ON true"),
     (r"\bDATE_SUB\s*\(|\bDATE_ADD\s*\(", "time - interval '7 days'"),
 )  # fmt: skip
-_PLACE = re.compile(r", at character (\d+)")
+_ERROR_POSITION = re.compile(r", at character (\d+)")
 _TWO_TOKENS = re.compile(r"""(?:\s*(?:\w+|"[^"]*"|'[^']*'|[^\s\w"']+)){0,2}""")
-_ASIDE = re.compile(r"('(?:[^']|'')*')|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_TYPES = {
+_QUOTED_OR_COMMENT = re.compile(r"('(?:[^']|'')*')|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_FOREIGN_TYPES = {
     "datetime": "timestamptz", "datetime2": "timestamptz", "tinyint": "smallint", "nvarchar": "text", "string": "text",
     "double": "double precision", "blob": "bytea", "longtext": "text", "mediumtext": "text", "number": "numeric",
     "int64": "bigint", "float64": "double precision", "unsigned": "bigint", "varchar2": "text", "clob": "text",
@@ -133,8 +133,9 @@ _TYPES = {
 _RELATIONS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.relname) AS name, CASE WHEN
     pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
-    AND {LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MOST}) x
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND
+    {USER_SCHEMA}
+    AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MAX_NAMES}) x
 """
 _INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
 _SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
@@ -142,182 +143,238 @@ _COLUMNS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(a.attname) AS name,
     quote_ident(a.attname) AS spelled, n.nspname AS schema, c.relname AS relation FROM pg_attribute a
     JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
-    AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT {_MOST}) x
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {USER_SCHEMA}
+    AND {RELATION_LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT
+    {_MAX_NAMES}) x
 """
-_CALLABLE = f"""
+_CALLABLE_FUNCTIONS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name, p.proname AS spelled FROM pg_proc p
-    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE})
-    AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
+    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {USER_SCHEMA} AND
+    {WHOLE_SCHEMA_LISTED})
+    AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MAX_NAMES}) x
 """
 _TYPE_NAMES = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT m.name, m.spelled FROM pg_type t
     JOIN pg_namespace n ON n.oid = t.typnamespace, LATERAL (SELECT unnest(ARRAY[t.typname, format_type(t.oid, NULL)]) AS
     name, format_type(t.oid, NULL) AS spelled) m WHERE t.typtype IN ('b', 'd', 'e', 'r', 'm') AND t.typname !~ '^_'
-    AND (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE}) LIMIT {_MOST}) x
+    AND (n.nspname = 'pg_catalog' OR {USER_SCHEMA} AND {WHOLE_SCHEMA_LISTED}) LIMIT {_MAX_NAMES}) x
 """
 _PARAMETERS = "SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT name, name AS spelled FROM pg_settings) x"
 
-_READABLE = f"""
+_READABLE_COLUMNS = f"""
 SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY n.nspname, a.attnum), '[]')::text FROM pg_attribute a
-    JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1 AND {OWN}
-    AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND NOT has_table_privilege(c.oid, 'SELECT')
+    JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1 AND
+    {USER_SCHEMA}
+    AND {RELATION_LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND NOT has_table_privilege(c.oid, 'SELECT')
     AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
 """
-_DENIED = re.compile(r"permission denied for (?:table|view|materialized view|foreign table) (.+)` \(SQLSTATE 42501\)")
+_PERMISSION_DENIED = re.compile(
+    r"permission denied for (?:table|view|materialized view|foreign table) (.+)` \(SQLSTATE 42501\)"
+)
 
-_KNOWN = {
-    "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE, "index": _INDEXES, "sequence": _SEQUENCES,
+# The names there are of each kind.
+_NAME_QUERIES = {
+    "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE_FUNCTIONS,
+    "index": _INDEXES, "sequence": _SEQUENCES,
     "type": _TYPE_NAMES, "parameter": _PARAMETERS,
 }  # fmt: skip
-"""The names there are of each kind."""
 
 
-def word_for(sql: str, *, name: str = "", kind: str = "", said: str = "", is_schema: bool = False) -> str:
+def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "", is_schema: bool = False) -> str:
     """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
 
     Args:
-        said: PostgreSQL's message; where it tells a place, words elsewhere are not what it is about.
+        message: PostgreSQL's; where it tells a place, words elsewhere are not what it is about.
         is_schema: it is where commands for the schema belong.
     """
-    first = re.match(r"[\s;]*(\w+)", _bare(sql))
+    first = re.match(r"[\s;]*(\w+)", _blank_quoted(sql))
     if first and not name and not is_schema and first[1].lower() in _COMMANDS:
         return _COMMANDS[first[1].lower()]
     plain = name.rpartition(".")[2].lower()
     # Where another column is missing, `@id` is an operator and a column that is there.
-    if kind in ("", "column", "function") and (other := _own_parameters(sql, plain if kind == "column" else "")):
+    if kind in ("", "column", "function") and (other := _suggest_parameters(sql, plain if kind == "column" else "")):
         return other
-    known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None
-    if known:
-        return f"PostgreSQL has `{known}`."
+    equivalent = (
+        _FOREIGN_TYPES.get(plain) if kind == "type" else _FOREIGN_FUNCTIONS.get(plain) if kind == "function" else None
+    )
+    if equivalent:
+        return f"PostgreSQL has `{equivalent}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
-    place, bare = _PLACE.search(said), _bare(sql)
-    at = int(place[1]) - 1 if place else None
-    return next((f"In PostgreSQL: {way}." for words, way in _WORDS if _is_about(at, words, bare)), "")
+    place, blanked_sql = _ERROR_POSITION.search(message), _blank_quoted(sql)
+    error_offset = int(place[1]) - 1 if place else None
+    return next(
+        (
+            f"In PostgreSQL: {advice}."
+            for words, advice in _FOREIGN_SYNTAX
+            if _is_about_error(error_offset, words, blanked_sql)
+        ),
+        "",
+    )
 
 
-def _is_about(at: int | None, words: str, sql: str) -> bool:
+def _is_about_error(error_offset: int | None, words: str, sql: str) -> bool:
     """Whether `words` are in the statement, and PostgreSQL gave up, at `at`, in them or at most two tokens behind."""
-    found = re.finditer(words, sql, re.I)
-    return any(at is None or _begin(sql, one.start()) <= at <= _end(sql, one.end()) for one in found)
+    matches = re.finditer(words, sql, re.I)
+    return any(
+        error_offset is None or _token_start(sql, one.start()) <= error_offset <= _end_of_next_tokens(sql, one.end())
+        for one in matches
+    )
 
 
-def _begin(sql: str, at: int) -> int:
-    """Where the token that reaches up to `at` begins; only blanks of ASCII part two."""
+def _token_start(sql: str, at: int) -> int:
+    """Return where the token that reaches up to `at` begins; only blanks of ASCII part two."""
     return max(sql.rfind(blank, 0, at) for blank in " \t\n\r") + 1
 
 
-def _end(sql: str, at: int) -> int:
-    found = _TWO_TOKENS.match(sql, at)
-    return found.end() if found else at
+def _end_of_next_tokens(sql: str, at: int) -> int:
+    match = _TWO_TOKENS.match(sql, at)
+    return match.end() if match else at
 
 
-def _own_parameters(sql: str, name: str = "") -> str:
-    """How values are given, where `sql` has one with `name` in it as another dialect writes it; else empty."""
-    other = misspelt.other_parameter(_bare(sql), r"\$\d+", name)
-    way = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
-    return way if other else ""
+def _suggest_parameters(sql: str, name: str = "") -> str:
+    """Return how values are given, where `sql` has one with `name` in it as another dialect writes it; else empty."""
+    other = misspelt.other_parameter(_blank_quoted(sql), r"\$\d+", name)
+    advice = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
+    return advice if other else ""
 
 
-async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = False) -> Problem:
-    """The problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
-    if isinstance(found, Missing):
-        return NotFound(found.what, await within(partial(_meant, missing=found, sql=sql)) or found.fix)
-    if isinstance(found, Refused):
-        denied = _DENIED.search(found.what)
-        columns = await within(partial(_readable, name=denied[1])) if denied else ""
-        return Refused(found.what, columns) if columns else found
+async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, is_schema: bool = False) -> Problem:
+    """Return the problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
+    if isinstance(problem, MissingName):
+        return NotFound(
+            problem.what, await run_within(partial(_suggest_names, missing=problem, sql=sql)) or problem.fix
+        )
+    if isinstance(problem, Refused):
+        denied = _PERMISSION_DENIED.search(problem.what)
+        columns = await run_within(partial(_list_readable_columns, name=denied[1])) if denied else ""
+        return Refused(problem.what, columns) if columns else problem
     # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
-    is_other = "SQLSTATE 42601" in found.what or ("SQLSTATE 42" in found.what and not found.fix)
-    word = word_for(sql, said=found.what, is_schema=is_schema) if is_other else ""
-    word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
-    if not word and "SQLSTATE 42601" in found.what:
-        word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
+    is_other = "SQLSTATE 42601" in problem.what or ("SQLSTATE 42" in problem.what and not problem.fix)
+    word = suggest_syntax(sql, message=problem.what, is_schema=is_schema) if is_other else ""
+    word = _suggest_parameters(sql) if "SQLSTATE 08P01" in problem.what else word
+    if not word and "SQLSTATE 42601" in problem.what:
+        word = await run_within(partial(_suggest_at_error, message=problem.what, sql=sql))
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
-    return type(found)(found.what, word) if word and not (word == misspelt.NO_COMMAND and found.fix) else found
+    return type(problem)(problem.what, word) if word and not (word == misspelt.NO_COMMAND and problem.fix) else problem
 
 
-async def _readable(session: Session, name: str) -> str:
-    """Which columns of the table of a name the role may read, where it may not read all; empty if it may read none."""
-    columns = await as_json(session, _READABLE, name)
-    return f"Of its columns the role may read {', '.join(columns[:_LISTED])}." if columns else ""
+async def _list_readable_columns(session: Session, name: str) -> str:
+    """Return which columns of the table of a name the role may read, where it may not read all.
+
+    Empty if it may read none.
+    """
+    columns = await fetch_json(session, _READABLE_COLUMNS, name)
+    return f"Of its columns the role may read {', '.join(columns[:_MAX_COLUMNS])}." if columns else ""
 
 
-async def _where_it_stopped(session: Session, said: str, sql: str) -> str:
-    """What was meant where PostgreSQL's parser gave up, `said` being its words."""
-    word = re.search(r'at or near "(\w+)"', said)
+async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
+    """Return what was meant where PostgreSQL's parser gave up, `said` being its words."""
+    word = re.search(r'at or near "(\w+)"', message)
     if word is None:
         return ""
     tables, columns = [
-        [str(item["name"]).strip('"') for item in await as_json(session, query, *values)]
+        [str(item["name"]).strip('"') for item in await fetch_json(session, query, *values)]
         for query, values in ((_RELATIONS, ()), (_COLUMNS, (sql,)))
     ]
-    return misspelt.where_it_stopped(word[1], _bare(sql), tables, columns)
+    return misspelt.where_it_stopped(word[1], _blank_quoted(sql), tables, columns)
 
 
-async def _meant(session: Session, missing: Missing, sql: str) -> str:
-    """The names there are that are most like the one that is missing, as an answer's next move."""
-    word = word_for(sql, name=missing.name, kind=missing.kind, said=missing.what)
-    if word and (missing.kind in ("function", "type") or word.startswith("Write $1")):
-        return word
-    if missing.kind == "column" and (told := _given(sql, missing)):
-        return told
-    if found := _PERHAPS.search(missing.fix):  # PostgreSQL's own words
-        meant, written = found[1].rpartition(".")[2], missing.name.rpartition(".")[2]
-        if word.startswith("Text") and meant == written.lower():
-            return f"Did you mean {quote(meant)}? In quotes its capitals count."
-        alike = difflib.SequenceMatcher(None, meant.lower(), written.lower()).ratio() >= _LIKE
-        return " ".join((word, missing.fix) if alike else (word,)) if word.startswith("Text") else missing.fix
-    query = _KNOWN.get(missing.kind)
-    if query is None:
-        return word
-    names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
-    wanted = missing.name.rpartition(".")[2].strip('"').lower()
+async def _suggest_names(session: Session, missing: MissingName, sql: str) -> str:
+    """Return the names that are most like the one that is missing, as an answer's next move."""
+    syntax = suggest_syntax(sql, name=missing.name, kind=missing.kind, message=missing.what)
+    if syntax and (missing.kind in ("function", "type") or syntax.startswith("Write $1")):
+        return syntax
     if missing.kind == "column":
-        names = _named_by(sql, names)
-    elif "missing FROM-clause" in missing.what:
-        columns = _named_by(sql, await as_json(session, _COLUMNS, sql))
-        if wanted in [str(item["name"]).strip('"').lower() for item in columns]:
-            return f"Of a column that is a row a part is `({wanted}).part`, of one with JSON `{wanted} ->> 'part'`."
-    spelled: dict[str, list[str]] = {}
-    for item in names:
-        spelled.setdefault(str(item["name"]).strip('"').lower(), []).append(str(item["spelled"]))
-    if missing.kind == "function" and wanted in spelled:
-        return f"`{wanted}` takes other types: a cast is `value::type`."
-    near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=_LIKE)
-    same = [name for name in spelled if _plain(name) == _plain(wanted)]
-    if found := list(dict.fromkeys(each for name in (*same, *near) for each in spelled[name])):
-        return f"Did you mean {' or '.join(map(quote, found[:3]))}?"
-    every = sorted({each for several in spelled.values() for each in several})
-    if not word and missing.kind == "column" and 0 < len(every) <= _LISTED:
-        return f"There are: {', '.join(map(quote, every))}."
-    return word
+        advice = _explain_non_column(sql, missing)
+        if advice:
+            return advice
+    by_postgres = _POSTGRES_SUGGESTION.search(missing.fix)
+    if by_postgres:
+        return _repeat_suggestion(by_postgres[1].rpartition(".")[2], missing, syntax)
+    if missing.kind not in _NAME_QUERIES:
+        return syntax
+    key = _name_key(missing.name.rpartition(".")[2])
+    if missing.kind != "column" and "missing FROM-clause" in missing.what:
+        columns = _columns_of_named_tables(sql, await fetch_json(session, _COLUMNS, sql))
+        if key in [_name_key(str(item["name"])) for item in columns]:
+            return f"Of a column that is a row a part is `({key}).part`, of one with JSON `{key} ->> 'part'`."
+    names_by_key = await _read_names(session, missing.kind, sql)
+    if missing.kind == "function" and key in names_by_key:
+        return f"`{key}` takes other types: a cast is `value::type`."
+    similar = _find_similar(key, names_by_key)
+    if similar:
+        return f"Did you mean {' or '.join(map(quote, similar[:3]))}?"
+    all_names: set[str] = set()
+    for names in names_by_key.values():
+        all_names.update(names)
+    if not syntax and missing.kind == "column" and 0 < len(all_names) <= _MAX_COLUMNS:
+        return f"There are: {', '.join(map(quote, sorted(all_names)))}."
+    return syntax
 
 
-def _named_by(sql: str, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _repeat_suggestion(suggested: str, missing: MissingName, syntax: str) -> str:
+    """Return PostgreSQL's own suggestion; where a text stands in double quotes, only if it is like the name."""
+    if not syntax.startswith("Text"):
+        return missing.fix
+    written = missing.name.rpartition(".")[2].lower()
+    if suggested == written:
+        return f"Did you mean {quote(suggested)}? In quotes its capitals count."
+    similarity = difflib.SequenceMatcher(None, suggested.lower(), written).ratio()
+    if similarity >= _MIN_SIMILARITY:
+        return f"{syntax} {missing.fix}"
+    return syntax
+
+
+async def _read_names(session: Session, kind: str, sql: str) -> dict[str, list[str]]:
+    """Return the names there are of a kind as SQL spells them, by what they are compared by."""
+    if kind == "column":
+        rows = _columns_of_named_tables(sql, await fetch_json(session, _COLUMNS, sql))
+    else:
+        rows = await fetch_json(session, _NAME_QUERIES[kind])
+    names_by_key: dict[str, list[str]] = {}
+    for row in rows:
+        names_by_key.setdefault(_name_key(str(row["name"])), []).append(str(row["spelled"]))
+    return names_by_key
+
+
+def _find_similar(key: str, names_by_key: dict[str, list[str]]) -> list[str]:
+    """Return the names that differ in punctuation only, then those that are similar."""
+    same = [other for other in names_by_key if _strip_punctuation(other) == _strip_punctuation(key)]
+    close = difflib.get_close_matches(key, list(names_by_key), n=3, cutoff=_MIN_SIMILARITY)
+    similar: dict[str, None] = {}
+    for other in (*same, *close):
+        similar.update(dict.fromkeys(names_by_key[other]))
+    return list(similar)
+
+
+def _name_key(name: str) -> str:
+    return name.strip('"').lower()
+
+
+def _columns_of_named_tables(sql: str, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those of `columns` that are of tables which `sql` names, told apart by their schemas where it names these."""
     with_schema = [
         item
         for item in columns
         if re.search(rf'(?<!\w){re.escape(item["schema"])}"?\s*\.\s*"?{re.escape(item["relation"])}', sql, re.I)
     ]
-    told = {item["relation"] for item in with_schema}
-    return [*with_schema, *(item for item in columns if item["relation"] not in told)]
+    named_relations = {item["relation"] for item in with_schema}
+    return [*with_schema, *(item for item in columns if item["relation"] not in named_relations)]
 
 
-def _given(sql: str, missing: Missing) -> str:
-    """What to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
+def _explain_non_column(sql: str, missing: MissingName) -> str:
+    """Return what to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
     name, plain = missing.name, re.escape(missing.name)
-    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", _bare(sql), re.I):
-        if known := _FUNCTIONS.get(unit[1].lower()):
-            return f"PostgreSQL has `{known}`."
-        if unit[1].lower() in _TAKE_UNITS:
+    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", _blank_quoted(sql), re.I):
+        if equivalent := _FOREIGN_FUNCTIONS.get(unit[1].lower()):
+            return f"PostgreSQL has `{equivalent}`."
+        if unit[1].lower() in _UNIT_FUNCTIONS:
             return f"It is text there: {unit[1]}('{name}', ...)."
-    place = _PLACE.search(missing.what)
-    before = _bare(sql[: int(place[1]) - 1]) if place else ""
-    given = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
-    if given is None or (given[1].upper() != "AS" and given[1].upper() in misspelt.RESERVED):
+    place = _ERROR_POSITION.search(missing.what)
+    before = _blank_quoted(sql[: int(place[1]) - 1]) if place else ""
+    output_name = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
+    if output_name is None or (output_name[1].upper() != "AS" and output_name[1].upper() in misspelt.RESERVED):
         return ""
     return (
         f"{quote(name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands for, "
@@ -325,12 +382,12 @@ def _given(sql: str, missing: Missing) -> str:
     )
 
 
-def _bare(sql: str) -> str:
-    """The statement with blanks for comments and for what stands in quotes, so that places stay."""
-    return _ASIDE.sub(
+def _blank_quoted(sql: str) -> str:
+    """Return the statement with blanks for comments and for what stands in quotes, so that places stay."""
+    return _QUOTED_OR_COMMENT.sub(
         lambda found: "'".join(("", " " * (len(found[0]) - 2), "")) if found[1] else " " * len(found[0]), sql
     )
 
 
-def _plain(name: str) -> str:
+def _strip_punctuation(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name)

@@ -12,20 +12,29 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mcp_postgres.engine.catalog.description import RELATION
-from mcp_postgres.engine.change.objects import LOOK, RELATIONS, TYPE, Look, Object, array, look, looked
+from mcp_postgres.engine.catalog.description import RELATION_WORD
+from mcp_postgres.engine.change.objects import (
+    READ_OBJECTS,
+    RELATIONS,
+    TYPE,
+    DatabaseObject,
+    ObjectsByKey,
+    array_literal,
+    parse_objects,
+    read_objects,
+)
 from mcp_postgres.engine.connection.pool import Session
 
-__all__ = ["Traced", "look_again", "remember", "traces", "was_then"]
+__all__ = ["CatalogTraces", "read_changed_objects", "read_current_objects", "read_traces", "start_tracing"]
 
-_MINE = """CASE WHEN age({0}) <= 0 THEN {0} <> ALL (ARRAY(SELECT l.transactionid FROM pg_locks l
+# Whether this transaction, or a part of it, has written this number; not others, under way or committed since.
+#
+# A part that has ended holds no lock on its number any more, as those that are under way do.
+_WRITTEN_HERE = """CASE WHEN age({0}) <= 0 THEN {0} <> ALL (ARRAY(SELECT l.transactionid FROM pg_locks l
     WHERE l.locktype = 'transactionid' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()))
     AND pg_xact_status((pg_current_xact_id()::text::bigint - age({0}))::text::xid8) = 'in progress' END"""
-"""Whether this transaction, or a part of it, has written this number; not others, under way or committed since.
-
-A part that has ended holds no lock on its number any more, as those that are under way do.
-"""
-_TRACED = {
+# Tables of the catalogue, and the columns that say which objects a row is about.
+_TRACED_CATALOGS = {
     "pg_attribute": ("attrelid",), "pg_attrdef": ("adrelid",), "pg_constraint": ("oid", "conrelid", "contypid"),
     "pg_index": ("indexrelid", "indrelid"), "pg_rewrite": ("oid", "ev_class"), "pg_trigger": ("oid", "tgrelid"),
     "pg_policy": ("oid", "polrelid"), "pg_proc": ("oid",), "pg_enum": ("enumtypid",), "pg_range": ("rngtypid",),
@@ -33,8 +42,8 @@ _TRACED = {
     "pg_statistic_ext": ("oid",), "pg_collation": ("oid",), "pg_extension": ("oid",), "pg_default_acl": ("oid",),
     "pg_auth_members": ("member",),
 }  # fmt: skip
-"""Tables of the catalogue, and the columns that say which objects a row is about."""
-_ONLY_TOLD = {
+# Tables of objects that no statement makes again, what these are called, and how each is.
+_UNMAKEABLE_CATALOGS = {
     "pg_operator": ("operator", "(SELECT format('%I.%s (%s, %s)', n.nspname, t.oprname, coalesce("
         f"{TYPE.format('t.oprleft')}, 'NONE'), {TYPE.format('t.oprright')}) FROM pg_namespace n "
         "WHERE n.oid = t.oprnamespace)"),
@@ -48,47 +57,49 @@ _ONLY_TOLD = {
     "pg_event_trigger": ("event trigger", "t.evtname"), "pg_publication": ("publication", "t.pubname"),
     "pg_transform": ("transform for", TYPE.format("t.trftype")), "pg_largeobject_metadata": ("large object", "t.oid"),
 }  # fmt: skip
-"""Tables of objects that no statement makes again, what these are called, and how each is."""
 
 
-def _branch(catalog: str, columns: Iterable[str], mark: str) -> str:
+def _trace_rows(catalog: str, columns: Iterable[str], mark: str) -> str:
     oids = ", ".join(f"(t.{column})" for column in columns)
-    mine = _MINE.format(f"t.{mark}")
+    mine = _WRITTEN_HERE.format(f"t.{mark}")
     return f"SELECT x.oid, NULL, NULL, NULL FROM {catalog} t, LATERAL (VALUES {oids}) x(oid) WHERE {mine}"
 
 
-def _told(catalog: str, kind: str, name: str, mark: str) -> str:
+def _trace_unmakeable(catalog: str, kind: str, name: str, mark: str) -> str:
     return f"""SELECT t.oid, 'z', format('{kind} %s', {name}), concat('{catalog} ', t.xmin) FROM {catalog} t
-    WHERE {_MINE.format(f"t.{mark}")} AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = '{catalog}'::regclass
+    WHERE {_WRITTEN_HERE.format(f"t.{mark}")} AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid =
+    '{catalog}'::regclass
         AND d.objid = t.oid AND d.deptype IN ('a', 'e', 'i'))"""
 
 
-def _traces(mark: str) -> str:
+def _traces_query(mark: str) -> str:
     parts = [
-        f"""SELECT c.oid, 'c', format('%s %I.%I', {RELATION}, n.nspname, c.relname), nullif(c.relfilenode, 0)::text
-        FROM {RELATIONS} WHERE {_MINE.format(f"c.{mark}")} AND c.relkind <> 't'""",
-        f"SELECT n.oid, 'n', n.nspname::text, NULL FROM pg_namespace n WHERE {_MINE.format(f'n.{mark}')}",
+        f"""SELECT c.oid, 'c', format('%s %I.%I', {RELATION_WORD}, n.nspname, c.relname), nullif(c.relfilenode, 0)::text
+        FROM {RELATIONS} WHERE {_WRITTEN_HERE.format(f"c.{mark}")} AND c.relkind <> 't'""",
+        f"SELECT n.oid, 'n', n.nspname::text, NULL FROM pg_namespace n WHERE {_WRITTEN_HERE.format(f'n.{mark}')}",
         f"""SELECT t.oid, 'y', format('%I.%I', n.nspname, t.typname), NULL FROM pg_type t
-        JOIN pg_namespace n ON n.oid = t.typnamespace WHERE {_MINE.format(f"t.{mark}")}""",
+        JOIN pg_namespace n ON n.oid = t.typnamespace WHERE {_WRITTEN_HERE.format(f"t.{mark}")}""",
         # An owner of a sequence is known by what it depends on only.
         f"""SELECT d.objid, NULL, NULL, NULL FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a' AND {_MINE.format(f"d.{mark}")}""",
+        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a' AND {_WRITTEN_HERE.format(f"d.{mark}")}""",
         # Roles are in no table that everybody may read: all of them, where one is another now.
         """SELECT r.oid, NULL, NULL, NULL FROM pg_roles r WHERE EXISTS (SELECT 1 FROM pg_locks l
         WHERE l.pid = pg_backend_pid() AND l.mode = 'RowExclusiveLock'
         AND l.relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass))""",
         f"""SELECT d.objoid, 'z', 'comment on what all databases share', concat('pg_shdescription ', d.xmin)
-        FROM pg_shdescription d WHERE {_MINE.format(f"d.{mark}")}""",
-        *(_branch(catalog, columns, mark) for catalog, columns in _TRACED.items()),
-        *(_told(catalog, kind, name, mark) for catalog, (kind, name) in _ONLY_TOLD.items()),
+        FROM pg_shdescription d WHERE {_WRITTEN_HERE.format(f"d.{mark}")}""",
+        *(_trace_rows(catalog, columns, mark) for catalog, columns in _TRACED_CATALOGS.items()),
+        *(_trace_unmakeable(catalog, kind, name, mark) for catalog, (kind, name) in _UNMAKEABLE_CATALOGS.items()),
     ]
     union = " UNION ".join(parts)
     return f"""SELECT coalesce(json_agg(json_build_array(oid::text, kind, label, more)), '[]')::text
     FROM ({union}) x(oid, kind, label, more) WHERE oid <> 0"""
 
 
-_NOW = _traces("xmin")
-_WITHIN = """
+_TRACES_NOW = _traces_query("xmin")
+# What has others' names in its own: what lies in schemas, functions by the types of their arguments; and the tables of
+# sequences, whose columns say how these count.
+_RELATED = """
 WITH given AS MATERIALIZED (SELECT $1::oid[] AS oids, $2::oid[] AS named)
 SELECT coalesce(json_agg(DISTINCT x.oid::text), '[]')::text FROM (
     SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY ((SELECT oids FROM
@@ -103,16 +114,16 @@ SELECT coalesce(json_agg(DISTINCT x.oid::text), '[]')::text FROM (
         AND (SELECT named FROM given)::oid[] && ARRAY[t.oid, t.typelem, t.typrelid, t.typnamespace]
 ) x(oid)
 """
-"""What has others' names in its own: what lies in schemas, functions by the types of their arguments; and the tables of
-sequences, whose columns say how these count."""
-_GIVEN = "mcp_look.oids"
-"""A setting that tells a cursor what is asked for: it has no parameters when it is read."""
-_REMEMBER = f"""DECLARE mcp_traces NO SCROLL CURSOR FOR {_traces("xmax")}"""
-_REMEMBER_OBJECTS = f"DECLARE mcp_objects NO SCROLL CURSOR FOR {LOOK.format(f'current_setting({_GIVEN!r}, true)')}"
+# A setting that tells a cursor what is asked for: it has no parameters when it is read.
+_OIDS_SETTING = "mcp_look.oids"
+_DECLARE_TRACES = f"""DECLARE mcp_traces NO SCROLL CURSOR FOR {_traces_query("xmax")}"""
+_DECLARE_OBJECTS = (
+    f"DECLARE mcp_objects NO SCROLL CURSOR FOR {READ_OBJECTS.format(f'current_setting({_OIDS_SETTING!r}, true)')}"
+)
 
 
 @dataclass(frozen=True)
-class Traced:
+class CatalogTraces:
     """What rows of the catalogue that one transaction wrote are about.
 
     Attributes:
@@ -125,65 +136,69 @@ class Traced:
     oids: set[str] = field(default_factory=set[str])
     relations: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
     names: dict[str, str] = field(default_factory=dict[str, str])
-    others: Look = field(default_factory=Look)
+    others: ObjectsByKey = field(default_factory=ObjectsByKey)
 
     @staticmethod
-    def of(text: str | None) -> Traced:
-        """What a query for it found."""
-        found = Traced()
+    def parse(text: str | None) -> CatalogTraces:
+        """Return what a query for it found."""
+        traces = CatalogTraces()
         for oid, kind, label, more in json.loads(text or "[]"):
             if kind == "z":
                 key = f"z{more.partition(' ')[0]}/{oid}"
-                found.others[key] = Object(key, "", label, label, (more,))
+                traces.others[key] = DatabaseObject(key, "", label, label, (more,))
                 continue
-            found.oids.add(oid)
+            traces.oids.add(oid)
             if kind:
-                found.names[oid] = label
+                traces.names[oid] = label
             if kind == "c":
-                found.relations[oid] = label, more
-        return found
+                traces.relations[oid] = label, more
+        return traces
 
 
-async def remember(session: Session, *, objects: bool) -> None:
-    """Keep what is there now in sight, for `was_then`.
+async def start_tracing(session: Session, *, objects: bool) -> None:
+    """Keep what is there now in sight, for `read_changed_objects`.
 
     Args:
         objects: not relations only, whose rows are to be changed.
     """
-    await session.simple(_REMEMBER)
+    await session.run(_DECLARE_TRACES)
     if objects:
-        await session.simple(f"SELECT pg_catalog.set_config('{_GIVEN}', '{{}}', true)")
-        await session.simple(_REMEMBER_OBJECTS)
+        await session.run(f"SELECT pg_catalog.set_config('{_OIDS_SETTING}', '{{}}', true)")
+        await session.run(_DECLARE_OBJECTS)
 
 
-async def traces(session: Session) -> tuple[Traced, Traced]:
-    """What this transaction has changed since `remember`: as it was then, and as it is now."""
-    was = Traced.of(await session.value("FETCH NEXT FROM mcp_traces"))
-    return was, Traced.of(await session.value(_NOW))
+async def read_traces(session: Session) -> tuple[CatalogTraces, CatalogTraces]:
+    """Return what this transaction has changed since `start_tracing`: as it was then, and as it is now."""
+    was = CatalogTraces.parse(await session.fetch_value("FETCH NEXT FROM mcp_traces"))
+    return was, CatalogTraces.parse(await session.fetch_value(_TRACES_NOW))
 
 
-async def was_then(session: Session, was: Traced, now: Traced) -> tuple[Look, Look]:
-    """The objects that a change is about, as they were when `remember` was called, and as they are now."""
-    oids = was.oids | now.oids
-    renamed = [oid for oid in was.names if now.names.get(oid, was.names[oid]) != was.names[oid]]
-    oids |= await _within(session, oids, renamed)
-    await session.value("SELECT pg_catalog.set_config($1, $2, true)", _GIVEN, array(oids))
-    then = looked(await session.value("FETCH NEXT FROM mcp_objects"))
-    there = await look(session, oids)
+async def read_changed_objects(
+    session: Session, old_traces: CatalogTraces, new_traces: CatalogTraces
+) -> tuple[ObjectsByKey, ObjectsByKey]:
+    """Return the objects that a change is about, as they were when `start_tracing` was called, and as they are now."""
+    oids = old_traces.oids | new_traces.oids
+    renamed = [
+        oid for oid in old_traces.names if new_traces.names.get(oid, old_traces.names[oid]) != old_traces.names[oid]
+    ]
+    oids |= await _read_related(session, oids, renamed)
+    await session.fetch_value("SELECT pg_catalog.set_config($1, $2, true)", _OIDS_SETTING, array_literal(oids))
+    before = parse_objects(await session.fetch_value("FETCH NEXT FROM mcp_objects"))
+    after = await read_objects(session, oids)
     # What others did to schemas meanwhile is not part of it.
-    theirs = [key for key in {*then} ^ {*there} if key[0] == "n" and key[1:] not in oids]
-    for key in theirs:
-        (then if key in then else there).pop(key)
-    return then | was.others, there | now.others
+    foreign_schemas = [key for key in {*before} ^ {*after} if key[0] == "n" and key[1:] not in oids]
+    for key in foreign_schemas:
+        (before if key in before else after).pop(key)
+    return before | old_traces.others, after | new_traces.others
 
 
-async def look_again(session: Session, oids: set[str]) -> Look:
-    """What there is now of these, and of all that the transaction has made and not taken back."""
-    found = Traced.of(await session.value(_NOW))
-    oids = oids | found.oids
-    oids |= await _within(session, oids, [])
-    return await look(session, oids) | found.others
+async def read_current_objects(session: Session, oids: set[str]) -> ObjectsByKey:
+    """Return what there is now of these, and of all that the transaction has made and not taken back."""
+    traces = CatalogTraces.parse(await session.fetch_value(_TRACES_NOW))
+    oids = oids | traces.oids
+    oids |= await _read_related(session, oids, [])
+    return await read_objects(session, oids) | traces.others
 
 
-async def _within(session: Session, oids: Iterable[str], renamed: Iterable[str]) -> set[str]:
-    return {*json.loads(await session.value(_WITHIN, array(oids), array(renamed)) or "[]")}
+async def _read_related(session: Session, oids: Iterable[str], renamed: Iterable[str]) -> set[str]:
+    return {*json.loads(await session.fetch_value(_RELATED, array_literal(oids), array_literal(renamed)) or "[]")}

@@ -7,10 +7,22 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mcp_postgres.engine.catalog.description import NAMED, OWN, RELATION
+from mcp_postgres.engine.catalog.description import QUALIFIED_NAME_OF, RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.connection.pool import Session
 
-__all__ = ["LOOK", "RELATIONS", "TYPE", "Edge", "Look", "Object", "array", "difference", "edges", "look", "looked"]
+__all__ = [
+    "READ_OBJECTS",
+    "RELATIONS",
+    "TYPE",
+    "DatabaseObject",
+    "Dependency",
+    "ObjectsByKey",
+    "array_literal",
+    "diff_objects",
+    "parse_objects",
+    "read_dependencies",
+    "read_objects",
+]
 
 RELATIONS = "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
 TYPE = """(SELECT CASE WHEN coalesce(i.oid, y.oid) < 16384 THEN format_type(y.oid, NULL)
@@ -19,12 +31,12 @@ TYPE = """(SELECT CASE WHEN coalesce(i.oid, y.oid) < 16384 THEN format_type(y.oi
     JOIN pg_namespace m ON m.oid = coalesce(i.typnamespace, y.typnamespace) WHERE y.oid = {})"""
 _NOT_OF_EXTENSION = """NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_{name}'::regclass
     AND d.objid = {table}.oid AND d.deptype = 'e')"""
+# An expression as it was parsed: the same whatever the things in it are called now.
 _TREE = "md5(regexp_replace({}::text, ':location -?\\d+', '', 'g'))"
-"""An expression as it was parsed: the same whatever the things in it are called now."""
 _FUNCTION = f"""format('%I.%I(%s)', n.nspname, p.proname, (SELECT string_agg({TYPE.format("g.type")}, ', ' ORDER BY
     g.place) FROM unnest(p.proargtypes) WITH ORDINALITY g(type, place)))"""
 _ROLE = "(SELECT quote_ident(r.rolname) FROM pg_roles r WHERE r.oid = {})"
-_IN = "= ANY ((SELECT oids FROM wanted)::oid[])"
+_WANTED = "= ANY ((SELECT oids FROM wanted)::oid[])"
 _GRANTS = f"""SELECT concat_ws('/', 'g' || o.key, a.privilege_type, a.grantee, nullif(a.grantor, o.owner)), o.key,
     json_build_array(lower(a.privilege_type), o.column_name, o.spelled, w.whom, o.place)::text,
     format('grant of %s on %s to %s', lower(a.privilege_type), o.what, w.whom), array[a.is_grantable::text,
@@ -35,16 +47,16 @@ _TO_COME = """CASE e.defaclobjtype WHEN 'r' THEN 'tables' WHEN 'S' THEN 'sequenc
     WHEN 'T' THEN 'types' WHEN 'n' THEN 'schemas' ELSE 'large objects' END"""
 _COMES_IN = "(SELECT format(' in %I', n.nspname) FROM pg_namespace n WHERE n.oid = e.defaclnamespace)"
 _OF_TYPE = "t.typtype IN ('e', 'd', 'r') AND t.oid >= 16384 AND " + _NOT_OF_EXTENSION.format(name="type", table="t")
+# Rights that an owner has not.
 _LACKS = """(SELECT string_agg(d.privilege_type, ', ' ORDER BY 1) FROM aclexplode(acldefault({kind}, {owner})) d
     WHERE {acl} IS NOT NULL AND d.grantee = {owner} AND NOT EXISTS (SELECT 1 FROM aclexplode({acl}) e
     WHERE e.grantee = {owner} AND e.privilege_type = d.privilege_type))"""
-"""Rights that an owner has not."""
 _LACKS_RELATION = _LACKS.format(
     kind="CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::pg_catalog.\"char\"", owner="c.relowner", acl="c.relacl"
 )
 _OBJECTS = f"""
 SELECT concat('c', c.oid) AS key, concat('n', n.oid) AS parent, quote_ident(c.relname) AS name,
-    format('%s %I.%I', {RELATION}, n.nspname, c.relname) AS label, array[c.relowner::text, c.relpersistence::text,
+    format('%s %I.%I', {RELATION_WORD}, n.nspname, c.relname) AS label, array[c.relowner::text, c.relpersistence::text,
     array_to_string(c.reloptions, ', '), c.relrowsecurity::text, c.relforcerowsecurity::text, c.relreplident::text,
     (SELECT string_agg(concat('c', h.inhparent), ' ' ORDER BY h.inhseqno) FROM pg_inherits h WHERE h.inhrelid = c.oid
         AND c.relkind IN ('r', 'p', 'f')), md5(c.relpartbound::text),
@@ -55,7 +67,9 @@ SELECT concat('c', c.oid) AS key, concat('n', n.oid) AS parent, quote_ident(c.re
         FROM pg_sequence s WHERE s.seqrelid = c.oid),
     CASE WHEN c.relkind IN ('v', 'm') THEN (SELECT w.xmin::text FROM pg_rewrite w WHERE w.ev_class = c.oid
         AND w.rulename = '_RETURN') END, {_LACKS_RELATION}, concat_ws(' ', c.relam, c.reltablespace, c.reloftype)]
-    FROM {RELATIONS} LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 't'
+    FROM {RELATIONS} LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.oid {_WANTED} AND {
+    USER_SCHEMA
+} AND c.relkind <> 't'
 UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quote_ident(a.attname),
     CASE WHEN c.relkind NOT IN ('v', 'm') THEN format('column %I.%I.%I', n.nspname, c.relname, a.attname) END,
     array[concat_ws(' ', a.atttypid, a.atttypmod, a.attcollation), a.attnotnull::text, {_TREE.format("e.adbin")},
@@ -67,52 +81,58 @@ UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quo
     (NOT a.attislocal)::text]
     FROM pg_attribute a JOIN {RELATIONS} ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
-    WHERE a.attrelid {_IN} AND {OWN} AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE a.attrelid {_WANTED} AND {USER_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
     AND c.relkind IN ('r', 'p', 'f', 'c', 'v', 'm')
 UNION ALL SELECT concat('k', k.oid), CASE WHEN k.conrelid <> 0 THEN concat('c', k.conrelid) ELSE concat('y', k.contypid)
     END, quote_ident(k.conname), format('constraint %I on %s', k.conname, CASE WHEN k.conrelid <> 0 THEN
-    {NAMED.format(oid="k.conrelid")} ELSE (SELECT format('domain %I.%I', n.nspname, y.typname) FROM pg_type y
+    {
+    QUALIFIED_NAME_OF.format(oid="k.conrelid")
+} ELSE (SELECT format('domain %I.%I', n.nspname, y.typname) FROM pg_type y
     JOIN pg_namespace n ON n.oid = y.typnamespace WHERE y.oid = k.contypid) END), array[concat_ws(' ', k.convalidated,
     k.condeferrable, k.condeferred), (NOT k.conislocal)::text,
     (SELECT string_agg(t.tgenabled::text, '' ORDER BY t.tgname) FROM pg_trigger t WHERE t.tgconstraint = k.oid
         AND t.tgisinternal)]
-    FROM pg_constraint k WHERE (k.oid {_IN} OR k.conrelid {_IN} OR k.contypid {_IN})
+    FROM pg_constraint k WHERE (k.oid {_WANTED} OR k.conrelid {_WANTED} OR k.contypid {_WANTED})
     AND k.contype NOT IN ('n', 't') AND k.oid >= 16384
 UNION ALL SELECT concat('f', p.oid), concat('n', n.oid), quote_ident(p.proname), format('function %s', {_FUNCTION}),
     array[md5(concat_ws(' ', p.prosrc, p.probin, p.prosqlbody, p.proconfig, p.provolatile,
     p.prosecdef, p.proleakproof, p.proisstrict, p.proparallel, p.procost, p.prorows, {_TREE.format("p.proargdefaults")},
     p.proargnames, p.prorettype, p.prosupport::oid, p.prolang)), p.proowner::text,
     {_LACKS.format(kind="'f'", owner="p.proowner", acl="p.proacl")}] FROM pg_proc p
-    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid {_IN} AND {OWN}
+    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid {_WANTED} AND {USER_SCHEMA}
     AND {_NOT_OF_EXTENSION.format(name="proc", table="p")}
 UNION ALL SELECT concat('t', t.oid), concat('c', t.tgrelid), quote_ident(t.tgname), format('trigger %I on %s', t.tgname,
-    {NAMED.format(oid="t.tgrelid")}), array[t.tgenabled::text, md5(concat_ws(' ', t.tgfoid, t.tgtype,
+    {QUALIFIED_NAME_OF.format(oid="t.tgrelid")}), array[t.tgenabled::text, md5(concat_ws(' ', t.tgfoid, t.tgtype,
     {_TREE.format("t.tgqual")}, t.tgattr, t.tgargs, t.tgoldtable, t.tgnewtable, t.tgdeferrable, t.tginitdeferred)),
-    (t.tgparentid <> 0)::text] FROM pg_trigger t WHERE (t.oid {_IN} OR t.tgrelid {_IN}) AND NOT t.tgisinternal
+    (t.tgparentid <> 0)::text] FROM pg_trigger t WHERE (t.oid {_WANTED} OR t.tgrelid {_WANTED}) AND NOT t.tgisinternal
 UNION ALL SELECT concat('p', oid), concat('c', polrelid), quote_ident(polname), format('policy %I on %s', polname,
-    {NAMED.format(oid="polrelid")}), array[md5(concat_ws(' ', polcmd, polpermissive, polroles,
-    {_TREE.format("polqual")}, {_TREE.format("polwithcheck")}))] FROM pg_policy WHERE oid {_IN} OR polrelid {_IN}
+    {QUALIFIED_NAME_OF.format(oid="polrelid")}), array[md5(concat_ws(' ', polcmd, polpermissive, polroles,
+    {_TREE.format("polqual")}, {_TREE.format("polwithcheck")}))] FROM pg_policy WHERE oid {_WANTED} OR polrelid {
+    _WANTED
+}
 UNION ALL SELECT concat('r', oid), concat('c', ev_class), quote_ident(rulename), format('rule %I on %s', rulename,
-    {NAMED.format(oid="ev_class")}), array[ev_enabled::text, md5(concat_ws(' ', ev_type, is_instead,
-    {_TREE.format("ev_qual")}, {_TREE.format("ev_action")}))] FROM pg_rewrite WHERE (oid {_IN} OR ev_class {_IN})
+    {QUALIFIED_NAME_OF.format(oid="ev_class")}), array[ev_enabled::text, md5(concat_ws(' ', ev_type, is_instead,
+    {_TREE.format("ev_qual")}, {_TREE.format("ev_action")}))] FROM pg_rewrite WHERE (oid {_WANTED} OR ev_class {
+    _WANTED
+})
     AND rulename <> '_RETURN' AND oid >= 16384
 UNION ALL SELECT concat('s', s.oid), concat('n', n.oid), quote_ident(s.stxname), format('statistics %I.%I', n.nspname,
     s.stxname), array[nullif(s.stxstattarget, -1)::text, s.stxowner::text] FROM pg_statistic_ext s
-    JOIN pg_namespace n ON n.oid = s.stxnamespace WHERE s.oid {_IN}
+    JOIN pg_namespace n ON n.oid = s.stxnamespace WHERE s.oid {_WANTED}
 UNION ALL SELECT concat('n', n.oid), '', quote_ident(n.nspname), format('schema %I', n.nspname),
     array[n.nspowner::text, {_LACKS.format(kind="'n'", owner="n.nspowner", acl="n.nspacl")}] FROM pg_namespace n
-    WHERE {OWN}
+    WHERE {USER_SCHEMA}
 UNION ALL SELECT concat('y', t.oid), concat('n', n.oid), quote_ident(t.typname), format('type %I.%I', n.nspname,
     t.typname), array[t.typnotnull::text, t.typdefault, t.typowner::text,
     {_LACKS.format(kind="'T'", owner="t.typowner", acl="t.typacl")}] FROM pg_type t
-    JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid {_IN} AND {_OF_TYPE}
+    JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid {_WANTED} AND {_OF_TYPE}
 UNION ALL SELECT concat('e', e.oid), concat('y', e.enumtypid), quote_literal(e.enumlabel), format('label %s of %s',
-    e.enumlabel, {TYPE.format("e.enumtypid")}), array[e.enumsortorder::text] FROM pg_enum e WHERE e.enumtypid {_IN}
+    e.enumlabel, {TYPE.format("e.enumtypid")}), array[e.enumsortorder::text] FROM pg_enum e WHERE e.enumtypid {_WANTED}
 UNION ALL SELECT concat('l', l.oid), concat('n', n.oid), quote_ident(l.collname), format('collation %I.%I', n.nspname,
     l.collname), array[]::text[] FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace
-    WHERE l.oid {_IN} AND {OWN}
+    WHERE l.oid {_WANTED} AND {USER_SCHEMA}
 UNION ALL SELECT concat('x', oid), '', quote_ident(extname), format('extension %I', extname), array[extversion]
-    FROM pg_extension WHERE oid {_IN}
+    FROM pg_extension WHERE oid {_WANTED}
 UNION ALL SELECT concat('d', d.classoid, '/', d.objoid, '/', d.objsubid), CASE d.classoid
     WHEN 'pg_class'::regclass THEN CASE d.objsubid WHEN 0 THEN concat('c', d.objoid) ELSE concat('a', d.objoid, '.',
         d.objsubid) END
@@ -123,48 +143,48 @@ UNION ALL SELECT concat('d', d.classoid, '/', d.objoid, '/', d.objsubid), CASE d
         concat('x', d.objoid) WHEN 'pg_collation'::regclass THEN concat('l', d.objoid)
     WHEN 'pg_type'::regclass THEN (SELECT CASE y.typrelid WHEN 0 THEN concat('y', y.oid) ELSE concat('c', y.typrelid)
         END FROM pg_type y WHERE y.oid = d.objoid) ELSE '' END, (SELECT c.relname FROM pg_class c
-        WHERE c.oid = d.classoid), 'comment', array[d.description] FROM pg_description d WHERE d.objoid {_IN}
+        WHERE c.oid = d.classoid), 'comment', array[d.description] FROM pg_description d WHERE d.objoid {_WANTED}
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = d.classoid AND e.objid = d.objoid AND e.deptype = 'e')
 UNION ALL SELECT concat('o', oid), '', quote_ident(rolname), format('role %I', rolname), array[concat_ws(' ', rolsuper,
     rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolvaliduntil,
-    rolconfig)] FROM pg_roles WHERE oid {_IN}
+    rolconfig)] FROM pg_roles WHERE oid {_WANTED}
 UNION ALL SELECT concat('m', member, '/', roleid), '', '', format('membership of %s in %s', {_ROLE.format("member")},
-    {_ROLE.format("roleid")}), array[bool_or(admin_option)::text] FROM pg_auth_members WHERE member {_IN}
+    {_ROLE.format("roleid")}), array[bool_or(admin_option)::text] FROM pg_auth_members WHERE member {_WANTED}
     GROUP BY member, roleid
 UNION ALL SELECT concat('w', e.oid), '', '', format('rights on %s to come', {_TO_COME}), array[w.lacks]
     FROM pg_default_acl e, LATERAL (SELECT string_agg(format('%s %s', x.grantee, x.privilege_type), ', ' ORDER BY 1)
     AS lacks FROM aclexplode(acldefault(CASE e.defaclobjtype WHEN 'S' THEN 's' ELSE e.defaclobjtype END, e.defaclrole))
     x WHERE e.defaclnamespace = 0 AND NOT EXISTS (SELECT 1 FROM aclexplode(e.defaclacl) h
     WHERE h.grantee = x.grantee AND h.privilege_type = x.privilege_type)) w
-    WHERE e.oid {_IN} AND w.lacks IS NOT NULL
+    WHERE e.oid {_WANTED} AND w.lacks IS NOT NULL
 UNION ALL {
     _GRANTS.format(
         objects=f'''
         SELECT concat('c', c.oid) AS key, '' AS column_name, format('%I.%I', n.nspname, c.relname) AS what,
             CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE '' END || format('%I.%I', n.nspname, c.relname) AS spelled,
             '' AS place, c.relowner AS owner, c.relacl AS acl
-            FROM {RELATIONS} WHERE c.oid {_IN} AND {OWN} AND c.relkind <> 'c'
+            FROM {RELATIONS} WHERE c.oid {_WANTED} AND {USER_SCHEMA} AND c.relkind <> 'c'
         UNION ALL SELECT concat('a', b.attrelid, '.', b.attnum), quote_ident(b.attname), format('%I.%I.%I', n.nspname,
             c.relname, b.attname), format('%I.%I', n.nspname, c.relname), '', c.relowner, b.attacl
             FROM pg_attribute b JOIN {RELATIONS} ON c.oid = b.attrelid
-            WHERE b.attrelid {_IN} AND {OWN} AND b.attacl IS NOT NULL
+            WHERE b.attrelid {_WANTED} AND {USER_SCHEMA} AND b.attacl IS NOT NULL
         UNION ALL SELECT concat('n', n.oid), '', format('schema %I', n.nspname), format('SCHEMA %I', n.nspname), '',
-            n.nspowner, n.nspacl FROM pg_namespace n WHERE n.oid {_IN} AND {OWN}
+            n.nspowner, n.nspacl FROM pg_namespace n WHERE n.oid {_WANTED} AND {USER_SCHEMA}
         UNION ALL SELECT concat('f', p.oid), '', format('function %s', x.it), format('ROUTINE %s', x.it), '',
             p.proowner, coalesce(p.proacl, acldefault('f', p.proowner)) FROM pg_proc p JOIN pg_namespace n
-            ON n.oid = p.pronamespace, LATERAL (SELECT {_FUNCTION} AS it) x WHERE p.oid {_IN} AND {OWN}
+            ON n.oid = p.pronamespace, LATERAL (SELECT {_FUNCTION} AS it) x WHERE p.oid {_WANTED} AND {USER_SCHEMA}
             AND (p.proacl IS NOT NULL OR {_NOT_OF_EXTENSION.format(name="proc", table="p")})
         UNION ALL SELECT concat('y', t.oid), '', format('type %I.%I', n.nspname, t.typname), format('TYPE %I.%I',
             n.nspname, t.typname), '', t.typowner, coalesce(t.typacl, acldefault('T', t.typowner)) FROM pg_type t
-            JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid {_IN} AND {_OF_TYPE}
+            JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid {_WANTED} AND {_OF_TYPE}
         UNION ALL SELECT concat('D', e.oid), '', format('%s to come%s', {_TO_COME}, {_COMES_IN}), upper({_TO_COME}),
             format('ALTER DEFAULT PRIVILEGES FOR ROLE %s ', {_ROLE.format("e.defaclrole")}) || coalesce('IN SCHEMA' ||
             (SELECT format(' %I ', n.nspname) FROM pg_namespace n WHERE n.oid = e.defaclnamespace), ''),
-            e.defaclrole, e.defaclacl FROM pg_default_acl e WHERE e.oid {_IN}'''
+            e.defaclrole, e.defaclacl FROM pg_default_acl e WHERE e.oid {_WANTED}'''
     )
 }
 """
-LOOK = f"""WITH wanted AS MATERIALIZED (SELECT {{}}::oid[] AS oids)
+READ_OBJECTS = f"""WITH wanted AS MATERIALIZED (SELECT {{}}::oid[] AS oids)
 SELECT coalesce(json_agg(json_build_array(key, parent, name, label, value)), '[]')::text
 FROM ({_OBJECTS}) x(key, parent, name, label, value)"""
 _KEY = """CASE d.{0}classid
@@ -188,7 +208,7 @@ _KEY = """CASE d.{0}classid
         concat('x', d.{0}objid)
     WHEN 'pg_operator'::regclass THEN concat('zpg_operator/', d.{0}objid)
     WHEN 'pg_cast'::regclass THEN concat('zpg_cast/', d.{0}objid) END"""
-_EDGES = f"""
+_DEPENDENCIES = f"""
 WITH given AS MATERIALIZED (SELECT DISTINCT substring(key FROM '\\d+')::oid AS oid FROM unnest($1::text[]) key),
 types AS MATERIALIZED (SELECT t.oid, t.typarray FROM pg_type t JOIN (SELECT oid FROM given UNION SELECT c.reltype
     FROM pg_class c JOIN given g ON c.oid = g.oid UNION SELECT r.rngmultitypid FROM pg_range r JOIN given g
@@ -208,96 +228,103 @@ WHERE x.one <> x.other AND (x.one = ANY ($1::text[]) OR x.other = ANY ($1::text[
 
 
 @dataclass(frozen=True)
-class Object:
+class DatabaseObject:
     """One thing.
 
     Attributes:
         parent: the key of what its name is in; empty where it stands alone.
         name: its own, as SQL spells it; of a grant, what it is made of.
         label: its kind and full name; None for what is shown as a part of something else only.
-        value: what of it can be another after a change, part by part, but for names.
+        state: what of it can be another after a change, part by part, but for names.
     """
 
     key: str
     parent: str
     name: str
     label: str | None
-    value: tuple[str | None, ...]
+    state: tuple[str | None, ...]
 
     @property
-    def form(self) -> object:
+    def identity(self) -> object:
         """What tells it from another of the same name."""
-        return self.value if self.key[0] in "adgm" else (self.key, self.value)
+        return self.state if self.key[0] in "adgm" else (self.key, self.state)
 
     @property
     def kind(self) -> str:
-        return _split(self.label or "")[0]
+        return _split_label(self.label or "")[0]
 
     @property
-    def word(self) -> str:
+    def sql_kind(self) -> str:
         """What statements call its kind."""
         return "ROUTINE" if self.key[0] == "f" else self.kind.removeprefix("partitioned ").upper()
 
     @property
-    def spelled(self) -> str:
+    def qualified_name(self) -> str:
         """Its full name as SQL spells it, with what it is on."""
-        return _split(self.label or "")[1]
+        return _split_label(self.label or "")[1]
 
 
-Look = dict[str, Object]
-"""Objects by keys that stay while they are renamed."""
-Edge = tuple[str, str, str]
-"""What depends, on what, and how, as `pg_depend.deptype` says."""
+# Objects by keys that stay while they are renamed.
+ObjectsByKey = dict[str, DatabaseObject]
+# What depends, on what, and how, as `pg_depend.deptype` says.
+Dependency = tuple[str, str, str]
 _TWO_WORDS = ("partitioned table", "foreign table", "materialized view")
 
 
-async def look(session: Session, oids: Iterable[str]) -> Look:
-    """What there is now."""
-    return looked(await session.value(LOOK.format("$1"), array(oids)))
+async def read_objects(session: Session, oids: Iterable[str]) -> ObjectsByKey:
+    """Return what there is now."""
+    return parse_objects(await session.fetch_value(READ_OBJECTS.format("$1"), array_literal(oids)))
 
 
-def looked(text: str | None) -> Look:
+def parse_objects(text: str | None) -> ObjectsByKey:
     rows = json.loads(text or "[]")
-    found = {key: Object(key, parent, name, label, tuple(value)) for key, parent, name, label, value in rows}
+    objects = {key: DatabaseObject(key, parent, name, label, tuple(value)) for key, parent, name, label, value in rows}
     for key, parent, name, label, value in rows:
         if label == "comment":
-            found[key] = Object(key, parent, name, f"comment on {_described(found, parent, name)}", tuple(value))
-    return dict(sorted(found.items(), key=lambda item: (item[1].label or "", item[0])))
+            objects[key] = DatabaseObject(
+                key, parent, name, f"comment on {_describe_commented(objects, parent, name)}", tuple(value)
+            )
+    return dict(sorted(objects.items(), key=lambda item: (item[1].label or "", item[0])))
 
 
-def _described(look: Look, key: str, catalog: str) -> str:
-    """What a comment is on."""
+def _describe_commented(look: ObjectsByKey, key: str, catalog: str) -> str:
+    """Return what a comment is on."""
     if (thing := look.get(key)) is None:
         return f"what {catalog} holds"
-    return thing.label or f"column {look[thing.parent].spelled}.{thing.name}"
+    return thing.label or f"column {look[thing.parent].qualified_name}.{thing.name}"
 
 
-def array(values: Iterable[str]) -> str:
+def array_literal(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
 
 
-async def edges(session: Session, keys: Collection[str]) -> list[Edge]:
-    """What these objects depend on, and what depends on them; on a part of an extension is on the extension."""
-    found: list[list[str]] = json.loads(await session.value(_EDGES, array(keys)) or "[]")
-    part = {one: other for one, other, kind in found if kind == "e"}
-    known = [
-        (one, other, kind) if kind == "e" else (part.get(one, one), part.get(other, other), kind)
-        for one, other, kind in found
+async def read_dependencies(session: Session, keys: Collection[str]) -> list[Dependency]:
+    """Return what these objects depend on, and what depends on them; on a part of an extension is on the extension."""
+    rows: list[list[str]] = json.loads(await session.fetch_value(_DEPENDENCIES, array_literal(keys)) or "[]")
+    extension_of = {one: other for one, other, kind in rows if kind == "e"}
+    dependencies = [
+        (one, other, kind) if kind == "e" else (extension_of.get(one, one), extension_of.get(other, other), kind)
+        for one, other, kind in rows
         if one and other
     ]
-    return [edge for edge in known if edge[0] != edge[1]]
+    return [edge for edge in dependencies if edge[0] != edge[1]]
 
 
-def difference(was: Look, now: Look) -> list[str]:
-    """The names that came (+), went (-) and stand for something in another form (~)."""
-    before, after = ({thing.label: thing.form for thing in each.values() if thing.label} for each in (was, now))
-    lines = [f"- {label}" for label in before if label not in after]
-    lines += [f"+ {label}" for label in after if label not in before]
-    lines += [f"~ {label}" for label in after if label in before and after[label] != before[label]]
+def diff_objects(before: ObjectsByKey, after: ObjectsByKey) -> list[str]:
+    """Return the names that came (+), went (-) and stand for something in another form (~)."""
+    old = _identities(before)
+    new = _identities(after)
+    lines = [f"- {label}" for label in old if label not in new]
+    lines += [f"+ {label}" for label in new if label not in old]
+    lines += [f"~ {label}" for label in new if label in old and new[label] != old[label]]
     # A name may hold line ends.
     return sorted((re.sub(r"[\r\n]+", " ", line) for line in lines), key=lambda line: line[2:])
 
 
-def _split(label: str) -> Sequence[str]:
+def _identities(objects: ObjectsByKey) -> dict[str, object]:
+    return {thing.label: thing.identity for thing in objects.values() if thing.label}
+
+
+def _split_label(label: str) -> Sequence[str]:
     kind = next((words for words in _TWO_WORDS if label.startswith(words + " ")), label.partition(" ")[0])
     return kind, label[len(kind) + 1 :]

@@ -15,23 +15,30 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_batteries.sql.changes import Change, Step
+from mcp_batteries.sql.changes import Change, Sample, Step
 from mcp_batteries.sql.identifiers import identifier
-from mcp_postgres.engine.admission.statements import Limits, columns_of, judge, opening
+from mcp_postgres.engine.admission.statements import TransactionLimits, judge, result_columns, transaction_opening
 from mcp_postgres.engine.change.effects import Effects
-from mcp_postgres.engine.change.non_transactional import ALONE, run_alone
-from mcp_postgres.engine.change.undo.dry_run import UNTRIED, rehearsed
-from mcp_postgres.engine.connection.errors import in_doubt, placed, problem
-from mcp_postgres.engine.connection.pool import Connections, Session
-from mcp_postgres.engine.connection.result_values import Lines
-from mcp_postgres.engine.connection.session import own_names, their_names
-from mcp_postgres.engine.query.pages import Pages
+from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
+from mcp_postgres.engine.change.undo.dry_run import UNTRIED, try_undo
+from mcp_postgres.engine.connection.errors import in_doubt_problem, locate_problem, to_problem
+from mcp_postgres.engine.connection.pool import ConnectionPool, Session
+from mcp_postgres.engine.connection.result_values import RowWriter
+from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
+from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
-from mcp_postgres.statement_splitter import begin_of
+from mcp_postgres.statement_splitter import strip_leading_comments
 
-__all__ = ["COMMIT", "DEFERRED", "MARK", "TOUCHED", "change", "reaches_far"]
+__all__ = [
+    "CHECK_CONSTRAINTS",
+    "COMMIT",
+    "FIND_CHANGED_CATALOGS",
+    "READ_TRANSACTION_ID",
+    "can_reach_server",
+    "run_change",
+]
 
-_CELL = 500
+_CELL_CHARACTERS = 500
 _PREPARE = "PREPARE mcp_gate AS "
 
 _CATALOGS = (
@@ -39,7 +46,7 @@ _CATALOGS = (
     "pg_trigger", "pg_rewrite", "pg_policy", "pg_extension", "pg_default_acl", "pg_description", "pg_enum",
     "pg_db_role_setting", "pg_auth_members", "pg_publication", "pg_largeobject_metadata", "pg_shdescription",
 )  # fmt: skip
-TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
+FIND_CHANGED_CATALOGS = "SELECT concat_ws(', ', {}, {}) ".format(
     # Not everybody may read it, but whoever writes it holds its lock until the end.
     "CASE WHEN EXISTS (SELECT 1 FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'pg_authid'::regclass"
     " AND mode = 'RowExclusiveLock') THEN 'pg_authid' END",
@@ -48,11 +55,11 @@ TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
         for name in _CATALOGS
     ),
 )
-_MAY_ACT = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
-DEFERRED = "SET CONSTRAINTS ALL IMMEDIATE"
+_MAY_BECOME = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
+CHECK_CONSTRAINTS = "SET CONSTRAINTS ALL IMMEDIATE"
+# A function may have set something for the session, which others use too.
 COMMIT = "UNLISTEN *; RESET ROLE; RESET ALL; COMMIT"
-"""A function may have set something for the session, which others use too."""
-_TEMPORARY = (
+_HAS_TEMPORARY_OBJECTS = (
     "SELECT 1::text WHERE pg_my_temp_schema() <> 0 AND ("
     + " OR ".join(
         f"EXISTS (SELECT 1 FROM {name} WHERE {column} = pg_my_temp_schema())"
@@ -60,269 +67,302 @@ _TEMPORARY = (
     )
     + ")"
 )
-MARK = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
+READ_TRANSACTION_ID = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
 
-_DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
-_TENDING = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
-_OF_ROWS = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE)\b|\(", re.I)
-_CODE = re.compile(r"(?:DO|CALL)\b", re.I)
+_SCHEMA_STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
+_MAINTENANCE = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
+_ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE)\b|\(", re.I)
+_CODE_STATEMENT = re.compile(r"(?:DO|CALL)\b", re.I)
 _TAG = re.compile(r"\b(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)(?: [A-Z]+)*\b")
 _OBJECTS = (
     "TABLE", "INDEX", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "SCHEMA", "TYPE", "DOMAIN", "FUNCTION", "PROCEDURE",
     "ROUTINE", "AGGREGATE", "TRIGGER", "RULE", "POLICY", "STATISTICS", "COLLATION", "TABLE AS", "DEFAULT PRIVILEGES",
     "CONSTRAINT", "OPERATOR", "CAST",
 )  # fmt: skip
-_ALLOWED = {
+_SCHEMA_TAGS = {
     *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in _OBJECTS),
     "COMMENT", "GRANT", "REVOKE", "REFRESH MATERIALIZED VIEW",
 }  # fmt: skip
-_ADMIN = {
+_ADMIN_TAGS = {
     *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in ("ROLE", "EXTENSION")),
     "GRANT ROLE", "REVOKE ROLE", "DROP OWNED", "ALTER EXTENSION UPDATE", "REASSIGN OWNED",
 }  # fmt: skip
-_CHANGING = ("INSERT", "UPDATE", "DELETE", "MERGE")
-_AGAIN = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE")
-"""What a dry run does twice, to try its way back."""
-_QUICK = 1.0
-"""Seconds of a dry run that is worth it."""
-_TENDED = {"VACUUM", "ANALYZE", "REINDEX"}
+_ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
+# What a dry run does twice, to try its way back.
+_REPEATABLE_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE")
+# Seconds of a dry run that is worth it.
+_QUICK_SECONDS = 1.0
+_MAINTENANCE_TAGS = {"VACUUM", "ANALYZE", "REINDEX"}
 
 
-async def change(
-    connections: Connections, wanted: Changes, limits: Limits, pages: Pages, *, dry_run: bool, limit: int
+async def run_change(
+    connections: ConnectionPool,
+    request: Changes,
+    limits: TransactionLimits,
+    pages: ResultPages,
+    *,
+    dry_run: bool,
+    limit: int,
 ) -> Change:
     """Run statements, and commit what they did unless they are tried only.
 
     Raises:
         Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
     """
-    name = wanted.database.name
-    first, role = opening(limits, write=True), wanted.database.role
-    async with connections.session(first, seconds=limits.seconds, role=role) as session:
-        work = _Work(session, wanted, dry_run=dry_run, pages=pages, limit=limit)
-        alone: str | None = None
+    name = request.database.name
+    first, role = transaction_opening(limits, write=True), request.database.role
+    async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
+        run = _ChangeRun(session, request, dry_run=dry_run, pages=pages, limit=limit)
+        non_transactional: str | None = None
         steps: list[Step] = []
-        await work.begin()
-        for number, part in enumerate(wanted.parts, 1):
+        await run.start()
+        for number, part in enumerate(request.parts, 1):
             try:
-                steps.append(await work.step(part))
+                steps.append(await run.run_statement(part))
             except (psycopg.Error, Problem) as error:
-                found = error if isinstance(error, Problem) else problem(error, name)
-                match = ALONE.match(error.diag.message_primary or "") if isinstance(error, psycopg.Error) else None
+                problem = error if isinstance(error, Problem) else to_problem(error, name)
+                match = (
+                    NON_TRANSACTIONAL.match(error.diag.message_primary or "")
+                    if isinstance(error, psycopg.Error)
+                    else None
+                )
                 if match and isinstance(error, psycopg.Error) and error.sqlstate == "25001":
-                    alone = match[1]
-                    if len(wanted.parts) == 1 and not dry_run:
+                    non_transactional = match[1]
+                    if len(request.parts) == 1 and not dry_run:
                         break
-                    found = Refused(f"{alone} can't be part of a transaction.", "Send it by a call of its own.")
-                    if len(wanted.parts) == 1:
-                        found = Refused(
-                            f"{alone} can't be tried: it runs outside of transactions.",
+                    problem = Refused(
+                        f"{non_transactional} can't be part of a transaction.", "Send it by a call of its own."
+                    )
+                    if len(request.parts) == 1:
+                        problem = Refused(
+                            f"{non_transactional} can't be tried: it runs outside of transactions.",
                             "Leave `dry_run` away to do it.",
                         )
-                if len(wanted.parts) > 1:
-                    where = f"Statement {number} of {len(wanted.parts)} failed, and nothing was changed: "
-                    raise placed(found, where) from error
-                raise found from error
-        if alone is None:
+                if len(request.parts) > 1:
+                    prefix = f"Statement {number} of {len(request.parts)} failed, and nothing was changed: "
+                    raise locate_problem(problem, prefix) from error
+                raise problem from error
+        if non_transactional is None:
             try:
-                return await work.end(steps)
+                return await run.finish(steps)
             except psycopg.Error as error:
-                raise (in_doubt(name) if session.in_doubt else problem(error, name)) from error
-    return await run_alone(connections, wanted.parts[0], limits, alone)
+                raise (in_doubt_problem(name) if session.in_doubt else to_problem(error, name)) from error
+    return await run_non_transactional(connections, request.parts[0], limits, non_transactional)
 
 
-def reaches_far(session: Session) -> bool:
-    """Whether the role could reach files and programs by what it defines."""
-    return session.role.superuser or session.world.closed
+def can_reach_server(session: Session) -> bool:
+    """Return whether the role could reach files and programs by what it defines."""
+    return session.role.is_superuser or session.audit.closed
 
 
-class _Work:
+class _ChangeRun:
     """Statements under way in one transaction."""
 
-    def __init__(self, session: Session, wanted: Changes, *, dry_run: bool, pages: Pages, limit: int) -> None:
-        self.session, self.wanted, self.dry_run, self.pages, self.limit = session, wanted, dry_run, pages, limit
-        self.reshapes = isinstance(wanted, Migration)
-        self.effects = Effects(session, self.reshapes) if dry_run or self.reshapes else None
-        self.mark = ""
-        self.began = time.monotonic()
+    def __init__(self, session: Session, request: Changes, *, dry_run: bool, pages: ResultPages, limit: int) -> None:
+        self.session, self.request, self.dry_run, self.pages, self.limit = session, request, dry_run, pages, limit
+        self.changes_schema = isinstance(request, Migration)
+        self.effects = Effects(session, self.changes_schema) if dry_run or self.changes_schema else None
+        self.transaction_id = ""
+        self.start_time = time.monotonic()
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Look before the first statement."""
-        session, wanted = self.session, self.wanted
-        if isinstance(wanted, Migration) and not wanted.admin and reaches_far(session):
+        session, request = self.session, self.request
+        if isinstance(request, Migration) and not request.admin and can_reach_server(session):
             raise Refused(
-                f"The role {session.role.because()}: `edit_schema` could reach files and programs by what it defines.",
+                f"The role {session.role.explain_judging()}: `edit_schema` could reach files and programs by what "
+                "it defines.",
                 "The operator can give the server a role that owns the schema (`--print-role-sql` shows how), or start "
                 "it with `--admin`.",
             )
-        if isinstance(wanted, Writes) and wanted.role is not None:
-            await self._may_act(wanted.role)
-            session.acting = identifier(wanted.role)
-        self.mark = await session.value(MARK) or ""
+        if isinstance(request, Writes) and request.role is not None:
+            await self._check_may_act(request.role)
+            session.acting_role = identifier(request.role)
+        self.transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
         if self.effects is not None:
-            await self.effects.begin()
-        await session.simple("SAVEPOINT mcp_before")
+            await self.effects.start()
+        await session.run("SAVEPOINT mcp_before")
 
-    async def step(self, part: ReadStatement) -> Step:
+    async def run_statement(self, part: ReadStatement) -> Step:
         """Run one statement."""
-        session, head = self.session, begin_of(part.sql)
+        session, head = self.session, strip_leading_comments(part.sql)
         began = time.monotonic()
-        if not self.reshapes or _OF_ROWS.match(head):
-            step = await self._rows(part, head)
+        if not self.changes_schema or _ROW_STATEMENT.match(head):
+            step = await self._change_rows(part, head)
         else:
-            step = await self._schema(part, head)
+            step = await self._change_schema(part, head)
         if self.effects is not None:
-            await own_names(session)
-            locked = await self.effects.step(began)
-            if step.what in _TENDED and locked:
+            await use_catalog_path(session)
+            locked = await self.effects.record_statement(began)
+            if step.what in _MAINTENANCE_TAGS and locked:
                 step = Step(step.what, detail=", ".join(locked))
         return step
 
-    async def end(self, steps: list[Step]) -> Change:
-        """Look at what they did, and keep it or not."""
-        session, dry_run = self.session, self.dry_run
-        await session.simple(DEFERRED)
-        await own_names(session)
-        if not self.reshapes and (touched := await session.value(TOUCHED, self.mark)):
-            emptied = touched == "pg_class" and all(step.what == "TRUNCATE TABLE" for step in steps)
-            if not emptied:
-                raise Refused(f"It would change more than rows: {quote(touched)}.", "`edit_schema` changes the schema.")
-        if self.reshapes and await session.value(_TEMPORARY):
-            raise Refused(
-                "A temporary object would be gone with this call, or met by other callers until then.",
-                "Make it a lasting one, or write the query with WITH.",
-            )
+    async def finish(self, steps: list[Step]) -> Change:
+        """Look at what the statements did, and keep it or not."""
+        session = self.session
+        await session.run(CHECK_CONSTRAINTS)
+        await use_catalog_path(session)
+        await self._check_allowed_effects(steps)
         if self.effects is None:
             await session.commit(COMMIT)
-            return Change(steps, dry_run)
-        objects, findings = await self.effects.end(
-            rehearsed=dry_run and self.reshapes,
-            counted=sum(step.rows or 0 for step in steps if step.what in _CHANGING),
-            sql=" ".join(part.sql for part in self.wanted.parts),
+            return Change(steps, self.dry_run)
+        objects, findings = await self.effects.finish(
+            wants_undo=self.dry_run and self.changes_schema,
+            statement_rows=sum(step.rows or 0 for step in steps if step.what in _ROW_VERBS),
+            sql=" ".join(part.sql for part in self.request.parts),
         )
-        told = objects if objects or not all(step.what in _TENDED for step in steps) else None
-        told = told if self.reshapes else None
-        if not dry_run:
+        shown_objects: Sequence[str] | None = None
+        is_maintenance = all(step.what in _MAINTENANCE_TAGS for step in steps)
+        if self.changes_schema and (objects or not is_maintenance):
+            shown_objects = objects
+        if not self.dry_run:
             await session.commit(COMMIT)
-            return Change(steps, dry_run, told)
-        samples = (
-            () if session.world.closed or session.world.part.part else await self.effects.samples(keep="mcp_before")
+            return Change(steps, self.dry_run, shown_objects)
+        samples: Sequence[Sample] = ()
+        if not session.audit.closed and not session.audit.visible.schema:
+            samples = await self.effects.samples(keep="mcp_before")
+        undo: list[str] = []
+        if self.changes_schema:
+            undo = await self._undo_lines(self.effects, steps)
+        await session.run("ROLLBACK")
+        return Change(steps, self.dry_run, shown_objects, samples, findings, undo)
+
+    async def _check_allowed_effects(self, steps: Sequence[Step]) -> None:
+        """Raise `Refused` if rows were to be changed and more was, or if something temporary was made."""
+        if self.changes_schema:
+            if await self.session.fetch_value(_HAS_TEMPORARY_OBJECTS):
+                raise Refused(
+                    "A temporary object would be gone with this call, or met by other callers until then.",
+                    "Make it a lasting one, or write the query with WITH.",
+                )
+            return
+        catalogs = await self.session.fetch_value(FIND_CHANGED_CATALOGS, self.transaction_id)
+        only_truncates = catalogs == "pg_class" and all(step.what == "TRUNCATE TABLE" for step in steps)
+        if catalogs and not only_truncates:
+            raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
+
+    async def _undo_lines(self, effects: Effects, steps: Sequence[Step]) -> list[str]:
+        """Undo the change of the schema, and return the statements that would, tried where that is quick."""
+        await self.session.run("ROLLBACK TO SAVEPOINT mcp_before")
+        lines = list(await effects.undo_statements())
+        if self._can_repeat(steps) and effects.schema_change is not None:
+            statements = [part.sql for part in self.request.parts]
+            lines = list(await try_undo(self.session, statements, effects.schema_change, lines))
+        elif not all(line.startswith("--") for line in lines):
+            lines.append(UNTRIED)
+        has_uncounted_rows = not effects.has_counted_rows and any(
+            step.rows and step.what in _ROW_VERBS for step in steps
         )
-        back: list[str] = []
-        if self.reshapes:
-            await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
-            back += await self.effects.back()
-            if self._repeats(steps) and self.effects.seen is not None:
-                back = [*await rehearsed(session, [part.sql for part in self.wanted.parts], self.effects.seen, back)]
-            elif not all(line.startswith("--") for line in back):
-                back.append(UNTRIED)
-        uncounted = not self.effects.counted and any(step.rows and step.what in _CHANGING for step in steps)
-        emptied = any(step.what == "TRUNCATE TABLE" for step in steps)
-        if self.reshapes and (self.effects.changes_rows or uncounted or emptied):
-            back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
-        await session.simple("ROLLBACK")
-        return Change(steps, dry_run, told, samples, findings, back)
+        has_truncated = any(step.what == "TRUNCATE TABLE" for step in steps)
+        if effects.changes_rows or has_uncounted_rows or has_truncated:
+            lines.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
+        return lines
 
-    def _repeats(self, steps: Sequence[Step]) -> bool:
-        """Whether the change can be made once more: quick, of definitions alone, and no stranger's code."""
-        quick = time.monotonic() - self.began < _QUICK
-        plain = all(step.rows is None and step.what.startswith(_AGAIN) for step in steps)
-        return quick and plain and not self.session.role.judged and not reaches_far(self.session)
+    def _can_repeat(self, steps: Sequence[Step]) -> bool:
+        """Return whether the change can be made once more: quick, of definitions alone, and no stranger's code."""
+        quick = time.monotonic() - self.start_time < _QUICK_SECONDS
+        plain = all(step.rows is None and step.what.startswith(_REPEATABLE_VERBS) for step in steps)
+        return quick and plain and not self.session.role.is_judged and not can_reach_server(self.session)
 
-    async def _rows(self, part: ReadStatement, head: str) -> Step:
+    async def _change_rows(self, part: ReadStatement, head: str) -> Step:
         session, name = self.session, part.database.name
-        if isinstance(self.wanted, Migration) and not self.wanted.rows:
+        if isinstance(self.request, Migration) and not self.request.rows:
             raise Refused(
                 f"{quote(head.split()[0])} changes rows, which this server was not opened for.",
                 "The operator can start it with `--write` too.",
             )
-        empties = bool(re.match(r"TRUNCATE\b", head, re.I))
-        if empties and (session.world.closed or session.world.part.part):
-            why = f"The role {session.role.because()}" if session.world.closed else "A part of the database is served"
-            raise Refused(f"{why}: TRUNCATE can't be judged.", "DELETE does the same.")
+        truncates = bool(re.match(r"TRUNCATE\b", head, re.I))
+        if truncates and (session.audit.closed or session.audit.visible.schema):
+            explanation = (
+                f"The role {session.role.explain_judging()}"
+                if session.audit.closed
+                else "A part of the database is served"
+            )
+            raise Refused(f"{explanation}: TRUNCATE can't be judged.", "DELETE does the same.")
         masked = frozenset[int]()
-        if not empties:
+        if not truncates:
             try:
-                await own_names(session)
-                masked = await judge(session, part, sequences=True)
-                await session.together((_PREPARE + part.sql, ()), ("DEALLOCATE mcp_gate", ()))
+                await use_catalog_path(session)
+                masked = await judge(session, part, allow_sequences=True)
+                await session.run_pipeline((_PREPARE + part.sql, ()), ("DEALLOCATE mcp_gate", ()))
             except psycopg.Error as error:
-                found = problem(error, name, before=len(_PREPARE))
-                is_other = error.sqlstate == "42601" and not _OF_ROWS.match(begin_of(part.sql))
-                if is_other and not isinstance(found, Refused):
-                    raise Invalid(found.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.") from error
-                raise found from error
-        await self._acting(on=True)
-        (answer,) = await session.together((part.sql, part.parameters))
-        done = answer.tag
-        verb = done.split()[0] if done else ""
-        if empties and done == "TRUNCATE TABLE":
-            await self._acting(on=False)
-            return Step(done)
-        if verb not in (*_CHANGING, "SELECT") or (verb == "SELECT" and not answer.columns):
+                reported = to_problem(error, name, prefix_length=len(_PREPARE))
+                is_other = error.sqlstate == "42601" and not _ROW_STATEMENT.match(strip_leading_comments(part.sql))
+                if is_other and not isinstance(reported, Refused):
+                    raise Invalid(reported.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.") from error
+                raise reported from error
+        await self._set_role(acting=True)
+        (answer,) = await session.run_pipeline((part.sql, part.parameters))
+        tag = answer.tag
+        verb = tag.split()[0] if tag else ""
+        if truncates and tag == "TRUNCATE TABLE":
+            await self._set_role(acting=False)
+            return Step(tag)
+        if verb not in (*_ROW_VERBS, "SELECT") or (verb == "SELECT" and not answer.columns):
             raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
         returned = None
         if answer.columns:
-            columns = columns_of(answer, masked)
-            writer = Lines(columns, _CELL)
-            returned = self.pages.kept(part, columns, writer, answer, limit=self.limit)
-        await self._acting(on=False)
+            columns = result_columns(answer, masked)
+            writer = RowWriter(columns, _CELL_CHARACTERS)
+            returned = self.pages.page_of_answer(part, columns, writer, answer, limit=self.limit)
+        await self._set_role(acting=False)
         return Step(verb, answer.count, returned=returned)
 
-    async def _acting(self, *, on: bool) -> None:
+    async def _set_role(self, *, acting: bool) -> None:
         """Become the role as which it is tried, or oneself again."""
-        if self.session.acting is not None:
-            whose = self.session.acting if on else self.session.caller
-            await self.session.simple(f"SET LOCAL ROLE {whose}" if whose else "RESET ROLE")
+        if self.session.acting_role is not None:
+            role = self.session.acting_role if acting else self.session.caller_role
+            await self.session.run(f"SET LOCAL ROLE {role}" if role else "RESET ROLE")
 
-    async def _may_act(self, role: str) -> None:
+    async def _check_may_act(self, role: str) -> None:
         """PostgreSQL asks whether the server's role may become it; here the caller's has to."""
         session = self.session
         right = "SET" if session.role.major >= 16 else "MEMBER"
-        if session.caller and await session.value(_MAY_ACT, role, right) != "t":
+        if session.caller_role and await session.fetch_value(_MAY_BECOME, role, right) != "t":
             raise Refused(f"Your role can't become {quote(role)}.", "`list_objects` with `roles` lists memberships.")
 
-    async def _schema(self, part: ReadStatement, head: str) -> Step:
+    async def _change_schema(self, part: ReadStatement, head: str) -> Step:
         session = self.session
-        await their_names(session)
-        tag = await self._tag(part, head)
-        admin = isinstance(self.wanted, Migration) and self.wanted.admin
-        if tag not in _ALLOWED | _TENDED and not (admin and tag in _ADMIN | {"DO", "CALL"}):
-            opened = " or start the server with `--admin`" if tag in _ADMIN | {"DO", "CALL"} else ""
+        await use_role_path(session)
+        tag = await self._read_tag(part, head)
+        admin = isinstance(self.request, Migration) and self.request.admin
+        if tag not in _SCHEMA_TAGS | _MAINTENANCE_TAGS and not (admin and tag in _ADMIN_TAGS | {"DO", "CALL"}):
+            admin_hint = " or start the server with `--admin`" if tag in _ADMIN_TAGS | {"DO", "CALL"} else ""
             raise Refused(
                 f"{quote(tag)} reaches beyond the database's schema.",
-                f"The operator can run it with their own tools{opened}.",
+                f"The operator can run it with their own tools{admin_hint}.",
             )
-        (answer,) = await session.together((part.sql, ()))
-        done = answer.tag or tag
-        if tag in _TENDED | {"DO", "CALL"} and done != tag:
-            raise Refused(f"It would do another thing than {tag}: {quote(done)}.")
+        (answer,) = await session.run_pipeline((part.sql, ()))
+        reported_tag = answer.tag or tag
+        if tag in _MAINTENANCE_TAGS | {"DO", "CALL"} and reported_tag != tag:
+            raise Refused(f"It would do another thing than {tag}: {quote(reported_tag)}.")
         if tag == "CALL" and answer.columns:
-            writer = Lines(columns_of(answer), _CELL)
+            writer = RowWriter(result_columns(answer), _CELL_CHARACTERS)
             row = answer.first()
-            return Step(done, detail=writer.line(row).strip() if row else "")
+            return Step(reported_tag, detail=writer.write(row).strip() if row else "")
         # PostgreSQL tells of what makes a table of a query as of that query.
-        return Step(tag, answer.count) if done.startswith("SELECT ") else Step(done)
+        return Step(tag, answer.count) if reported_tag.startswith("SELECT ") else Step(reported_tag)
 
-    async def _tag(self, part: ReadStatement, head: str) -> str:
-        """What PostgreSQL calls the statement."""
+    async def _read_tag(self, part: ReadStatement, head: str) -> str:
+        """Return what PostgreSQL calls the statement."""
         session = self.session
-        if found := _TENDING.match(head) or _CODE.match(head):
+        if found := _MAINTENANCE.match(head) or _CODE_STATEMENT.match(head):
             return found[0].upper()
-        if not _DEFINING.match(head):
+        if not _SCHEMA_STATEMENT.match(head):
             raise Invalid(
                 f"{quote(next(iter(head.split()), ''))} defines nothing.",
                 "This takes CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE and VACUUM; BEGIN "
                 "and COMMIT are not needed.",
             )
-        await session.simple("SAVEPOINT mcp_tag; SET TRANSACTION READ ONLY")
+        await session.run("SAVEPOINT mcp_tag; SET TRANSACTION READ ONLY")
         try:
-            await session.together((part.sql, ()))
+            await session.run_pipeline((part.sql, ()))
         except psycopg.Error as error:
             found = _TAG.search(error.diag.message_primary or "") if error.sqlstate == "25006" else None
             if found is None:
-                raise problem(error, part.database.name) from error
-        await session.simple("ROLLBACK TO SAVEPOINT mcp_tag; RELEASE SAVEPOINT mcp_tag")
+                raise to_problem(error, part.database.name) from error
+        await session.run("ROLLBACK TO SAVEPOINT mcp_tag; RELEASE SAVEPOINT mcp_tag")
         if found is None:
             raise Refused("PostgreSQL takes this for no change of the schema: `sql`.", "`query_rows` runs what reads.")
         return found[0]

@@ -28,9 +28,9 @@ __all__ = ["Passwords"]
 
 logger = logging.getLogger(__name__)
 
-_SECONDS = 30.0
-"""What a command may take: some of them sign in over the network first."""
-_WORD = re.compile(r"\{(host|port|user|dbname)\}")
+# What a command may take: some of them sign in over the network first.
+_COMMAND_SECONDS = 30.0
+_PLACEHOLDER = re.compile(r"\{(host|port|user|dbname)\}")
 
 
 class Passwords:
@@ -44,73 +44,73 @@ class Passwords:
     def __init__(self, file: str | None = None, command: str | None = None) -> None:
         self._file, self._command = file, command
 
-    async def __call__(self, words: Mapping[str, Any]) -> str | None:
-        """The password for a connection by these words of libpq's; None where there is no source of any.
+    async def __call__(self, parameters: Mapping[str, Any]) -> str | None:
+        """Return the password for a connection by these words of libpq's; None where there is no source of any.
 
         Raises:
             Unavailable: the source gives none.
         """
-        password = await self._find(words)
+        password = await self._find(parameters)
         if password is not None:
             add_secrets([password])
         return password
 
-    async def _find(self, words: Mapping[str, Any]) -> str | None:
+    async def _find(self, parameters: Mapping[str, Any]) -> str | None:
         if self._command is not None:
             return await anyio.to_thread.run_sync(
-                functools.partial(_printed, _arguments(self._command, words)), abandon_on_cancel=True
+                functools.partial(_run_command, _fill_command(self._command, parameters)), abandon_on_cancel=True
             )
         if self._file is not None:
-            return _written(self._file)
+            return _read_file(self._file)
         return None
 
 
-def _arguments(command: str, words: Mapping[str, Any]) -> list[str] | str:
-    known = {item.keyword.decode(): (item.val or b"").decode() for item in pq.Conninfo.get_defaults()}
-    known |= {name: str(value) for name, value in words.items()}
+def _fill_command(command: str, parameters: Mapping[str, Any]) -> list[str] | str:
+    values = {item.keyword.decode(): (item.val or b"").decode() for item in pq.Conninfo.get_defaults()}
+    values |= {name: str(value) for name, value in parameters.items()}
     if sys.platform == "win32":  # where a program gets one text, and the first word may have backslashes
-        return _WORD.sub(lambda found: subprocess.list2cmdline([known.get(found[1], "")]), command)
+        return _PLACEHOLDER.sub(lambda found: subprocess.list2cmdline([values.get(found[1], "")]), command)
     # Put in after the words are told apart: no value becomes two of them.
-    return [_WORD.sub(lambda found: known.get(found[1], ""), word) for word in shlex.split(command)]
+    return [_PLACEHOLDER.sub(lambda found: values.get(found[1], ""), word) for word in shlex.split(command)]
 
 
-def _printed(arguments: list[str] | str) -> str:
+def _run_command(arguments: list[str] | str) -> str:
     try:
-        done = subprocess.run(
-            arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False,
+        process = subprocess.run(
+            arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_SECONDS, check=False,
             creationflags=NO_WINDOW,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise _failed(f"it took more than {_SECONDS:.0f} seconds") from None
+        raise _command_failure(f"it took more than {_COMMAND_SECONDS:.0f} seconds") from None
     except OSError as error:
-        raise _failed(reason(error)) from None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    if said:
-        logger.warning("The command of --password-command says: %s", said[-1][:500])
-    if done.returncode:
-        raise _failed(f"it ended with {done.returncode}")
+        raise _command_failure(reason(error)) from None
+    complaints = process.stderr.decode("utf-8", "replace").strip().splitlines()
+    if complaints:
+        logger.warning("The command of --password-command says: %s", complaints[-1][:500])
+    if process.returncode:
+        raise _command_failure(f"it ended with {process.returncode}")
     try:
-        password = done.stdout.decode().strip("\r\n")
+        password = process.stdout.decode().strip("\r\n")
     except UnicodeDecodeError as error:
         # A password in which other characters stand would only be wrong, and could lock the role out.
-        raise _failed(f"what it printed is not UTF-8 at byte {error.start + 1}") from None
+        raise _command_failure(f"what it printed is not UTF-8 at byte {error.start + 1}") from None
     if not password:
-        raise _failed("it printed nothing")
+        raise _command_failure("it printed nothing")
     return password
 
 
-def _failed(why: str) -> Unavailable:
+def _command_failure(reason_text: str) -> Unavailable:
     return Unavailable(
-        f"The command of `--password-command` gave no password: {why}.",
+        f"The command of `--password-command` gave no password: {reason_text}.",
         "The operator finds what it said in the server's log.",
         retry_after=5,
     )
 
 
-def _written(file: str) -> str:
+def _read_file(file: str) -> str:
     try:
-        with open_text(file) as opened:
-            return opened.read().strip("\r\n")
+        with open_text(file) as stream:
+            return stream.read().strip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        why = reason(error) if isinstance(error, OSError) else str(error)
-        raise Unavailable(f"The file of `--password-file` can't be read: {why}.") from None
+        reason_text = reason(error) if isinstance(error, OSError) else str(error)
+        raise Unavailable(f"The file of `--password-file` can't be read: {reason_text}.") from None

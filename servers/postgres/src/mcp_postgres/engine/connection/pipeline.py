@@ -22,22 +22,22 @@ from psycopg.generators import execute, fetch, fetch_many, send
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-__all__ = ["Answer", "Raw", "Row", "Statement", "Trip", "run"]
+__all__ = ["Answer", "Connection", "Pipeline", "Row", "Statement", "run_simple_query"]
 
-Raw = AsyncConnection[Any]
+Connection = AsyncConnection[Any]
 Statement = tuple[str, Sequence[str | None]]
 Row = tuple[str | None, ...]
 
-_FINE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.EMPTY_QUERY)
-_COPIES = (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH)
-_CHUNK = 64 if pq.version() >= 170000 else 1
+_SUCCESSES = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.EMPTY_QUERY)
+_COPY_STATES = (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH)
+_CHUNK_ROWS = 64 if pq.version() >= 170000 else 1
 
 
 class Answer:
     """What one statement came to, whole."""
 
-    def __init__(self, raw: Raw, result: PGresult) -> None:
-        self._raw, self._result = raw, result
+    def __init__(self, connection: Connection, result: PGresult) -> None:
+        self._connection, self._result = connection, result
 
     @property
     def columns(self) -> list[tuple[str, int]]:
@@ -59,113 +59,118 @@ class Answer:
         return -1 if changed is None else changed
 
     def rows(self) -> list[tuple[Any, ...]]:
-        return _rows(Transformer(self._raw), self._result)
+        return _load_rows(Transformer(self._connection), self._result)
 
     def first(self) -> tuple[Any, ...] | None:
-        """The first row, if there is any."""
+        """Return the first row, if there is any."""
         return next(iter(self.rows()), None)
 
 
-class Trip:
+class Pipeline:
     """Statements under way, to be asked for their answers one after the other.
 
     Args:
-        ends: of how many of the first the answers are to come at once, and not with those behind them.
+        flush_after: of how many of the first the answers are to come at once, and not with those behind them.
     """
 
-    def __init__(self, raw: Raw, statements: Sequence[Statement], *, ends: int = 0) -> None:
-        self._raw, self._ends = raw, ends
-        self._left = deque(statements)
-        self._under_way = self._unread = self._failed = False
+    def __init__(self, connection: Connection, statements: Sequence[Statement], *, flush_after: int = 0) -> None:
+        self._connection, self._flush_after = connection, flush_after
+        self._pending = deque(statements)
+        self._is_open = self._has_unread_rows = self._has_failed = False
 
     async def send(self) -> None:
         """Let them go."""
-        connection = self._raw.pgconn
-        whole = [
-            (_bytes(sql), [None if value is None else _bytes(value) for value in given]) for sql, given in self._left
+        connection = self._connection.pgconn
+        encoded = [
+            (_encode(sql), [None if value is None else _encode(value) for value in given])
+            for sql, given in self._pending
         ]
-        self._under_way = True
+        self._is_open = True
         try:
             connection.enter_pipeline_mode()
-            for number, (sql, values) in enumerate(whole, 1):
+            for number, (sql, values) in enumerate(encoded, 1):
                 connection.send_query_params(sql, values)
-                if number == self._ends:
+                if number == self._flush_after:
                     connection.send_flush_request()
             connection.pipeline_sync()
         except psycopg.Error:
             # Without its end nothing would ever answer.
             connection.finish()
             raise
-        await self._raw.wait(send(connection))
+        await self._connection.wait(send(connection))
 
-    def leads_to(self, *statements: Statement) -> bool:
-        """Whether these are the next."""
-        return tuple(islice(self._left, len(statements))) == statements
+    def is_next(self, *statements: Statement) -> bool:
+        """Return whether these are the next."""
+        return tuple(islice(self._pending, len(statements))) == statements
 
-    async def answer(self) -> Answer:
-        """The answer to the next.
+    async def read_answer(self) -> Answer:
+        """Return the answer to the next.
 
         Raises:
             psycopg.Error: it failed, or one before it.
         """
-        self._left.popleft()
-        found = await self._raw.wait(fetch_many(self._raw.pgconn))
-        if not found:
+        self._pending.popleft()
+        results = await self._connection.wait(fetch_many(self._connection.pgconn))
+        if not results:
             raise psycopg.OperationalError("the connection ended before the answer")
-        return Answer(self._raw, self._checked(found[-1]))
+        return Answer(self._connection, self._check(results[-1]))
 
-    async def rows(self) -> AsyncGenerator[Row]:
-        """The rows of the next, as they come; no more of them is kept than what is on its way.
+    async def stream_rows(self) -> AsyncGenerator[Row]:
+        """Yield the rows of the next, as they come; no more of them is kept than what is on its way.
 
         Raises:
             psycopg.Error: it failed, or one before it.
         """
-        self._left.popleft()
-        connection, loader, first = self._raw.pgconn, Transformer(self._raw), True
-        if _CHUNK > 1:
-            connection.set_chunked_rows_mode(_CHUNK)
+        self._pending.popleft()
+        connection, loader, first = self._connection.pgconn, Transformer(self._connection), True
+        if _CHUNK_ROWS > 1:
+            connection.set_chunked_rows_mode(_CHUNK_ROWS)
         else:
             connection.set_single_row_mode()
-        self._unread = True
-        while (result := await self._raw.wait(fetch(connection))) is not None:
+        self._has_unread_rows = True
+        while (result := await self._connection.wait(fetch(connection))) is not None:
             if result.status in (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE):
-                for row in _rows(loader, result, anew=first):
+                for row in _load_rows(loader, result, set_loaders=first):
                     yield row
                 first = False
             else:
-                self._unread = False
-                self._checked(result)
-        self._unread = False
+                self._has_unread_rows = False
+                self._check(result)
+        self._has_unread_rows = False
 
-    async def end(self) -> bool:
+    async def finish(self) -> bool:
         """Stop what still runs, take what is left; afterwards the connection takes statements of any kind.
 
         Returns:
             Whether there were statements that nobody asked for.
         """
-        if not self._under_way:
+        if not self._is_open:
             return False
-        self._under_way = False
-        connection = self._raw.pgconn
+        self._is_open = False
+        connection = self._connection.pgconn
         try:
             # What went wrong is told by the answers; a connection that is lost here can't be left in order below.
             with suppress(psycopg.Error):
-                if (self._unread or self._left) and not self._failed and connection.status == pq.ConnStatus.OK:
-                    await self._raw.cancel_safe(timeout=5)
-                await self._raw.wait(_rest(connection))
+                if (
+                    (self._has_unread_rows or self._pending)
+                    and not self._has_failed
+                    and connection.status == pq.ConnStatus.OK
+                ):
+                    await self._connection.cancel_safe(timeout=5)
+                await self._connection.wait(_drain(connection))
         finally:
             try:
                 connection.exit_pipeline_mode()
             except psycopg.OperationalError:
                 connection.finish()
-        return bool(self._left)
+        return bool(self._pending)
 
-    def _checked(self, result: PGresult) -> PGresult:
-        self._failed = self._failed or result.status not in _FINE
-        return _checked(self._raw, result)
+    def _check(self, result: PGresult) -> PGresult:
+        self._has_failed = self._has_failed or result.status not in _SUCCESSES
+        return _check_result(self._connection, result)
 
 
-async def run(raw: Raw, sql: str) -> Answer:
+async def run_simple_query(raw: Connection, sql: str) -> Answer:
     """Run statements of our own by the protocol that takes several at once; what the last came to.
 
     A cursor does the same and takes 40 microseconds more for what nobody asks it.
@@ -174,41 +179,41 @@ async def run(raw: Raw, sql: str) -> Answer:
         psycopg.Error: one failed; none of those behind it ran.
     """
     connection = raw.pgconn
-    connection.send_query(_bytes(sql))
+    connection.send_query(_encode(sql))
     # As one: who is cancelled meanwhile takes the answer all the same, or the next statement would.
-    found = await raw.wait(execute(connection))
-    if not found:
+    results = await raw.wait(execute(connection))
+    if not results:
         raise psycopg.OperationalError("the connection ended before the answer")
-    for result in found:
-        _checked(raw, result)
-    return Answer(raw, found[-1])
+    for result in results:
+        _check_result(raw, result)
+    return Answer(raw, results[-1])
 
 
-def _checked(raw: Raw, result: PGresult) -> PGresult:
-    if result.status in _FINE:
+def _check_result(raw: Connection, result: PGresult) -> PGresult:
+    if result.status in _SUCCESSES:
         return result
     if result.status == ExecStatus.FATAL_ERROR:
         raise error_from_result(result)
-    if result.status in _COPIES:
+    if result.status in _COPY_STATES:
         # There is no way out of it but this.
         raw.pgconn.finish()
         raise psycopg.NotSupportedError("COPY is not part of a trip")
     raise psycopg.errors.PipelineAborted("a statement before it failed")
 
 
-def _rest(connection: PGconn) -> PQGen[None]:
+def _drain(connection: PGconn) -> PQGen[None]:
     while connection.status == pq.ConnStatus.OK:
         result = yield from fetch(connection)
         if result is not None and result.status == ExecStatus.PIPELINE_SYNC:
             return
 
 
-def _rows(loader: Loading, result: PGresult, *, anew: bool = True) -> list[Row]:
-    loader.set_pgresult(result, set_loaders=anew)
+def _load_rows(loader: Loading, result: PGresult, *, set_loaders: bool = True) -> list[Row]:
+    loader.set_pgresult(result, set_loaders=set_loaders)
     return loader.load_rows(0, result.ntuples, tuple)
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     if "\0" in text:
         raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return text.encode()

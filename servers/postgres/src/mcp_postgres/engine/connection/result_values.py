@@ -15,27 +15,27 @@ from json.encoder import encode_basestring
 
 from mcp_postgres.engine.audit.procedures import FIRST_OWN
 
-__all__ = ["MASK", "Column", "Lines", "wrapped"]
+__all__ = ["MASK", "Column", "RowWriter", "limit_result"]
 
 MASK = "•••"
 
-_SMALL = {
+# Types whose values are short, or whose cast to text says something else than they do (inet, bpchar).
+_SHORT_TYPES = {
     16, 18, 19, 20, 21, 23, 24, 26, 27, 28, 29, 650, 700, 701, 774, 790, 829, 869, 1042, 1082, 1083, 1114, 1184, 1186,
     1266, 1700, 2202, 2203, 2204, 2205, 2206, 2278, 2950, 2970, 3220, 4089, 4096, 5069,
 }  # fmt: skip
-"""Types whose values are short, or whose cast to text says something else than they do (inet, bpchar)."""
 
-_TEXT = {25, 1043}
-_BYTES = 17
-_XML = 142
-_JSON = {114, 3802}
-_NUMBERS = {21, 23, 26}
-_FLOATS = {700, 701}
-_LONG_NUMBERS = {20, 5069}
-_EXACT = 2**53
-_SHORT = 100
+_TEXT_TYPES = {25, 1043}
+_BYTEA_TYPE = 17
+_XML_TYPE = 142
+_JSON_TYPES = {114, 3802}
+_NUMBER_TYPES = {21, 23, 26}
+_FLOAT_TYPES = {700, 701}
+_LONG_NUMBER_TYPES = {20, 5069}
+_MAX_EXACT_INTEGER = 2**53
+_SHORT_VECTOR = 100
+# How the values of pgvector's types begin; embeddings have a thousand numbers that tell a reader nothing.
 _VECTOR = re.compile(r"\[(?:-?\d+(?:\.\d+)?(?:e[+-]?\d+)?,){3}", re.IGNORECASE)
-"""How the values of pgvector's types begin; embeddings have a thousand numbers that tell a reader nothing."""
 _FINITE = re.compile(r"[-+0-9.e]+")
 
 
@@ -52,7 +52,7 @@ class Column:
     masked: bool = False
 
 
-def wrapped(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, offset: int) -> str:
+def limit_result(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, offset: int) -> str:
     """`sql`, which the server took for one query, as a subquery whose long cells are cut where they lie.
 
     A value of 300 MB then never leaves the server; libpq would need three times its size for it.
@@ -60,30 +60,30 @@ def wrapped(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, o
     if not columns:
         return sql
     names = [f"c{number}" for number in range(len(columns))]
-    cut = [
-        "NULL" if column.masked else _cut(f"q.{name}", column.type, max_cell + 1)
+    expressions = [
+        "NULL" if column.masked else _limit_cell(f"q.{name}", column.type, max_cell + 1)
         for name, column in zip(names, columns, strict=True)
     ]
     body = sql.rstrip().rstrip(";")
     skip = f" OFFSET {offset}" if offset else ""
-    return f"SELECT {', '.join(cut)} FROM (\n{body}\n) AS q({', '.join(names)}) LIMIT {limit}{skip}"
+    return f"SELECT {', '.join(expressions)} FROM (\n{body}\n) AS q({', '.join(names)}) LIMIT {limit}{skip}"
 
 
-def _cut(name: str, kind: int, length: int) -> str:
-    if kind in _SMALL:
+def _limit_cell(name: str, type_oid: int, length: int) -> str:
+    if type_oid in _SHORT_TYPES:
         return name
-    if kind in _TEXT:
+    if type_oid in _TEXT_TYPES:
         return f"pg_catalog.left({name}, {length})"
-    if kind == _BYTES:
+    if type_oid == _BYTEA_TYPE:
         return f"pg_catalog.substring({name}, 1, {length})"
-    if kind >= FIRST_OWN or kind == _XML:
+    if type_oid >= FIRST_OWN or type_oid == _XML_TYPE:
         # Its cast to text may be anybody's, and say something else than the value.
-        shown = f"pg_catalog.left(pg_catalog.format('%s', {name}), {length})"
-        return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN {shown} END"
+        text = f"pg_catalog.left(pg_catalog.format('%s', {name}), {length})"
+        return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN {text} END"
     return f"pg_catalog.left({name}::pg_catalog.text, {length})"
 
 
-class Lines:
+class RowWriter:
     """Rows as lines of JSON arrays.
 
     Args:
@@ -92,13 +92,13 @@ class Lines:
 
     def __init__(self, columns: Sequence[Column], max_cell: int) -> None:
         self.max_cell = max_cell
-        self.cut = 0
-        """Cells cut so far."""
+        # Cells cut so far.
+        self.cut_count = 0
         self._writers: list[Callable[[str], str] | None] = [
-            None if column.masked else self._writer(column.type) for column in columns
+            None if column.masked else self._choose_writer(column.type) for column in columns
         ]
 
-    def line(self, row: Sequence[str | None]) -> str:
+    def write(self, row: Sequence[str | None]) -> str:
         """One line for `row`, with its end."""
         cells = [
             f'"{MASK}"' if write is None else "null" if value is None else write(value)
@@ -106,60 +106,62 @@ class Lines:
         ]
         return f"[{','.join(cells)}]\n"
 
-    def _writer(self, kind: int) -> Callable[[str], str]:
-        if kind in _NUMBERS:
+    def _choose_writer(self, kind: int) -> Callable[[str], str]:
+        if kind in _NUMBER_TYPES:
             return str
-        if kind in _LONG_NUMBERS:
-            return _long
-        if kind in _FLOATS:
-            return _float
+        if kind in _LONG_NUMBER_TYPES:
+            return _write_long
+        if kind in _FLOAT_TYPES:
+            return _write_float
         if kind == 16:
-            return _boolean
+            return _write_boolean
         if kind == 2278:  # void
             return lambda value: "null"
-        if kind == _BYTES:
-            return self._bytes
+        if kind == _BYTEA_TYPE:
+            return self._write_bytes
         if kind >= FIRST_OWN:
-            return lambda value: self._text(value) if (short := _short(value)) is None else encode_basestring(short)
-        return self._json if kind in _JSON else self._text
+            return lambda value: (
+                self._write_text(value) if (short := _shorten_vector(value)) is None else encode_basestring(short)
+            )
+        return self._write_json if kind in _JSON_TYPES else self._write_text
 
-    def _text(self, value: str) -> str:
+    def _write_text(self, value: str) -> str:
         if len(value) <= self.max_cell:
             return encode_basestring(value)
-        self.cut += 1
+        self.cut_count += 1
         return encode_basestring(value[: self.max_cell] + "…[cut]")
 
-    def _json(self, value: str) -> str:
+    def _write_json(self, value: str) -> str:
         if len(value) > self.max_cell:
-            return self._text(value)
+            return self._write_text(value)
         # Line ends in JSON stand between its parts only.
         return value.replace("\r", " ").replace("\n", " ")
 
-    def _bytes(self, value: str) -> str:
-        found = bytes.fromhex(value[2:])
-        more = ""
-        if len(found) > self.max_cell:
-            self.cut += 1
-            more = ',"cut":true'
-        return f'{{"base64":"{base64.b64encode(found[: self.max_cell]).decode()}"{more}}}'
+    def _write_bytes(self, value: str) -> str:
+        content = bytes.fromhex(value[2:])
+        cut_note = ""
+        if len(content) > self.max_cell:
+            self.cut_count += 1
+            cut_note = ',"cut":true'
+        return f'{{"base64":"{base64.b64encode(content[: self.max_cell]).decode()}"{cut_note}}}'
 
 
-def _short(value: str) -> str | None:
-    """A vector by its first numbers; None for what is none, or is short."""
-    if len(value) < _SHORT or not _VECTOR.match(value):
+def _shorten_vector(value: str) -> str | None:
+    """Return a vector by its first numbers; None for what is none, or is short."""
+    if len(value) < _SHORT_VECTOR or not _VECTOR.match(value):
         return None
     first = value.split(",", 3)[:3]
     many = f" {value.count(',') + 1:,} numbers," if value.endswith("]") else ""
     return f"{','.join(first)},…{many} all by ::text]"
 
 
-def _long(value: str) -> str:
-    return value if len(value) < 16 or -_EXACT <= int(value) <= _EXACT else f'"{value}"'
+def _write_long(value: str) -> str:
+    return value if len(value) < 16 or -_MAX_EXACT_INTEGER <= int(value) <= _MAX_EXACT_INTEGER else f'"{value}"'
 
 
-def _float(value: str) -> str:
+def _write_float(value: str) -> str:
     return value if _FINITE.fullmatch(value) else f'"{value}"'
 
 
-def _boolean(value: str) -> str:
+def _write_boolean(value: str) -> str:
     return "true" if value == "t" else "false"

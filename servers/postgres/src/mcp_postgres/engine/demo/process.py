@@ -19,10 +19,19 @@ import sys
 import threading
 from typing import Any
 
-__all__ = ["free_port", "keep"]
+__all__ = ["free_port", "run_cluster"]
 
-_SECONDS = 120
-_QUICK = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_wal_size=256MB"]
+_MAX_SECONDS = 120
+_FAST_OPTIONS = [
+    "-c",
+    "fsync=off",
+    "-c",
+    "full_page_writes=off",
+    "-c",
+    "synchronous_commit=off",
+    "-c",
+    "max_wal_size=256MB",
+]
 
 # Who is killed and waited for by nobody stays a number: five seconds, then the folder goes all the same.
 _GUARD = """
@@ -33,16 +42,16 @@ while [ $tries -gt 0 ] && kill -0 "$0"; do sleep 0.1; tries=$((tries - 1)); done
 rm -rf "$1"
 """
 
-_ended = threading.Event()
-"""Standard input has ended: nobody wants the cluster any more."""
+# Standard input has ended: nobody wants the cluster any more.
+_stop_requested = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
 
 
-class _Ended(Exception):
+class _Stopped(Exception):
     """The start was given up."""
 
 
-def keep(folder: str, programs: str, password: str, script: str, options: list[str]) -> int:
+def run_cluster(folder: str, programs: str, password: str, script: str, options: list[str]) -> int:
     """Keep a cluster in `folder` until standard input ends; tell its port as a line of JSON once it is ready.
 
     Args:
@@ -53,35 +62,35 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
     """
     data = os.path.join(folder, "data")
     server = guard = None
-    threading.Thread(target=_await_end, daemon=True).start()
+    threading.Thread(target=_wait_for_stop, daemon=True).start()
     try:
-        as_whom, programs = _as_whom(folder, programs)
+        user, programs = _choose_user(folder, programs)
         secret = os.path.join(folder, "password")
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(password)
-        if as_whom:
-            shutil.chown(secret, as_whom["user"])
+        if user:
+            shutil.chown(secret, user["user"])
         make = ["initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-sync"]
-        _run(programs, [*make, "--locale=C", f"--pwfile={secret}"], as_whom)
+        _run(programs, [*make, "--locale=C", f"--pwfile={secret}"], user)
         port = free_port()
         command = [os.path.join(programs, "postgres"), "-D", data, "-p", str(port), "-h", "127.0.0.1"]
         private = ["-c", "unix_socket_directories=", "-c", "logging_collector=off"]
         with open(os.path.join(folder, "log"), "wb") as log:
             server = subprocess.Popen(
-                [*command, *private, *_QUICK, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
-                **as_whom,
+                [*command, *private, *_FAST_OPTIONS, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=folder, **user,
             )  # fmt: skip
-        guard = _guard(server, folder)
-        _until_ready(server, data)
+        guard = _start_guard(server, folder)
+        _wait_until_ready(server, data)
         environment = {**os.environ, "PGPASSWORD": password}
         ask = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres"]
-        _run(programs, [*ask, "-d", "postgres"], as_whom, given=script, environment=environment)
-        _tell({"port": port, "pid": server.pid})
-        _ended.wait()
-    except _Ended:
+        _run(programs, [*ask, "-d", "postgres"], user, input_text=script, environment=environment)
+        _write_message({"port": port, "pid": server.pid})
+        _stop_requested.wait()
+    except _Stopped:
         pass
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        _tell({"error": str(error)[:2000]})
+        _write_message({"error": str(error)[:2000]})
         return 1
     finally:
         if guard is not None:
@@ -93,19 +102,19 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
     return 0
 
 
-def _await_end() -> None:
+def _wait_for_stop() -> None:
     # Not through `sys.stdin`, whose lock a thread that still waits would hold at the interpreter's end.
     while os.read(0, 4096):
         pass
-    _ended.set()
+    _stop_requested.set()
     for child in list(_children):
         # With what it has started in turn, as `initdb` does.
         with contextlib.suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
 
 
-def _guard(server: subprocess.Popen[Any], folder: str) -> subprocess.Popen[bytes] | None:
-    """What stops the server and removes the folder once this process has been killed: then its input ends."""
+def _start_guard(server: subprocess.Popen[Any], folder: str) -> subprocess.Popen[bytes] | None:
+    """Return what stops the server and removes the folder once this process has been killed: then its input ends."""
     if os.name != "posix":
         return None
     return subprocess.Popen(
@@ -114,83 +123,83 @@ def _guard(server: subprocess.Popen[Any], folder: str) -> subprocess.Popen[bytes
     )  # fmt: skip
 
 
-def _as_whom(folder: str, programs: str) -> tuple[dict[str, Any], str]:
+def _choose_user(folder: str, programs: str) -> tuple[dict[str, Any], str]:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return {}, programs
-    as_whom: dict[str, Any] = {"user": "nobody", "extra_groups": []}
+    user: dict[str, Any] = {"user": "nobody", "extra_groups": []}
     shutil.chown(folder, "nobody")
     os.chmod(folder, 0o700)
     try:
-        _run(programs, ["postgres", "--version"], as_whom)
+        _run(programs, ["postgres", "--version"], user)
     except (OSError, RuntimeError):
         # Installed where only root can look: nobody gets a copy.
-        programs = _copied(programs, os.path.join(folder, "programs"))
-        _run(programs, ["initdb", "--version"], as_whom)
-    return as_whom, programs
+        programs = _copy_programs(programs, os.path.join(folder, "programs"))
+        _run(programs, ["initdb", "--version"], user)
+    return user, programs
 
 
-def _copied(programs: str, to: str) -> str:
-    """Where `programs` are in a copy, below `to`, that `nobody` owns.
+def _copy_programs(programs: str, target: str) -> str:
+    """Return where `programs` are in a copy, below `to`, that `nobody` owns.
 
     A wheel's programs look for their libraries three folders up, in one named after the package: the copy keeps
     these places.
     """
     installation = os.path.dirname(programs)
     package = os.path.dirname(installation)
-    shutil.copytree(installation, os.path.join(to, os.path.basename(package), os.path.basename(installation)))
+    shutil.copytree(installation, os.path.join(target, os.path.basename(package), os.path.basename(installation)))
     if os.path.isdir(f"{package}.libs"):
-        shutil.copytree(f"{package}.libs", os.path.join(to, f"{os.path.basename(package)}.libs"))
-    for place, _, files in os.walk(to):
+        shutil.copytree(f"{package}.libs", os.path.join(target, f"{os.path.basename(package)}.libs"))
+    for place, _, files in os.walk(target):
         for path in [place, *(os.path.join(place, name) for name in files)]:
             with contextlib.suppress(OSError):
                 shutil.chown(path, "nobody")
-    return os.path.join(to, os.path.basename(package), os.path.basename(installation), os.path.basename(programs))
+    return os.path.join(target, os.path.basename(package), os.path.basename(installation), os.path.basename(programs))
 
 
 def _run(
     programs: str,
-    words: list[str],
-    as_whom: dict[str, Any],
+    command: list[str],
+    user: dict[str, Any],
     *,
-    given: str = "",
+    input_text: str = "",
     environment: dict[str, str] | None = None,
 ) -> None:
     child = subprocess.Popen(
-        [os.path.join(programs, words[0]), *words[1:]],
+        [os.path.join(programs, command[0]), *command[1:]],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
-        env=environment, cwd="/" if as_whom else None, start_new_session=True,
-        **as_whom,
+        env=environment, cwd="/" if user else None, start_new_session=True,
+        **user,
     )  # fmt: skip
     _children.add(child)
     try:
-        if _ended.is_set():
-            raise _Ended
-        _, complaints = child.communicate(given, timeout=_SECONDS)
+        if _stop_requested.is_set():
+            raise _Stopped
+        _, complaints = child.communicate(input_text, timeout=_MAX_SECONDS)
     finally:
         child.kill()
         child.wait()
         _children.discard(child)
-    if _ended.is_set():
-        raise _Ended
+    if _stop_requested.is_set():
+        raise _Stopped
     if child.returncode:
-        raise RuntimeError(f"{words[0]}: {complaints.strip() or child.returncode}")
+        raise RuntimeError(f"{command[0]}: {complaints.strip() or child.returncode}")
 
 
 def free_port() -> int:
-    """A port of the loopback nobody listens on now."""
+    """Return a port of the loopback nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
+def _wait_until_ready(server: subprocess.Popen[Any], data: str) -> None:
     """Wait for the word `ready` in the file where the server tells its state."""
-    for _ in range(_SECONDS * 20):
+    for _ in range(_MAX_SECONDS * 20):
         with contextlib.suppress(OSError), open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
             if [line.strip() for line in file][7:8] == ["ready"]:
                 return
-        if _ended.is_set():
-            raise _Ended
+        if _stop_requested.is_set():
+            raise _Stopped
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(0.05)
             raise RuntimeError("postgres ended at once")
@@ -207,9 +216,9 @@ def _stop(server: subprocess.Popen[Any]) -> None:
         server.wait()
 
 
-def _tell(said: dict[str, Any]) -> None:
+def _write_message(message: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
-        print(json.dumps(said), flush=True)  # noqa: T201
+        print(json.dumps(message), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
@@ -217,4 +226,4 @@ if __name__ == "__main__":
         if hasattr(signal, name):
             # Whoever started us is sent these too, and then ends our input.
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    sys.exit(keep(**json.loads(sys.stdin.buffer.readline())))
+    sys.exit(run_cluster(**json.loads(sys.stdin.buffer.readline())))

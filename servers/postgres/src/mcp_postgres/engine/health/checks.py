@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import psycopg
 
-from mcp_postgres.engine.audit.visible_schema import QUERY
+from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
 from mcp_postgres.engine.connection.pool import Session
 from mcp_postgres.models import Report
 
-__all__ = ["AREAS", "report"]
+__all__ = ["CHECKS_BY_AREA", "run_checks"]
 
 _NOW, _SOON, _LATER = range(3)
 _WHEN = ("To do now:", "To do soon:", "To do when there is time:")
@@ -207,7 +207,7 @@ _LOCKS = [
         f"""SELECT format('session %s (%s) waits %s for session %s (%s, %s): %s', w.pid, w.usename,
         date_trunc('second', now() - w.query_start), b.pid, b.usename, b.state, left(regexp_replace(w.said, '\\s+',
             ' ', 'g'), 100))
-    FROM (SELECT *, {QUERY} AS said FROM pg_stat_activity) w
+    FROM (SELECT *, {SESSION_QUERY} AS said FROM pg_stat_activity) w
     CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS u (pid)
     JOIN pg_stat_activity b ON b.pid = u.pid WHERE w.wait_event_type = 'Lock'""",
     ),
@@ -327,46 +327,46 @@ _SAFETY = [
     ),
 ]
 
-_Look = tuple[int, str, str]
-"""How soon something is to be done, what, and the query that finds where."""
-AREAS: dict[str, Sequence[_Look]] = {
+# How soon something is to be done, what, and the query that finds where.
+_Check = tuple[int, str, str]
+CHECKS_BY_AREA: dict[str, Sequence[_Check]] = {
     "safety": _SAFETY,
     "indexes": _INDEXES, "vacuum": _VACUUM, "bloat": _BLOAT, "wraparound": _WRAPAROUND, "buffers": _BUFFERS,
     "connections": _CONNECTIONS, "locks": _LOCKS, "replication": _REPLICATION, "sequences": _SEQUENCES,
     "constraints": _CONSTRAINTS,
 }  # fmt: skip
-_MONITORED = {"connections", "locks", "replication"}
-_MOST = 20
+_MONITORED_AREAS = {"connections", "locks", "replication"}
+_MAX_LINES = 20
 
 
-async def report(session: Session, areas: Sequence[str]) -> Report:
-    """What is to be done, the most urgent first, and the areas where nothing is."""
-    found: list[tuple[int, list[str]]] = []
+async def run_checks(session: Session, areas: Sequence[str]) -> Report:
+    """Return what is to be done, the most urgent first, and the areas where nothing is."""
+    findings: list[tuple[int, list[str]]] = []
     healthy: list[str] = []
     for area in areas:
-        before = len(found)
-        for when, what, sql in AREAS[area]:
-            await session.simple("SAVEPOINT mcp_area")
+        before = len(findings)
+        for when, what, sql in CHECKS_BY_AREA[area]:
+            await session.run("SAVEPOINT mcp_area")
             try:
-                lines = [f"- {area}: {line}" for line in await session.column(sql)]
+                lines = [f"- {area}: {line}" for line in await session.fetch_column(sql)]
             except psycopg.Error as error:
                 # A right that is missing hides one look, not all.
-                await session.simple("ROLLBACK TO SAVEPOINT mcp_area")
-                found.append((_LATER, [f"- {area}: could not be looked at: {error.diag.message_primary}"]))
+                await session.run("ROLLBACK TO SAVEPOINT mcp_area")
+                findings.append((_LATER, [f"- {area}: could not be looked at: {error.diag.message_primary}"]))
                 continue
             if lines:
-                more = [f"- … {len(lines) - _MOST} more"] if len(lines) > _MOST else []
-                found.append((when, [*lines[:_MOST], *more, f"  do: {what}"]))
-        if len(found) == before:
+                more = [f"- … {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+                findings.append((when, [*lines[:_MAX_LINES], *more, f"  do: {what}"]))
+        if len(findings) == before:
             healthy.append(area)
     sections = [
-        (title, [line for when, lines in found if when == number for line in lines])
+        (title, [line for when, lines in findings if when == number for line in lines])
         for number, title in enumerate(_WHEN)
-        if any(when == number for when, _ in found)
+        if any(when == number for when, _ in findings)
     ]
     if healthy:
         sections.append((f"Nothing found in: {', '.join(healthy)}.", []))
     notes: list[str] = []
-    if _MONITORED & set(areas) and not session.role.superuser and "pg_monitor" not in session.role.powers:
+    if _MONITORED_AREAS & set(areas) and not session.role.is_superuser and "pg_monitor" not in session.role.powers:
         notes.append("other roles' sessions show no details: the role lacks `pg_monitor`")
     return Report(sections, notes)

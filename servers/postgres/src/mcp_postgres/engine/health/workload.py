@@ -8,12 +8,12 @@ import re
 import psycopg
 
 from mcp_batteries.errors import Refused
-from mcp_postgres.engine.audit.visible_schema import QUERY
+from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
 from mcp_postgres.engine.connection.pool import Session
 from mcp_postgres.models import Report
-from mcp_postgres.policy import Advice, ReadStatement, of_ours
+from mcp_postgres.policy import Advice, ReadStatement, internal_statement
 
-__all__ = ["asked", "sessions", "settings", "top"]
+__all__ = ["list_sessions", "list_settings", "list_top_statements", "read_statements"]
 
 _ORDERS = {
     "total": "total_exec_time",
@@ -49,7 +49,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
             AND (w.relation = h.relation OR w.locktype = 'transactionid' AND h.mode LIKE 'Row%')
             WHERE h.pid = a.pid AND h.granted AND h.locktype = 'relation' AND h.relation >= 16384
             AND h.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS holding,
-        left(regexp_replace({QUERY}, '\\s+', ' ', 'g'), 500) AS query
+        left(regexp_replace({SESSION_QUERY}, '\\s+', ' ', 'g'), 500) AS query
     FROM pg_stat_activity a WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname =
         current_database()
         AND ($1::text = 'all' OR state <> 'idle')
@@ -68,7 +68,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
                 AND category !~ 'Locale|File Locations|Ungrouped|Preset|Client Connection Defaults / Locale')
         END ORDER BY category, name LIMIT 100) x
 """
-_MATTER = (
+_IMPORTANT_SETTINGS = (
     "shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_connections", "wal_level",
     "max_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "random_page_cost",
     "effective_io_concurrency",
@@ -78,7 +78,7 @@ _MATTER = (
     "lock_timeout",
     "log_min_duration_statement", "shared_preload_libraries", "track_io_timing", "huge_pages", "ssl",
 )  # fmt: skip
-_WARN = {
+_RISKY_VALUES = {
     ("fsync", "off"): "a crash can lose the whole cluster",
     ("full_page_writes", "off"): "a crash can leave torn pages",
     ("autovacuum", "off"): "tables will bloat, and transaction ids run out",
@@ -86,10 +86,10 @@ _WARN = {
 }
 
 
-async def _view(session: Session) -> str:
-    if session.world.part.part:
+async def _find_statistics_view(session: Session) -> str:
+    if session.audit.visible.schema:
         raise Refused("Other sessions' statements are not shown where a part of the database is served.")
-    schema = await session.value(
+    schema = await session.fetch_value(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         " WHERE e.extname = 'pg_stat_statements'"
     )
@@ -101,21 +101,23 @@ async def _view(session: Session) -> str:
     return f"{schema}.pg_stat_statements"
 
 
-async def top(session: Session, order: str, limit: int) -> Report:
-    """The statements that cost most, as pg_stat_statements counted them.
+async def list_top_statements(session: Session, order: str, limit: int) -> Report:
+    """Return the statements that cost most, as pg_stat_statements counted them.
 
     Raises:
         Refused: the extension is missing, or not loaded.
     """
-    view = await _view(session)
+    view = await _find_statistics_view(session)
     try:
-        found = json.loads(await session.value(_TOP.format(view=view, order=_ORDERS[order]), str(limit)) or "[]")
+        statements = json.loads(
+            await session.fetch_value(_TOP.format(view=view, order=_ORDERS[order]), str(limit)) or "[]"
+        )
     except psycopg.errors.ObjectNotInPrerequisiteState as error:
         raise Refused(
             "`pg_stat_statements` is there but not loaded.", "An administrator can add it to shared_preload_libraries."
         ) from error
     lines: list[str] = []
-    for item in found:
+    for item in statements:
         share = f"{item['share']} % of all time, " if item["share"] is not None else ""
         lines.append(
             f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
@@ -123,16 +125,16 @@ async def top(session: Session, order: str, limit: int) -> Report:
         )
         lines.append("  " + " ".join(str(item["query"]).split())[:1000])
     notes: list[str] = []
-    if not session.role.superuser and "pg_monitor" not in session.role.powers:
+    if not session.role.is_superuser and "pg_monitor" not in session.role.powers:
         notes.append("statements of other roles are hidden: the role lacks `pg_monitor`")
     return Report([(f"Statements by {order}:", lines or ["none yet"])], notes)
 
 
-async def sessions(session: Session, which: str, limit: int) -> Report:
+async def list_sessions(session: Session, which: str, limit: int) -> Report:
     """Who does what in this database now, those who wait first."""
-    found = json.loads(await session.value(_SESSIONS, which, str(limit)) or "[]")
+    rows = json.loads(await session.fetch_value(_SESSIONS, which, str(limit)) or "[]")
     lines: list[str] = []
-    for item in found:
+    for item in rows:
         facts = [f"{item['pid']} {item['role']}", item["app"] or "no name", item["client"]]
         facts.append(f"{item['state'] or 'hidden'} for {item['since'] or '?'}")
         if item["transaction"]:
@@ -147,39 +149,41 @@ async def sessions(session: Session, which: str, limit: int) -> Report:
             facts.append(f"BLOCKS OTHERS by {item['holding']}")
         lines += [f"- {'; '.join(facts)}", f"  {item['query']}"]
     notes: list[str] = []
-    if not session.role.superuser and "pg_monitor" not in session.role.powers:
+    if not session.role.is_superuser and "pg_monitor" not in session.role.powers:
         notes.append("other roles' sessions show no details: the role lacks `pg_monitor`")
     return Report([("Sessions:", lines or ["no other session is busy"])], notes)
 
 
-async def settings(session: Session, words: str) -> Report:
+async def list_settings(session: Session, words: str) -> Report:
     """Settings that matter or were changed; with `words` those that have them in name or meaning."""
-    wanted = "{" + ",".join(_MATTER) + "}"
-    found = json.loads(await session.value(_SETTINGS, words, wanted) or "[]")
+    shown_names = "{" + ",".join(_IMPORTANT_SETTINGS) + "}"
+    rows = json.loads(await session.fetch_value(_SETTINGS, words, shown_names) or "[]")
     lines: list[str] = []
-    for item in found:
+    for item in rows:
         facts = [f"{item['name']} = {item['value'] or chr(39) * 2}"]
         if item["changed"]:
             facts.append(f"set by {item['source']}")
         if item["pending"]:
             facts.append("CHANGED, NEEDS A RESTART")
-        if (item["name"], item["value"]) in _WARN:
-            facts.append("WARNING: " + _WARN[item["name"], item["value"]])
+        if (item["name"], item["value"]) in _RISKY_VALUES:
+            facts.append("WARNING: " + _RISKY_VALUES[item["name"], item["value"]])
         lines.append(f"- {'; '.join(facts)}" + (f"; {item['meaning']}" if words else ""))
     return Report([("Settings:", lines or ["none has that in name or meaning"])])
 
 
-async def asked(session: Session, wanted: Advice) -> list[tuple[ReadStatement, float]]:
-    """The statements to find indexes for, with how often each runs.
+async def read_statements(session: Session, request: Advice) -> list[tuple[ReadStatement, float]]:
+    """Return the statements to find indexes for, with how often each runs.
 
     Raises:
         Refused: none is given, and pg_stat_statements is missing.
     """
-    if wanted.statements:
-        return [(statement, 1.0) for statement in wanted.statements]
-    text = await session.value(_TOP.format(view=await _view(session), order="total_exec_time"), "20")
+    if request.statements:
+        return [(statement, 1.0) for statement in request.statements]
+    text = await session.fetch_value(
+        _TOP.format(view=await _find_statistics_view(session), order="total_exec_time"), "20"
+    )
     return [
-        (of_ours(wanted.database, str(item["query"])), float(item["calls"]))
+        (internal_statement(request.database, str(item["query"])), float(item["calls"]))
         for item in json.loads(text or "[]")
         if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT|MERGE|TABLE)\b", str(item["query"]), re.I)
     ]

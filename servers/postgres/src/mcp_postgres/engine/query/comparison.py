@@ -11,12 +11,12 @@ from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, 
 from mcp_batteries.sql.rows import Results, RowPage
 from mcp_postgres.engine.admission.statements import admit
 from mcp_postgres.engine.connection.session import Session
-from mcp_postgres.policy import Database, ReadStatement, Table, of_ours, several_of_ours
+from mcp_postgres.policy import Database, ReadStatement, Table, internal_statement, internal_statements
 
-__all__ = ["compare"]
+__all__ = ["compare_rows"]
 
-_BYTES = 500_000
-_SECURED = "SELECT row_security_active($1::regclass)"
+_MAX_BYTES = 500_000
+_ROW_SECURITY_ACTIVE = "SELECT row_security_active($1::regclass)"
 _NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class TableReader(Protocol):
         ...
 
 
-async def compare(tables: TableReader, one: Table, other: Table) -> Comparison:
+async def compare_rows(tables: TableReader, one: Table, other: Table) -> Comparison:
     """In which rows two tables differ.
 
     Raises:
@@ -48,44 +48,46 @@ async def compare(tables: TableReader, one: Table, other: Table) -> Comparison:
     """
 
     async def run(statements: Sequence[str]) -> RowPage | Results:
-        asked = several_of_ours(one.database, statements)
-        return await tables.rows(asked, limit=ROWS, max_bytes=_BYTES, max_cell=MAX_CELL)
+        reads = internal_statements(one.database, statements)
+        return await tables.rows(reads, limit=ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL)
 
-    sides = (await _side(tables, one), await _side(tables, other))
-    found = await compared(*sides, _WORDS, run)
+    sides = (await _read_side(tables, one), await _read_side(tables, other))
+    comparison = await compared(*sides, _DIALECT, run)
 
     async def secured(session: Session) -> list[str]:
         names = dict.fromkeys(side.spelled for side in sides)
-        return [name for name in names if await session.value(_SECURED, name) == "t"]
+        return [name for name in names if await session.fetch_value(_ROW_SECURITY_ACTIVE, name) == "t"]
 
     hidden = await tables.within(one.database, secured)
-    found.notes += [f"of {name} only the rows that its policies show to the role" for name in hidden]
-    return found
+    comparison.notes += [f"of {name} only the rows that its policies show to the role" for name in hidden]
+    return comparison
 
 
-async def _side(tables: TableReader, table: Table) -> Side:
-    found = await tables.described(table)
-    if found["kind"] == "sequence":
+async def _read_side(tables: TableReader, table: Table) -> Side:
+    description = await tables.described(table)
+    if description["kind"] == "sequence":
         raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
-    columns = {column["name"]: column["type"] for column in found["columns"]}
+    columns = {column["name"]: column["type"] for column in description["columns"]}
 
     async def masked_of(session: Session) -> list[str]:
         # Of a view the catalogue does not say it: its columns are masked by what it selects from.
-        if not session.world.part.part:
+        if not session.audit.visible.schema:
             return []
-        shown = await admit(session, of_ours(table.database, f"SELECT * FROM {found['spelled']}"))
+        shown = await admit(session, internal_statement(table.database, f"SELECT * FROM {description['spelled']}"))
         return [column.name for column in shown if column.masked]
 
     masked = await tables.within(table.database, masked_of)
-    return Side(found["spelled"], found["spelled"], columns, found["key"] or (), masked)
+    return Side(description["spelled"], description["spelled"], columns, description["key"] or (), masked)
 
 
-def _comparable(column: str, kind: str, other: str) -> str:
-    """Numbers are compared as numbers; of other types not all have an `=`, or one that tells all values apart, and
+def _comparable_expression(column: str, kind: str, other: str) -> str:
+    """Return numbers are compared as numbers.
+
+    Of other types not all have an `=`, or one that tells all values apart, and
     texts of two collations none that both would use."""
     if _NUMBERS.fullmatch(kind) and _NUMBERS.fullmatch(other):
         return column
     return f'{column}::pg_catalog.text COLLATE pg_catalog."C"'
 
 
-_WORDS = Words(_comparable, "IS DISTINCT FROM")
+_DIALECT = Words(_comparable_expression, "IS DISTINCT FROM")

@@ -21,29 +21,35 @@ import psycopg
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import Results, RowPage
-from mcp_postgres.engine.admission.statements import Limits, admit, gate_of, judge, opening
-from mcp_postgres.engine.catalog.suggestions import helped
-from mcp_postgres.engine.connection.errors import problem
+from mcp_postgres.engine.admission.statements import (
+    TransactionLimits,
+    admit,
+    gate_statements,
+    judge,
+    transaction_opening,
+)
+from mcp_postgres.engine.catalog.suggestions import add_suggestion
+from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Row, Statement
-from mcp_postgres.engine.connection.pool import Connections, Session
-from mcp_postgres.engine.connection.result_values import Column, Lines, wrapped
+from mcp_postgres.engine.connection.pool import ConnectionPool, Session
+from mcp_postgres.engine.connection.result_values import Column, RowWriter, limit_result
 from mcp_postgres.engine.connection.role import Role
-from mcp_postgres.engine.connection.session import their_names
-from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
+from mcp_postgres.engine.connection.session import use_role_path
+from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, inner_statement
 
-__all__ = ["Pages", "rows_of"]
+__all__ = ["ResultPages", "stream_statement"]
 
-_MOST_RESULTS = MAX_STATEMENTS
-_KEPT_ROWS = 2000
-_KEPT_BYTES = 2_000_000
+_MAX_RESULTS = MAX_STATEMENTS
+_MAX_KEPT_ROWS = 2000
+_MAX_KEPT_BYTES = 2_000_000
 _PAGE_BYTES = 20_000
-_MOST_RUNS = 200
-_LONG = 10_000
-"""Characters of a statement that is not remembered."""
-_MOST_OF_IT = 0.8
-"""What part of the time left a statement may take while others wait behind it."""
-_AHEAD_SECONDS = 0.1
-"""How long reading goes on once the first page is full."""
+_MAX_REMEMBERED = 200
+# Characters of a statement that is not remembered.
+_MAX_REMEMBERED_CHARACTERS = 10_000
+# What part of the time left a statement may take while others wait behind it.
+_TIME_SHARE = 0.8
+# How long reading goes on once the first page is full.
+_READ_AHEAD_SECONDS = 0.1
 
 _COMMENT = r"(?:\s|--[^\n]*\n|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/)*"
 _SHOW = re.compile(
@@ -63,264 +69,276 @@ class _Result:
     statement: ReadStatement
     columns: Sequence[str]
     max_cell: int
-    start: int
-    """Rows before those kept."""
+    # Rows before those kept.
+    first_row: int
     lines: list[str] = field(default_factory=list[str])
-    more: bool = False
-    cut: int = 0
+    has_more: bool = False
+    cut_cells: int = 0
     notes: list[str] = field(default_factory=list[str])
-    runs: str = ""
-    """What PostgreSQL was asked for."""
+    # What PostgreSQL was asked for.
+    executed_sql: str = ""
 
 
-class _Wanted(NamedTuple):
+class _RunKey(NamedTuple):
     database: str
     sql: str
-    kept: int
+    kept_rows: int
     max_cell: int
 
 
-class Pages:
+class ResultPages:
     """Queries of all databases, and the last few results that were longer than a page."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TransactionLimits) -> None:
         self._limits = limits
         self._results: OrderedDict[str, _Result] = OrderedDict()
-        self._runs: OrderedDict[_Wanted, str] = OrderedDict()
-        """What was run of the last few statements that were admitted."""
+        # What was run of the last few statements that were admitted.
+        self._executed: OrderedDict[_RunKey, str] = OrderedDict()
 
-    async def first(
-        self, connections: Connections, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
+    async def first_page(
+        self, connections: ConnectionPool, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
     ) -> RowPage:
-        """The first page of a statement's rows."""
-        first, role = opening(self._limits), statement.database.role
-        wanted = _Wanted(statement.database.name, statement.sql, max(limit, _KEPT_ROWS), max_cell)
-        seconds = self._limits.seconds
+        """Return the first page of a statement's rows."""
+        first, role = transaction_opening(self._limits), statement.database.role
+        key = _RunKey(statement.database.name, statement.sql, max(limit, _MAX_KEPT_ROWS), max_cell)
+        seconds = self._limits.statement_seconds
 
         def ahead(role: Role) -> Sequence[Statement]:
-            if role.judged or _NO_QUERY.match(statement.sql):
+            if role.is_judged or _NO_QUERY.match(statement.sql):
                 return ()
             # What ran the last time runs if the gate takes the statement, and counts if the columns are the same.
-            runs = self._runs.get(wanted)
-            return (*gate_of(statement), *([] if runs is None else [(runs, statement.parameters)]))
+            runs = self._executed.get(key)
+            return (*gate_statements(statement), *([] if runs is None else [(runs, statement.parameters)]))
 
-        async with connections.session(first, seconds=seconds, role=role, ahead=ahead) as session:
-            result = await _read(session, statement, limit, max_bytes, max_cell)
-            if not session.role.judged:
-                self._remember(wanted, result.runs)
-        return self._page(result, None, 0, limit, max_bytes)
+        async with connections.session(first, seconds=seconds, role=role, prefetch=ahead) as session:
+            result = await _read_result(session, statement, limit, max_bytes, max_cell)
+            if not session.role.is_judged:
+                self._remember(key, result.executed_sql)
+        return self._make_page(result, None, 0, limit, max_bytes)
 
-    async def several(
-        self, connections: Connections, reads: Reads, *, limit: int, max_bytes: int, max_cell: int
+    async def first_pages(
+        self, connections: ConnectionPool, reads: Reads, *, limit: int, max_bytes: int, max_cell: int
     ) -> Results:
-        """The first page of each statement; what one leaves of its share of the bytes goes to those behind it.
+        """Return the first page of each statement; what one leaves of its share of the bytes goes to those behind it.
 
         Raises:
             Refused: one of them is refused; the others were not answered either.
         """
-        found: list[RowPage | str] = []
-        first = opening(self._limits, several=True)
-        until = time.monotonic() + self._limits.seconds
-        async with connections.session(first, seconds=self._limits.seconds, role=reads.database.role) as session:
+        pages: list[RowPage | str] = []
+        first = transaction_opening(self._limits, same_snapshot=True)
+        deadline = time.monotonic() + self._limits.statement_seconds
+        async with connections.session(
+            first, seconds=self._limits.statement_seconds, role=reads.database.role
+        ) as session:
             for number, statement in enumerate(reads.parts):
                 share = max_bytes // (len(reads.parts) - number)
                 last = number + 1 == len(reads.parts)
-                left = max(1, int(1000 * (until - time.monotonic()) * (1 if last else _MOST_OF_IT)))
-                await session.simple(
+                milliseconds = max(1, int(1000 * (deadline - time.monotonic()) * (1 if last else _TIME_SHARE)))
+                await session.run(
                     "ROLLBACK TO SAVEPOINT mcp_start;"
-                    f" SELECT pg_catalog.set_config('statement_timeout', '{left}', true)"
+                    f" SELECT pg_catalog.set_config('statement_timeout', '{milliseconds}', true)"
                 )
                 try:
-                    result = await _read(session, statement, limit, share, max_cell)
-                except Refused as why:
-                    told = await helped(why, statement.sql, functools.partial(_anew, session))
-                    raise Refused(f"{number + 1} of {len(reads.parts)}: {told.what}", told.fix) from why
-                except (Problem, psycopg.Error) as why:
-                    if session.raw.broken:
+                    result = await _read_result(session, statement, limit, share, max_cell)
+                except Refused as error:
+                    told = await add_suggestion(error, statement.sql, functools.partial(_run_after_failure, session))
+                    raise Refused(f"{number + 1} of {len(reads.parts)}: {told.what}", told.fix) from error
+                except (Problem, psycopg.Error) as error:
+                    if session.connection.broken:
                         raise
-                    said = why if isinstance(why, Problem) else problem(why, statement.database.name)
-                    found.append(str(await helped(said, statement.sql, functools.partial(_anew, session))))
+                    said = error if isinstance(error, Problem) else to_problem(error, statement.database.name)
+                    pages.append(
+                        str(await add_suggestion(said, statement.sql, functools.partial(_run_after_failure, session)))
+                    )
                     continue
-                if number == 0 and (session.role.harmful or session.caller):
+                if number == 0 and (session.role.harmful or session.caller_role):
                     result.notes.append("each statement saw a moment of its own: the role's statements are judged")
-                page = self._page(result, None, 0, limit, share)
+                page = self._make_page(result, None, 0, limit, share)
                 max_bytes -= len(page.lines.encode())
-                found.append(page)
-        if not any(isinstance(item, RowPage) for item in found):
-            said = " ".join(f"{number}: {item}" for number, item in enumerate(found, 1))
-            raise Invalid(f"None of the {len(found)} statements was answered. {said}")
-        return Results(found)
+                pages.append(page)
+        if not any(isinstance(item, RowPage) for item in pages):
+            said = " ".join(f"{number}: {item}" for number, item in enumerate(pages, 1))
+            raise Invalid(f"None of the {len(pages)} statements was answered. {said}")
+        return Results(pages)
 
-    def kept(
+    def page_of_answer(
         self,
         statement: ReadStatement,
         columns: Sequence[Column],
-        lines: Lines,
+        lines: RowWriter,
         answer: Answer,
         *,
         limit: int,
     ) -> RowPage:
-        """The first page of rows that a change returned; `query_rows` has those behind it, as they were."""
+        """Return the first page of rows that a change returned; `query_rows` has those behind it, as they were."""
         result = _Result(statement, [column.name for column in columns], lines.max_cell, 0)
         used = 0
-        for row in answer.rows()[:_KEPT_ROWS]:
-            if used >= _KEPT_BYTES:
+        for row in answer.rows()[:_MAX_KEPT_ROWS]:
+            if used >= _MAX_KEPT_BYTES:
                 break
-            result.lines.append(lines.line(row))
+            result.lines.append(lines.write(row))
             used += len(result.lines[-1])
-        if rest := answer.count - len(result.lines):
-            result.notes.append(f"{rest:,} more rows were returned, which were not kept")
-        result.cut = lines.cut
-        return self._page(result, None, 0, limit, _PAGE_BYTES)
+        if dropped_rows := answer.count - len(result.lines):
+            result.notes.append(f"{dropped_rows:,} more rows were returned, which were not kept")
+        result.cut_cells = lines.cut_count
+        return self._make_page(result, None, 0, limit, _PAGE_BYTES)
 
-    def known(self, wanted: NextPage) -> tuple[str, int, ReadStatement]:
-        """The result a cursor belongs to: its name, how many rows were shown, its statement.
+    def find_result(self, request: NextPage) -> tuple[str, int, ReadStatement]:
+        """Return the result a cursor belongs to: its name, how many rows were shown, its statement.
 
         Raises:
             Invalid: it is not known, or not any more, or is of another database than the one that was named.
         """
-        match Cursor.decode("rows", wanted.cursor):
-            case [str() as name, int() as shown] if shown >= 0:
+        match Cursor.decode("rows", request.cursor):
+            case [str() as name, int() as shown_rows] if shown_rows >= 0:
                 result = self._results.get(name)
             case _:
-                name, shown, result = "", 0, None
-        if result is None or result.statement.database.role != wanted.role:
+                name, shown_rows, result = "", 0, None
+        if result is None or result.statement.database.role != request.role:
             raise Invalid(
-                f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
+                f"The result behind the `cursor` is gone; the last {_MAX_RESULTS} are kept.", "Run the query again."
             )
-        wanted.check(result.statement)
-        return name, shown, result.statement
+        request.check(result.statement)
+        return name, shown_rows, result.statement
 
-    async def next(self, connections: Connections, name: str, shown: int, *, limit: int, max_bytes: int) -> RowPage:
-        """The page behind `shown` rows of the result `name`."""
+    async def next_page(
+        self, connections: ConnectionPool, name: str, shown_rows: int, *, limit: int, max_bytes: int
+    ) -> RowPage:
+        """Return the page behind `shown` rows of the result `name`."""
         result = self._results[name]
         self._results.move_to_end(name)
-        if not result.start <= shown < result.start + len(result.lines):
-            notes = [f"read again from row {shown + 1} on: what changed meanwhile may be missing or twice"]
-            first, role = opening(self._limits), result.statement.database.role
-            async with connections.session(first, seconds=self._limits.seconds, role=role) as session:
-                result = await _read(session, result.statement, limit, max_bytes, result.max_cell, shown)
+        if not result.first_row <= shown_rows < result.first_row + len(result.lines):
+            notes = [f"read again from row {shown_rows + 1} on: what changed meanwhile may be missing or twice"]
+            first, role = transaction_opening(self._limits), result.statement.database.role
+            async with connections.session(first, seconds=self._limits.statement_seconds, role=role) as session:
+                result = await _read_result(session, result.statement, limit, max_bytes, result.max_cell, shown_rows)
             result.notes += notes
-        return self._page(result, name, shown, limit, max_bytes)
+        return self._make_page(result, name, shown_rows, limit, max_bytes)
 
     def close(self) -> None:
         """Forget all results."""
         self._results.clear()
 
-    def _remember(self, wanted: _Wanted, runs: str) -> None:
-        if len(runs) > _LONG:
+    def _remember(self, key: _RunKey, runs: str) -> None:
+        if len(runs) > _MAX_REMEMBERED_CHARACTERS:
             return
-        self._runs[wanted] = runs
-        self._runs.move_to_end(wanted)
-        if len(self._runs) > _MOST_RUNS:
-            self._runs.popitem(last=False)
+        self._executed[key] = runs
+        self._executed.move_to_end(key)
+        if len(self._executed) > _MAX_REMEMBERED:
+            self._executed.popitem(last=False)
 
-    def _page(self, result: _Result, name: str | None, shown: int, limit: int, max_bytes: int) -> RowPage:
-        begin = shown - result.start
-        taken, used = 0, 0
-        for line in result.lines[begin : begin + limit]:
+    def _make_page(self, result: _Result, name: str | None, shown_rows: int, limit: int, max_bytes: int) -> RowPage:
+        start = shown_rows - result.first_row
+        row_count, used = 0, 0
+        for line in result.lines[start : start + limit]:
             used += len(line.encode())
-            if taken and used > max_bytes:
+            if row_count and used > max_bytes:
                 break
-            taken += 1
-        more = result.more or begin + taken < len(result.lines)
+            row_count += 1
+        more = result.has_more or start + row_count < len(result.lines)
         cursor = None
         if more:
             name = name or secrets.token_urlsafe(9)
             self._results[name] = result
             self._results.move_to_end(name)
-            while len(self._results) > _MOST_RESULTS:
+            while len(self._results) > _MAX_RESULTS:
                 self._results.popitem(last=False)
-            cursor = Cursor.encode("rows", [name, shown + taken])
-        lines = "".join(result.lines[begin : begin + taken])
-        return RowPage(result.columns, lines, shown + 1, taken, cursor, result.cut, result.notes)
+            cursor = Cursor.encode("rows", [name, shown_rows + row_count])
+        lines = "".join(result.lines[start : start + row_count])
+        return RowPage(result.columns, lines, shown_rows + 1, row_count, cursor, result.cut_cells, result.notes)
 
 
-async def _read(
-    session: Session, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skip: int = 0
+async def _read_result(
+    session: Session, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skipped_rows: int = 0
 ) -> _Result:
-    sql, columns = await _runnable(session, statement)
-    result = _Result(statement, [column.name for column in columns], max_cell, skip)
-    kept = max(limit, _KEPT_ROWS)
-    lines = Lines(columns, max_cell)
+    sql, columns = await _prepare(session, statement)
+    result = _Result(statement, [column.name for column in columns], max_cell, skipped_rows)
+    max_rows = max(limit, _MAX_KEPT_ROWS)
+    lines = RowWriter(columns, max_cell)
     try:
-        asked = sql
+        executed = sql
         # EXPLAIN and SHOW cannot be a subquery, and are short.
         if sql is statement.sql:
-            asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
-        if not session.leads_to((asked, statement.parameters)) and await session.settle():
+            executed = limit_result(sql, columns, max_cell=max_cell, limit=max_rows + 1, offset=skipped_rows)
+        if not session.is_next((executed, statement.parameters)) and await session.finish_pipeline():
             # It went ahead for other columns than there are now, and may have failed.
-            await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
-        result.runs = asked
-        await _take(session, asked, statement, lines, result, limit, kept, max_bytes)
+            await session.run("ROLLBACK TO SAVEPOINT mcp_start")
+        result.executed_sql = executed
+        await _read_rows(session, executed, statement, lines, result, limit, max_rows, max_bytes)
     except psycopg.errors.SyntaxError:
         if result.lines:
             raise
         # A comment behind the last semicolon, say: as it stands, then.
-        await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
-        await their_names(session)
-        await _take(session, sql, statement, lines, result, limit, kept, max_bytes, skip)
-    result.cut = lines.cut
+        await session.run("ROLLBACK TO SAVEPOINT mcp_start")
+        await use_role_path(session)
+        await _read_rows(session, sql, statement, lines, result, limit, max_rows, max_bytes, skipped_rows)
+    result.cut_cells = lines.cut_count
     return result
 
 
-async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:
-    """What to run for `statement`, with its columns, once the server took it for something that only reads."""
-    if shown := _SHOW.fullmatch(statement.sql):
-        await their_names(session)  # one of the settings is where names are looked up
-        names = ("name", "setting", "description") if shown[1].upper() == "ALL" else (shown[1].lower(),)
+async def _prepare(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:
+    """Return what to run for `statement`, with its columns, once the server took it for something that only reads."""
+    if show := _SHOW.fullmatch(statement.sql):
+        await use_role_path(session)  # one of the settings is where names are looked up
+        names = ("name", "setting", "description") if show[1].upper() == "ALL" else (show[1].lower(),)
         return f"{statement.sql} ", [Column(name, _TEXT) for name in names]
-    found = _EXPLAIN.fullmatch(statement.sql)
-    if found is None:
+    explain = _EXPLAIN.fullmatch(statement.sql)
+    if explain is None:
         return statement.sql, await admit(session, statement)
-    options = found["options"].strip().strip("()").split(",") if "(" in found["options"] else found["options"].split()
+    options = (
+        explain["options"].strip().strip("()").split(",") if "(" in explain["options"] else explain["options"].split()
+    )
     words = [word.strip() for word in options if word.strip()]
     if any(re.match(r"ANALY[SZ]E\b", word, re.I) for word in words):
-        await admit(session, part_of(statement, found["inner"]))
+        await admit(session, inner_statement(statement, explain["inner"]))
     else:
-        await judge(session, part_of(statement, found["inner"]), planned=True)
+        await judge(session, inner_statement(statement, explain["inner"]), only_planned=True)
     # With options in parentheses nothing but a statement can follow: no second ANALYZE.
-    return f"EXPLAIN ({', '.join(words) or 'COSTS'}) {found['inner']}", [Column("QUERY PLAN", _TEXT)]
+    return f"EXPLAIN ({', '.join(words) or 'COSTS'}) {explain['inner']}", [Column("QUERY PLAN", _TEXT)]
 
 
-async def _take(
+async def _read_rows(
     session: Session,
     sql: str,
     statement: ReadStatement,
-    lines: Lines,
+    lines: RowWriter,
     result: _Result,
     limit: int,
-    kept: int,
+    max_rows: int,
     max_bytes: int,
-    skip: int = 0,
+    skipped_rows: int = 0,
 ) -> None:
-    used, until = 0, None
+    used, deadline = 0, None
     try:
-        async with aclosing(rows_of(session, sql, statement)) as rows:
+        async with aclosing(stream_statement(session, sql, statement)) as rows:
             async for row in rows:
-                if skip:
-                    skip -= 1
+                if skipped_rows:
+                    skipped_rows -= 1
                     continue
-                if len(result.lines) == kept or used > _KEPT_BYTES or (until and time.monotonic() > until):
-                    result.more = True
+                if (
+                    len(result.lines) == max_rows
+                    or used > _MAX_KEPT_BYTES
+                    or (deadline and time.monotonic() > deadline)
+                ):
+                    result.has_more = True
                     return
-                line = lines.line(row)
+                line = lines.write(row)
                 result.lines.append(line)
                 used += len(line)
-                if until is None and (len(result.lines) >= limit or used > max_bytes):
-                    until = time.monotonic() + _AHEAD_SECONDS
+                if deadline is None and (len(result.lines) >= limit or used > max_bytes):
+                    deadline = time.monotonic() + _READ_AHEAD_SECONDS
     except psycopg.errors.SyntaxError:
         raise
     except psycopg.Error as error:
-        raise problem(error, statement.database.name) from error
+        raise to_problem(error, statement.database.name) from error
 
 
-def rows_of(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
-    """The rows of a statement that was admitted, as they come."""
-    return session.rows((sql, statement.parameters))
+def stream_statement(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
+    """Return the rows of a statement that was admitted, as they come."""
+    return session.stream_rows((sql, statement.parameters))
 
 
-async def _anew(session: Session, work: Callable[[Session], Awaitable[str]]) -> str:
-    """What a statement of our own says behind one that failed."""
-    await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+async def _run_after_failure(session: Session, work: Callable[[Session], Awaitable[str]]) -> str:
+    """Return what a statement of our own says behind one that failed."""
+    await session.run("ROLLBACK TO SAVEPOINT mcp_start")
     return await work(session)

@@ -7,8 +7,9 @@ STDIN`. A query is admitted as every query is, and only then stands inside of CO
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import aclosing, closing
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, closing
+from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import psycopg
@@ -19,29 +20,29 @@ from mcp_batteries.sql.changes import Import
 from mcp_batteries.sql.files import new_file, served_file
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
-from mcp_postgres.engine.admission.statements import Limits, admit, judge, opening
-from mcp_postgres.engine.catalog.description import as_json, find_table
-from mcp_postgres.engine.change.transaction import COMMIT, DEFERRED, MARK, TOUCHED
-from mcp_postgres.engine.connection.errors import Missing, placed, problem
-from mcp_postgres.engine.connection.pool import Connections, Session
+from mcp_postgres.engine.admission.statements import TransactionLimits, admit, judge, transaction_opening
+from mcp_postgres.engine.catalog.description import fetch_json, find_table
+from mcp_postgres.engine.change.transaction import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID
+from mcp_postgres.engine.connection.errors import MissingName, locate_problem, to_problem
+from mcp_postgres.engine.connection.pool import ConnectionPool, Session
 from mcp_postgres.engine.connection.result_values import MASK, Column
-from mcp_postgres.engine.connection.session import own_names
-from mcp_postgres.engine.query.pages import rows_of
-from mcp_postgres.engine.transfer.parquet import parquet_records, types_of, write_parquet
-from mcp_postgres.engine.transfer.records import column_name, created, loaded
-from mcp_postgres.input_values import as_record, as_text, json_text
+from mcp_postgres.engine.connection.session import use_catalog_path
+from mcp_postgres.engine.query.pages import stream_statement
+from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
+from mcp_postgres.engine.transfer.records import column_name, design_table, parse_json
+from mcp_postgres.input_values import encode_json, encode_record, encode_value
 from mcp_postgres.models import Export
-from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
-from mcp_postgres.statement_splitter import split
+from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, internal_statement
+from mcp_postgres.statement_splitter import split_statements
 
 __all__ = ["export_rows", "import_rows"]
 
-_MOST = 1_000_000_000
-"""Bytes of an export."""
-_ENDS = {"\\.": '"\\."'}
-"""What PostgreSQL before version 18 takes for the end of the records, and how it is a text."""
-_BATCH = 500
-"""Records that are read at once."""
+# Bytes of an export.
+_MAX_EXPORT_BYTES = 1_000_000_000
+# What PostgreSQL before version 18 takes for the end of the records, and how it is a text.
+_ESCAPED_ENDS = {"\\.": '"\\."'}
+# Records that are read at once.
+_BATCH_RECORDS = 500
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
 # JSON escapes control characters, so no value holds what would be quoted, and line ends stand between its parts only.
 _AS_JSON = (
@@ -59,264 +60,352 @@ WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
 
 
-async def export_rows(connections: Connections, statement: ReadStatement, file: NewFile, limits: Limits) -> Export:
-    """All rows of a query into a new file: CSV with a header, or an object per line.
+async def export_rows(
+    connections: ConnectionPool, statement: ReadStatement, file: NewFile, limits: TransactionLimits
+) -> Export:
+    """Return all rows of a query into a new file: CSV with a header, or an object per line.
 
     Raises:
         Problem: the query is refused or fails, there is such a file, or it would be too large; no file is left then.
     """
     sql = statement.sql.rstrip().rstrip(";")
-    if len(split(sql)) != 1:
+    if len(split_statements(sql)) != 1:
         raise Invalid("`copy_to_file` takes one statement.", "Send each by a call of its own.")
     form = _AS_CSV if file.name.lower().endswith(".csv") else _AS_JSON
     as_parquet = file.name.lower().endswith(".parquet")
     size = count = 0
-    first, role = opening(limits), statement.database.role
-    async with connections.session(first, seconds=limits.seconds, role=role) as session:
+    first, role = transaction_opening(limits), statement.database.role
+    async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
         columns = await admit(session, statement)
         if any(column.masked for column in columns):
-            sql = _masked(sql, columns)
+            sql = _mask_columns(sql, columns)
         if form is _AS_JSON and len({column.name for column in columns}) < len(columns):
             raise Invalid("Two columns have the same name, and an object has each field once.", "Name them with AS.")
-        with new_file(file.folder, file.name, _fails, reason) as written:
+        with new_file(file.folder, file.name, _make_problem, reason) as written:
             cursor = session.cursor()
             try:
                 if as_parquet:
-                    async with aclosing(rows_of(session, sql, statement)) as rows:
-                        count = await write_parquet(written, columns, rows, _MOST)
+                    async with aclosing(stream_statement(session, sql, statement)) as rows:
+                        count = await write_parquet(written, columns, rows, _MAX_EXPORT_BYTES)
                     return Export(file.name, count, written.tell())
                 async with cursor.copy(form.format(sql=sql).encode()) as copy:
                     async for block in copy:
                         size += len(block)
-                        if size > _MOST:
-                            raise TooLarge(f"The rows fill more than {_MOST:,} bytes.", "Export them in parts.")
+                        if size > _MAX_EXPORT_BYTES:
+                            raise TooLarge(
+                                f"The rows fill more than {_MAX_EXPORT_BYTES:,} bytes.", "Export them in parts."
+                            )
                         written.write(block)
             except psycopg.Error as error:
-                raise problem(error, statement.database.name) from error
+                raise to_problem(error, statement.database.name) from error
     return Export(file.name, max(0, cursor.rowcount), size)
 
 
-def _masked(sql: str, columns: Sequence[Column]) -> str:
+def _mask_columns(sql: str, columns: Sequence[Column]) -> str:
     names = [f"c{number}" for number in range(len(columns))]
     values = [
         f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
         for name, column in zip(names, columns, strict=True)
     ]
-    shown = [f"{value} AS {identifier(column.name)}" for value, column in zip(values, columns, strict=True)]
-    return f"SELECT {', '.join(shown)} FROM (\n{sql}\n) AS q({', '.join(names)})"
+    outputs = [f"{value} AS {identifier(column.name)}" for value, column in zip(values, columns, strict=True)]
+    return f"SELECT {', '.join(outputs)} FROM (\n{sql}\n) AS q({', '.join(names)})"
+
+
+@dataclass
+class _ImportSource:
+    """A file to import, and what is known of it.
+
+    Attributes:
+        fields: the names of its fields, from its header or its records.
+        summary: what a dry run tells of its columns; None where it tells nothing.
+    """
+
+    file: ServedFile
+    dialect: Dialect
+    fields: list[Any]
+    summary: Seen | None
+
+    @property
+    def is_csv(self) -> bool:
+        return _is_csv(self.file)
+
+    @property
+    def is_parquet(self) -> bool:
+        return self.file.name.lower().endswith(".parquet")
+
+    def open(self) -> AbstractContextManager[BinaryIO]:
+        """Open the file for reading."""
+        return served_file(self.file.folder, self.file.name, _make_problem, reason)
 
 
 async def import_rows(
-    connections: Connections, table: ImportTable, file: ServedFile, limits: Limits, *, dry_run: bool
+    connections: ConnectionPool, table: ImportTable, file: ServedFile, limits: TransactionLimits, *, dry_run: bool
 ) -> Import:
     """Insert the rows of a file into a table, all or none; into a new one, if `make` allows it.
 
     Raises:
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
-    is_csv, is_parquet = _is_csv(file), file.name.lower().endswith(".parquet")
-    dialect = Dialect()
-    types: list[str | None] = []
-    fields: list[Any] | None = None
-    added: list[str] = []
-    seen = Seen() if dry_run else None
-    first, role, name = opening(limits, write=True), table.database.role, table.database.name
-    with served_file(file.folder, file.name, _fails, reason) as raw:
-        if is_csv:
-            dialect = await in_thread(lambda stop: _dialect(raw, file, stop))
-        if not (header := await in_thread(lambda stop: _first(raw, file, dialect))):
-            raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
-    async with connections.session(first, seconds=limits.seconds, role=role) as session:
-        mark = await session.value(MARK) or ""
-        made: str | None = None
+    source = await _inspect_file(file, dry_run=dry_run)
+    header = source.fields
+    opening = transaction_opening(limits, write=True)
+    role = table.database.role
+    async with connections.session(opening, seconds=limits.statement_seconds, role=role) as session:
+        transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
+        added: list[str] | None = None
         try:
-            found = await find_table(session, table)
-        except Missing as missing:
-            if not table.make:
-                way = "With `--write` and `--ddl` a new one can be made of the file."
-                raise NotFound(missing.what, f"{missing.fix} {way}") from None
-            spelled = ".".join(identifier(part) for part in (table.schema or "public", table.name))
-            with served_file(file.folder, file.name, _fails, reason) as raw:
-                if is_parquet:
-                    types = await in_thread(lambda stop: types_of(raw))
-                seen = None if session.world.part.part else seen
-                fields, added, made = await in_thread(
-                    lambda stop: _guessed(spelled, raw, file, dialect, stop, seen, typed=not is_csv, types=types)
-                )
-            try:
-                await session.together((made, ()))
-            except psycopg.Error as error:
-                raise problem(error, name) from error
-            found = await find_table(session, table)
-        if found["kind"] not in ("table", "partitioned table"):
-            raise Refused(f"{quote(table.name)} is a {found['kind']}.", "Rows are copied into tables.")
-        fields = header if fields is None else fields
-        columns = _matched(table, await as_json(session, _COLUMNS, found["oid"]), fields)
-        if made is None:  # a text stays as it is
-            numbers = frozenset(place for place in dialect.decimals if columns[place]["category"] == "N")
-            dialect = dialect._replace(decimals=numbers)
-        names = ", ".join(column["spelled"] for column in columns)
+            target = await find_table(session, table)
+        except MissingName as missing:
+            added = await _create_table(session, table, source, missing)
+            target = await find_table(session, table)
+        if target["kind"] not in ("table", "partitioned table"):
+            raise Refused(f"{quote(table.name)} is a {target['kind']}.", "Rows are copied into tables.")
+        columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)
+        if added is None:  # a text stays as it is
+            numbers = frozenset(place for place in source.dialect.decimals if columns[place]["category"] == "N")
+            source.dialect = source.dialect._replace(decimals=numbers)
         try:
-            # What hangs on the table runs as for any other change.
-            nothing = (
-                f"INSERT INTO {found['spelled']} ({names}) SELECT {', '.join(['NULL'] * len(columns))} WHERE false"
-            )
-            await judge(session, of_ours(table.database, nothing), sequences=True)
-            target = f"{found['spelled']} ({names}) FROM STDIN"
-            with served_file(file.folder, file.name, _fails, reason) as raw:
-                if is_csv:
-                    count = await _copy_csv(session, target, raw, dialect, columns)
-                else:
-                    # Parquet has JSON as text, where JSON has texts.
-                    records = _records_of(raw, file, dialect, fields)
-                    count = await _copy_records(session, target, records, columns, spelled=is_parquet)
-            await session.simple(DEFERRED)
-            await own_names(session)
-            if made is None and (touched := await session.value(TOUCHED, mark)):
-                raise Refused(f"It would change more than rows: {quote(touched)}.", "`edit_schema` changes the schema.")
+            count = await _copy_into(session, table, target, columns, source)
+            if added is None:
+                await _refuse_other_changes(session, transaction_id)
         except psycopg.Error as error:
-            where = next(iter((error.diag.context or "").splitlines()), "")
-            where = where if where.startswith("COPY ") or not session.world.part.part else ""
-            raise placed(problem(error, name), f"{where[:200]}: " if where else "") from error
+            raise locate_problem(to_problem(error, table.database.name), _copy_context(session, error)) from error
         if dry_run:
-            await session.simple("ROLLBACK")
+            await session.run("ROLLBACK")
         else:
             await session.commit(COMMIT)
-    told = seen.told() if seen else ()
-    listed = [column["name"] for column in columns]
-    return Import(found["spelled"], listed, count, dry_run, added, told, dialect.told(header))
+    summary = source.summary.told() if source.summary else ()
+    names = [column["name"] for column in columns]
+    return Import(target["spelled"], names, count, dry_run, added or [], summary, source.dialect.told(header))
+
+
+async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
+    """Read how a file is written, and the names of its fields."""
+    summary = Seen() if dry_run else None
+    source = _ImportSource(file, Dialect(), [], summary)
+    with source.open() as raw:
+        if source.is_csv:
+            source.dialect = await in_thread(lambda stop: _detect_dialect(raw, file, stop))
+        source.fields = await in_thread(lambda stop: _read_header(raw, file, source.dialect))
+    if not source.fields:
+        raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
+    return source
+
+
+async def _create_table(session: Session, table: ImportTable, source: _ImportSource, missing: MissingName) -> list[str]:
+    """Create the table that is missing as the file's records need it, and return its columns.
+
+    Raises:
+        NotFound: it may not be created.
+    """
+    if not table.make:
+        hint = "With `--write` and `--ddl` a new one can be made of the file."
+        raise NotFound(missing.what, f"{missing.fix} {hint}") from None
+    name = ".".join(identifier(part) for part in (table.schema or "public", table.name))
+    types: list[str | None] = []
+    if session.audit.visible.schema:
+        source.summary = None
+    with source.open() as raw:
+        if source.is_parquet:
+            types = await in_thread(lambda stop: read_types(raw))
+        source.fields, added, create_sql = await in_thread(
+            lambda stop: _infer_table(
+                name, raw, source.file, source.dialect, stop, source.summary, typed=not source.is_csv, types=types
+            )
+        )
+    try:
+        await session.run_pipeline((create_sql, ()))
+    except psycopg.Error as error:
+        raise to_problem(error, table.database.name) from error
+    return added
+
+
+async def _copy_into(
+    session: Session,
+    table: ImportTable,
+    target: Mapping[str, str],
+    columns: Sequence[dict[str, Any]],
+    source: _ImportSource,
+) -> int:
+    """Copy the file's records into the table, and return how many there were."""
+    names = ", ".join(column["spelled"] for column in columns)
+    nulls = ", ".join(["NULL"] * len(columns))
+    # What hangs on the table runs as for any other change.
+    insert_nothing = f"INSERT INTO {target['spelled']} ({names}) SELECT {nulls} WHERE false"
+    await judge(session, internal_statement(table.database, insert_nothing), allow_sequences=True)
+    copy_target = f"{target['spelled']} ({names}) FROM STDIN"
+    with source.open() as raw:
+        if source.is_csv:
+            count = await _copy_csv(session, copy_target, raw, source.dialect, columns)
+        else:
+            # Parquet has JSON as text, where JSON has texts.
+            records = _open_records(raw, source.file, source.dialect, source.fields)
+            count = await _copy_records(session, copy_target, records, columns, json_as_text=source.is_parquet)
+    await session.run(CHECK_CONSTRAINTS)
+    await use_catalog_path(session)
+    return count
+
+
+async def _refuse_other_changes(session: Session, transaction_id: str) -> None:
+    catalogs = await session.fetch_value(FIND_CHANGED_CATALOGS, transaction_id)
+    if catalogs:
+        raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
+
+
+def _copy_context(session: Session, error: psycopg.Error) -> str:
+    """Return which record an error is about, as the beginning of a message; not what could show masked values."""
+    context = next(iter((error.diag.context or "").splitlines()), "")
+    if not context.startswith("COPY ") and session.audit.visible.schema:
+        return ""
+    return f"{context[:200]}: " if context else ""
 
 
 def _is_csv(file: ServedFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv"))
 
 
-def _dialect(raw: BinaryIO, file: ServedFile, stop: Stop) -> Dialect:
-    return dialect_of(raw, _fails, tabs=file.name.lower().endswith(".tsv"), through=lambda rows: _polled(rows, stop))
+def _detect_dialect(raw: BinaryIO, file: ServedFile, stop: Stop) -> Dialect:
+    return dialect_of(
+        raw, _make_problem, tabs=file.name.lower().endswith(".tsv"), through=lambda rows: _check_cancelled(rows, stop)
+    )
 
 
-def _polled(records: Iterator[list[Any]], stop: Stop) -> Iterator[list[Any]]:
+def _check_cancelled(records: Iterator[list[Any]], stop: Stop) -> Iterator[list[Any]]:
     for number, record in enumerate(records):
-        if not number % _BATCH:
+        if not number % _BATCH_RECORDS:
             stop.check()
         yield record
 
 
-def _records_of(
+def _open_records(
     raw: BinaryIO, file: ServedFile, dialect: Dialect, fields: list[Any] | None = None, *, grows: bool = False
 ) -> Generator[list[Any]]:
     if _is_csv(file):
-        return csv_records(raw, _fails, dialect)
+        return csv_records(raw, _make_problem, dialect)
     if file.name.lower().endswith(".parquet"):
-        return parquet_records(raw)
-    return json_records(raw, _fails, loaded, fields, grows=grows)
+        return read_records(raw)
+    return json_records(raw, _make_problem, parse_json, fields, grows=grows)
 
 
-def _first(raw: BinaryIO, file: ServedFile, dialect: Dialect) -> list[Any]:
-    """The names of the fields."""
-    with closing(_records_of(raw, file, dialect)) as records:
+def _read_header(raw: BinaryIO, file: ServedFile, dialect: Dialect) -> list[Any]:
+    """Return the names of the fields."""
+    with closing(_open_records(raw, file, dialect)) as records:
         return next(records, list[Any]())
 
 
-def _guessed(
+def _infer_table(
     table: str,
     raw: BinaryIO,
     file: ServedFile,
     dialect: Dialect,
     stop: Stop,
-    seen: Seen | None,
+    summary: Seen | None,
     *,
     typed: bool,
     types: Sequence[str | None],
 ) -> tuple[list[Any], list[str], str]:
-    with closing(_records_of(raw, file, dialect, grows=True)) as records:
-        polled = _polled(records, stop)
-        return created(table, seen.through(polled) if seen else polled, typed=typed, types=types)
+    with closing(_open_records(raw, file, dialect, grows=True)) as records:
+        polled = _check_cancelled(records, stop)
+        return design_table(table, summary.through(polled) if summary else polled, typed=typed, types=types)
 
 
 async def _copy_csv(
     session: Session, target: str, raw: BinaryIO, dialect: Dialect, columns: Sequence[dict[str, Any]]
 ) -> int:
-    """An empty field is NULL, but text where the column takes no NULL; an empty text is NULL where no type has one."""
+    """Return an empty field is NULL, but text where the column takes no NULL.
+
+    An empty text is NULL where no type has one.
+    """
     options = ["FORMAT csv", "HEADER", "ENCODING 'UTF8'"]
     for option, names in (
         ("FORCE_NOT_NULL", [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]),
         ("FORCE_NULL", [column["spelled"] for column in columns if column["never_empty"]]),
     ):
         options += [f"{option} ({', '.join(names)})"] if names else []
-    cursor, sent, ended = session.cursor(), 0, False
-    with closing(csv_texts(raw, _fails, dialect)) as records:
+    cursor, sent_records, has_end_mark = session.cursor(), 0, False
+    with closing(csv_texts(raw, _make_problem, dialect)) as records:
         async with cursor.copy(f"COPY {target} ({', '.join(options)})".encode()) as copy:
-            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
-                sent += len(batch)
-                ended = ended or any("\\." in text.splitlines() for _, text in batch if "\\." in text)
+            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH_RECORDS))):
+                sent_records += len(batch)
+                has_end_mark = has_end_mark or any("\\." in text.splitlines() for _, text in batch if "\\." in text)
                 # PostgreSQL wants all lines to end as the first does.
-                await copy.write("".join(f"{_ENDS.get(text, text)}\n" for _, text in batch).encode())
-    if ended and cursor.rowcount != sent - 1:  # PostgreSQL before 18 takes a line of two characters for the end
+                await copy.write("".join(f"{_ESCAPED_ENDS.get(text, text)}\n" for _, text in batch).encode())
+    if (
+        has_end_mark and cursor.rowcount != sent_records - 1
+    ):  # PostgreSQL before 18 takes a line of two characters for the end
         raise Invalid(
-            f"PostgreSQL reads {cursor.rowcount:,} of {sent - 1:,} records.",
+            f"PostgreSQL reads {cursor.rowcount:,} of {sent_records - 1:,} records.",
             "A line that is `\\.` ends them: change it.",
         )
     return cursor.rowcount
 
 
 async def _copy_records(
-    session: Session, target: str, records: Generator[list[Any]], columns: Sequence[dict[str, Any]], *, spelled: bool
+    session: Session,
+    target: str,
+    records: Generator[list[Any]],
+    columns: Sequence[dict[str, Any]],
+    *,
+    json_as_text: bool,
 ) -> int:
     cursor = session.cursor()
     with closing(records):
         await in_thread(lambda stop: next(records))
         async with cursor.copy(f"COPY {target}".encode()) as copy:
-            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
+            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH_RECORDS))):
                 for row in batch:
                     pairs = zip(row, columns, strict=True)
-                    await copy.write_row([_text(value, column, spelled=spelled) for value, column in pairs])
+                    await copy.write_row(
+                        [_encode_value(value, column, json_as_text=json_as_text) for value, column in pairs]
+                    )
     return cursor.rowcount
 
 
-def _text(value: Any, column: dict[str, Any], *, spelled: bool) -> str | None:
-    """A JSON value as PostgreSQL reads one of the column's type."""
-    if column["json"] and not (spelled and isinstance(value, str)):
-        return None if value is None else json_text(value)
+def _encode_value(value: Any, column: dict[str, Any], *, json_as_text: bool) -> str | None:
+    """Return a JSON value as PostgreSQL reads one of the column's type."""
+    if column["json"] and not (json_as_text and isinstance(value, str)):
+        return None if value is None else encode_json(value)
     if column["fields"]:
-        value = _records(value, column["fields"], quote(column["name"]))
+        value = _encode_records(value, column["fields"], quote(column["name"]))
     if isinstance(value, list) and column["category"] != "A":
-        return json_text(value)
-    return as_text(value, quote(column["name"]))
+        return encode_json(value)
+    return encode_value(value, quote(column["name"]))
 
 
-def _records(value: Any, fields: Sequence[str], where: str) -> Any:
-    """JSON's objects as PostgreSQL writes the rows of a composite type."""
+def _encode_records(value: Any, fields: Sequence[str], label: str) -> Any:
+    """Return jSON's objects as PostgreSQL writes the rows of a composite type."""
     if isinstance(value, list):
-        return [_records(item, fields, where) for item in cast("list[Any]", value)]
+        return [_encode_records(item, fields, label) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        given = cast("dict[str, Any]", value)
-        return as_record([given.get(name) for name in fields], where) if given.keys() <= {*fields} else given
+        record = cast("dict[str, Any]", value)
+        return encode_record([record.get(name) for name in fields], label) if record.keys() <= {*fields} else record
     return value
 
 
-def _matched(table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequence[Any]) -> list[dict[str, Any]]:
-    """The column for each field, whatever the case."""
+def _match_columns(
+    table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Return the column for each field, whatever the case."""
     exact = {column["name"]: column for column in columns}
-    known = {column["name"].lower(): column for column in columns} | exact
-    found: list[dict[str, Any]] = []
+    columns_by_name = {column["name"].lower(): column for column in columns} | exact
+    matches: list[dict[str, Any]] = []
     for field in fields:
         word = str(field)
-        column = exact.get(word) or exact.get(column_name(word)) or known.get(word.strip().lower())
+        column = exact.get(word) or exact.get(column_name(word)) or columns_by_name.get(word.strip().lower())
         if column is None:
             listed = ", ".join(quote(column["name"]) for column in columns[:50])
             raise Invalid(f"{quote(table.name)} has no column {quote(word)}.", f"It has: {listed}.")
-        found.append(column)
-    if len({column["name"] for column in found}) < len(found):
+        matches.append(column)
+    if len({column["name"] for column in matches}) < len(matches):
         raise Invalid("Two fields have the same name.", "Give each column once.")
-    return found
+    return matches
 
 
-_KINDS = {
+_PROBLEM_CLASSES = {
     "conflict": Conflict, "invalid": Invalid, "not_found": NotFound, "refused": Refused, "too_large": TooLarge,
     "unavailable": Unavailable,
 }  # fmt: skip
 
 
-def _fails(kind: str, what: str, fix: str) -> Problem:
-    return _KINDS[kind](what, fix)
+def _make_problem(kind: str, failure: str, fix: str) -> Problem:
+    return _PROBLEM_CLASSES[kind](failure, fix)

@@ -16,10 +16,10 @@ from mcp_batteries.limits import in_thread
 from mcp_batteries.sql.parquet import Kind, Unreadable, write
 from mcp_postgres.engine.connection.result_values import MASK, Column
 
-__all__ = ["parquet_records", "types_of", "write_parquet"]
+__all__ = ["read_records", "read_types", "write_parquet"]
 
-_BATCH = 500
-_TYPES = {
+_BATCH_ROWS = 500
+_TYPE_NAMES = {
     Kind.BOOLEAN: "boolean", Kind.INTEGER: "bigint", Kind.REAL: "double precision", Kind.BYTES: "bytea",
 }  # fmt: skip
 _KINDS = {
@@ -35,27 +35,27 @@ _VALUES: dict[Kind, Callable[[str], Any]] = {
 }
 
 
-def parquet_records(raw: BinaryIO) -> Generator[list[Any]]:
-    """The columns' names, then the records: numbers, texts, truth values, and bytes as `{"base64": ...}`.
+def read_records(raw: BinaryIO) -> Generator[list[Any]]:
+    """Yield the columns' names, then the records: numbers, texts, truth values, and bytes as `{"base64": ...}`.
 
     Raises:
         Invalid: it is not Parquet.
     """
-    for number, line in enumerate(_lines(raw)):
+    for number, line in enumerate(_read_lines(raw)):
         if number:
             yield line
 
 
-def types_of(raw: BinaryIO) -> list[str | None]:
-    """The types of columns that take what `parquet_records` gives; None where only the values tell."""
-    lines = _lines(raw)
+def read_types(raw: BinaryIO) -> list[str | None]:
+    """Return the types of columns that take what `parquet_records` gives; None where only the values tell."""
+    lines = _read_lines(raw)
     try:
-        return [_TYPES.get(Kind(kind)) for kind in next(lines)]
+        return [_TYPE_NAMES.get(Kind(kind)) for kind in next(lines)]
     finally:
         lines.close()
 
 
-def _lines(raw: BinaryIO) -> Generator[list[Any]]:
+def _read_lines(raw: BinaryIO) -> Generator[list[Any]]:
     command = [sys.executable, "-P", "-m", "mcp_batteries.sql.parquet"]
     with subprocess.Popen(
         command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
@@ -63,19 +63,19 @@ def _lines(raw: BinaryIO) -> Generator[list[Any]]:
         assert reader.stdout is not None
         try:
             for line in reader.stdout:
-                found = json.loads(line)
-                if isinstance(found, str):
-                    raise Invalid(found)
-                if found is None:
+                line_value = json.loads(line)
+                if isinstance(line_value, str):
+                    raise Invalid(line_value)
+                if line_value is None:
                     return
-                yield cast("list[Any]", found)
+                yield cast("list[Any]", line_value)
             raise Invalid("The file needs more memory than it may take, or can't be understood.", "Send it in parts.")
         finally:
             reader.kill()
 
 
 async def write_parquet(
-    file: BinaryIO, columns: Sequence[Column], rows: AsyncIterator[Sequence[str | None]], most: int
+    file: BinaryIO, columns: Sequence[Column], rows: AsyncIterator[Sequence[str | None]], max_bytes: int
 ) -> int:
     """Write rows to a new file, at most `most` bytes; how many there were.
 
@@ -89,7 +89,7 @@ async def write_parquet(
         batch: list[Sequence[str | None]] = []
         async for row in rows:
             batch.append(row)
-            if len(batch) == _BATCH:
+            if len(batch) == _BATCH_ROWS:
                 break
         return batch
 
@@ -103,6 +103,6 @@ async def write_parquet(
 
     try:
         names = [column.name for column in columns]
-        return await in_thread(lambda _: write(file, names, kinds, records(), most), long=True)
+        return await in_thread(lambda _: write(file, names, kinds, records(), max_bytes), long=True)
     except Unreadable as error:
         raise Invalid(str(error)) from None

@@ -12,11 +12,11 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import kinds_of
 
-__all__ = ["column_name", "created", "loaded"]
+__all__ = ["column_name", "design_table", "parse_json"]
 
-_MOST_COLUMNS = 500
-_NAME = 63
-"""Bytes of a name that PostgreSQL keeps."""
+_MAX_COLUMNS = 500
+# Bytes of a name that PostgreSQL keeps.
+_MAX_NAME_BYTES = 63
 
 _TIME = r"[12][0-9]{3}-[01][0-9]-[0-3][0-9][ T][0-2][0-9]:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
 _KINDS = (
@@ -33,38 +33,38 @@ _TIMES = ("date", "timestamp", "timestamptz")
 _WIDER = ({"bigint", "numeric"}, "numeric"), ({"date", "timestamp"}, "timestamp")
 
 
-class _Digits(float):
+class _ExactNumber(float):
     """A number as it stands in the file: PostgreSQL takes more digits than a double has."""
 
     _text: str
 
-    def __new__(cls, text: str) -> _Digits:
-        made = super().__new__(cls, text)
-        made._text = text
-        return made
+    def __new__(cls, text: str) -> _ExactNumber:
+        number = super().__new__(cls, text)
+        number._text = text
+        return number
 
     def __repr__(self) -> str:
         return self._text
 
 
-def loaded(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """One JSON document, its numbers as they stand there."""
-    return json.loads(text, parse_float=_Digits, parse_constant=_no_number)
+    return json.loads(text, parse_float=_ExactNumber, parse_constant=_refuse_constant)
 
 
-def _no_number(word: str) -> str:
+def _refuse_constant(word: str) -> str:
     raise ValueError(f"{word} is not JSON")
 
 
 def column_name(field: Any) -> str:
-    """What PostgreSQL calls a column of the name of a field."""
-    return str(field).strip().encode(errors="replace")[:_NAME].decode(errors="ignore")
+    """Return what PostgreSQL calls a column of the name of a field."""
+    return str(field).strip().encode(errors="replace")[:_MAX_NAME_BYTES].decode(errors="ignore")
 
 
-def created(
+def design_table(
     table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str | None] = ()
 ) -> tuple[list[Any], list[str], str]:
-    """The fields of `records`, whose names come first, the columns for them, and the CREATE TABLE.
+    """Return the fields of `records`, whose names come first, the columns for them, and the CREATE TABLE.
 
     Args:
         table: as SQL spells it.
@@ -74,20 +74,20 @@ def created(
     Raises:
         Invalid: the fields have no usable names.
     """
-    fields, seen = kinds_of(records, _kind if typed else _kind_of_text)
-    known = [column_name(field) for field in fields]
-    if not known or len(known) > _MOST_COLUMNS or len(set(known)) < len(known) or "" in known:
+    fields, kinds_by_field = kinds_of(records, _kind_of_value if typed else _kind_of_text)
+    names = [column_name(field) for field in fields]
+    if not names or len(names) > _MAX_COLUMNS or len(set(names)) < len(names) or "" in names:
         raise Invalid(
             "The fields can't name the columns of a new table.",
-            f"Give each a name of its own, {_MOST_COLUMNS} at most.",
+            f"Give each a name of its own, {_MAX_COLUMNS} at most.",
         )
-    guessed = [_type(kinds) for kinds in seen]
-    kinds = [told or guess for told, guess in zip(types or [None] * len(guessed), guessed, strict=True)]
-    columns = [f"{identifier(name)} {kind}" for name, kind in zip(known, kinds, strict=True)]
+    inferred_types = [_choose_type(kinds) for kinds in kinds_by_field]
+    kinds = [told or guess for told, guess in zip(types or [None] * len(inferred_types), inferred_types, strict=True)]
+    columns = [f"{identifier(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
     return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
 
 
-def _type(kinds: Collection[str]) -> str:
+def _choose_type(kinds: Collection[str]) -> str:
     kinds = {*kinds} - {""}
     if len(kinds) == 1:
         return next(iter(kinds))
@@ -95,12 +95,12 @@ def _type(kinds: Collection[str]) -> str:
 
 
 def _kind_of_text(value: str) -> str:
-    found = next((kind for kind, form in _KINDS if form.fullmatch(value)), "text") if value else ""
-    return "text" if found in _TIMES and not _is_time(value) else found
+    kind = next((kind for kind, form in _KINDS if form.fullmatch(value)), "text") if value else ""
+    return "text" if kind in _TIMES and not _is_time(value) else kind
 
 
 def _is_time(value: str) -> bool:
-    """Whether the calendar has it, and the clock."""
+    """Return whether the calendar has it, and the clock."""
     try:
         datetime.fromisoformat(value)
     except ValueError:
@@ -108,7 +108,7 @@ def _is_time(value: str) -> bool:
     return True
 
 
-def _kind(value: Any) -> str:
+def _kind_of_value(value: Any) -> str:
     match value:
         case None:
             return ""
@@ -122,7 +122,7 @@ def _kind(value: Any) -> str:
             return "numeric"
         case str():
             # JSON has numbers and truth values of its own; times it has as text.
-            found = _kind_of_text(value)
-            return "text" if found in ("boolean", "bigint", "numeric") else found
+            kind = _kind_of_text(value)
+            return "text" if kind in ("boolean", "bigint", "numeric") else kind
         case _:
             return "jsonb"

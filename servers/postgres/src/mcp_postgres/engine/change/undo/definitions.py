@@ -6,26 +6,26 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mcp_postgres.engine.catalog.description import NAMED
+from mcp_postgres.engine.catalog.description import QUALIFIED_NAME_OF
 from mcp_postgres.engine.connection.pool import Session
 
-__all__ = ["LATE", "Wanted", "definitions"]
+__all__ = ["LATE_RANK", "DefinitionRequest", "read_definitions"]
 
-LATE = 9
-"""The rank of what is told when everything else is there."""
+# The rank of what is told when everything else is there.
+LATE_RANK = 9
 _LOST = "values are lost"
 _SPENT = "it gives numbers again, and had no more"
 _CAST = "values are cast back, and one that does not fit stops it"
 
 _NAME = "format('%I.%I', n.nspname, c.relname)"
+# A name in a remark, which ends with its line.
 _ONE_LINE = "regexp_replace({}, E'[\\\\r\\\\n]+', ' ', 'g')"
-"""A name in a remark, which ends with its line."""
+# A name as one word of a shell.
 _IN_SHELL = (
     "(SELECT CASE WHEN x.name ~ '^[a-z0-9_.]+$' THEN x.name ELSE "
     "concat('''', replace(x.name, '''', '''\"''\"'''), '''')"
     " END FROM (SELECT {} AS name) x)"
 )
-"""A name as one word of a shell."""
 _SEQUENCE = """concat_ws(' ', format('START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s', s.seqstart,
     s.seqincrement, s.seqmin, s.seqmax, s.seqcache), CASE WHEN s.seqcycle THEN 'CYCLE' END)"""
 _IDENTITY = f"""(SELECT {_SEQUENCE} FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid
@@ -33,10 +33,10 @@ _IDENTITY = f"""(SELECT {_SEQUENCE} FROM pg_depend d JOIN pg_sequence s ON s.seq
     AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')"""
 _LAST = """CASE WHEN has_sequence_privilege(s.seqrelid, 'USAGE, SELECT') THEN
     pg_sequence_last_value(s.seqrelid) END"""
+# What a sequence gives next; NULL before it gave anything, and behind its last number.
 _NEXT = f"""(SELECT CASE WHEN x.next BETWEEN s.seqmin AND s.seqmax THEN x.next WHEN s.seqcycle THEN
     CASE WHEN s.seqincrement > 0 THEN s.seqmin ELSE s.seqmax END END
     FROM (SELECT ({_LAST})::numeric + s.seqincrement AS next) x)"""
-"""What a sequence gives next; NULL before it gave anything, and behind its last number."""
 _GENERATED = "CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END"
 _COLLATED = """coalesce((SELECT format('{word}%I.%I', y.nspname, l.collname)
     FROM pg_collation l JOIN pg_namespace y ON y.oid = l.collnamespace JOIN pg_type b ON b.oid = {type}
@@ -124,11 +124,12 @@ UNION ALL SELECT w.key, 1, CASE c.relkind
         format(' %I ON ', c.relname)), ';')
     WHEN 'f' THEN NULL
     ELSE concat('CREATE ', CASE c.relpersistence WHEN 'u' THEN 'UNLOGGED ' END, 'TABLE ', {_NAME},
-        CASE WHEN c.relispartition THEN (SELECT format(' PARTITION OF %s %s', {NAMED.format(oid="h.inhparent")},
+        CASE WHEN c.relispartition THEN (SELECT format(' PARTITION OF %s %s',
+        {QUALIFIED_NAME_OF.format(oid="h.inhparent")},
             pg_get_expr(c.relpartbound, c.oid)) FROM pg_inherits h WHERE h.inhrelid = c.oid)
         WHEN c.reloftype <> 0 THEN format(' OF %s', format_type(c.reloftype, NULL))
         ELSE format(' (%s)', {_COLUMNS}) || coalesce((SELECT format(' INHERITS (%s)',
-            string_agg({NAMED.format(oid="h.inhparent")}, ', ' ORDER BY h.inhseqno)) FROM pg_inherits h
+            string_agg({QUALIFIED_NAME_OF.format(oid="h.inhparent")}, ', ' ORDER BY h.inhseqno)) FROM pg_inherits h
             WHERE h.inhrelid = c.oid HAVING count(*) > 0), '') END,
         CASE c.relkind WHEN 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(c.oid) END, ';',
         CASE c.relkind WHEN 'r' THEN format(' -- its %srows are lost: pg_dump --table=%s saves them',
@@ -154,27 +155,29 @@ UNION ALL SELECT w.key, 3, format('ALTER %s %s %s;', {_THING}, {_NAME}, x.what) 
         ELSE 'FULL' END) WHERE 5 = ANY (w.parts) AND c.relreplident <> 'i'
         AND c.relkind IN ('r', 'p')
     ) x WHERE w.kind = 'c'
-UNION ALL SELECT w.key, {LATE}, format('ALTER TABLE %s %s;', {NAMED.format(oid="i.indrelid")}, x.what)
+UNION ALL SELECT w.key, {LATE_RANK}, format('ALTER TABLE %s %s;', {QUALIFIED_NAME_OF.format(oid="i.indrelid")}, x.what)
     FROM wanted w JOIN pg_index i ON w.kind = 'c' AND i.indexrelid = w.oid JOIN pg_class c ON c.oid = i.indexrelid,
         LATERAL (
         SELECT CASE WHEN i.indisclustered THEN format('CLUSTER ON %I', c.relname) ELSE 'SET WITHOUT CLUSTER' END AS what
         WHERE 8 = ANY (w.parts) AND split_part(w.flags, ' ', 1) <> i.indisclustered::text
         UNION ALL SELECT format('REPLICA IDENTITY USING INDEX %I', c.relname) WHERE 8 = ANY (w.parts)
         AND i.indisreplident) x
-UNION ALL SELECT w.key, {LATE}, format('ALTER TABLE %s CLUSTER ON %I;', {NAMED.format(oid="i.indrelid")}, c.relname)
+UNION ALL SELECT w.key, {LATE_RANK}, format('ALTER TABLE %s CLUSTER ON %I;',
+    {QUALIFIED_NAME_OF.format(oid="i.indrelid")}, c.relname)
     FROM wanted w JOIN pg_constraint k ON w.kind = 'k' AND w.is_gone AND k.oid = w.oid JOIN pg_index i
     ON i.indexrelid = k.conindid AND i.indrelid = k.conrelid AND i.indisclustered JOIN pg_class c
         ON c.oid = i.indexrelid
-UNION ALL SELECT w.key, {LATE}, CASE WHEN c.relispartition THEN format('ALTER TABLE %s ATTACH PARTITION %s %s;',
-        {NAMED.format(oid="h.inhparent")}, {_NAME}, pg_get_expr(c.relpartbound, c.oid))
-    ELSE format('ALTER TABLE %s INHERIT %s;', {_NAME}, {NAMED.format(oid="h.inhparent")}) END
+UNION ALL SELECT w.key, {LATE_RANK}, CASE WHEN c.relispartition THEN format('ALTER TABLE %s ATTACH PARTITION %s %s;',
+        {QUALIFIED_NAME_OF.format(oid="h.inhparent")}, {_NAME}, pg_get_expr(c.relpartbound, c.oid))
+    ELSE format('ALTER TABLE %s INHERIT %s;', {_NAME}, {QUALIFIED_NAME_OF.format(oid="h.inhparent")}) END
     FROM {_CLASS} JOIN pg_inherits h ON h.inhrelid = c.oid WHERE w.kind = 'c' AND NOT w.is_gone AND 6 = ANY (w.parts)
     AND concat('c', h.inhparent) <> ALL (string_to_array(w.parents, ' '))
 UNION ALL SELECT w.key, 3, format('ALTER SEQUENCE %s AS %s %s%s;', {_NAME}, s.seqtypid::regtype, {_SEQUENCE},
     CASE WHEN s.seqcycle THEN '' ELSE ' NO CYCLE' END) FROM {_CLASS} JOIN pg_sequence s ON s.seqrelid = c.oid
     WHERE w.kind = 'c' AND NOT w.is_gone AND 9 = ANY (w.parts)
-UNION ALL SELECT w.key, {LATE}, format('ALTER SEQUENCE %s OWNED BY %s;', {_NAME}, coalesce((SELECT format('%s.%I',
-    {NAMED.format(oid="d.refobjid")}, a.attname) FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid
+UNION ALL SELECT w.key, {LATE_RANK}, format('ALTER SEQUENCE %s OWNED BY %s;', {_NAME}, coalesce((SELECT format('%s.%I',
+    {QUALIFIED_NAME_OF.format(oid="d.refobjid")}, a.attname) FROM pg_depend d JOIN pg_attribute a ON a.attrelid =
+    d.refobjid
     AND a.attnum = d.refobjsubid WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'a'
     AND d.refclassid = 'pg_class'::regclass), 'NONE')) FROM {_CLASS}
     WHERE w.kind = 'c' AND c.relkind = 'S' AND 9 = ANY (w.parts)
@@ -221,16 +224,18 @@ UNION ALL SELECT w.key, 4, concat({_ALTER}, coalesce('RESTART WITH ' || x.next, 
     WHERE w.kind = 'a' AND (w.is_gone OR 3 = ANY (w.parts) AND split_part(w.flags, ' ', 2) = '') AND a.attidentity <> ''
     AND ({_LAST}) IS NOT NULL
 UNION ALL SELECT w.key, 1, CASE WHEN k.conrelid <> 0 THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s;',
-        {NAMED.format(oid="k.conrelid")}, k.conname, pg_get_constraintdef(k.oid))
+        {QUALIFIED_NAME_OF.format(oid="k.conrelid")}, k.conname, pg_get_constraintdef(k.oid))
     ELSE (SELECT format('ALTER DOMAIN %I.%I ADD CONSTRAINT %I %s;', n.nspname, t.typname, k.conname,
         pg_get_constraintdef(k.oid)) FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
         WHERE t.oid = k.contypid) END
     FROM wanted w JOIN pg_constraint k ON w.kind = 'k' AND w.is_gone AND k.oid = w.oid
-UNION ALL SELECT w.key, 1, format('ALTER TABLE %s ALTER CONSTRAINT %I %s;', {NAMED.format(oid="k.conrelid")}, k.conname,
+UNION ALL SELECT w.key, 1, format('ALTER TABLE %s ALTER CONSTRAINT %I %s;',
+    {QUALIFIED_NAME_OF.format(oid="k.conrelid")}, k.conname,
     CASE WHEN k.condeferred THEN 'DEFERRABLE INITIALLY DEFERRED' WHEN k.condeferrable THEN 'DEFERRABLE' ELSE
     'NOT DEFERRABLE' END) FROM wanted w JOIN pg_constraint k ON w.kind = 'k' AND NOT w.is_gone AND k.oid = w.oid
     AND 0 = ANY (w.parts) AND k.contype = 'f'
-UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s TRIGGER %I;', {NAMED.format(oid="t.tgrelid")}, {_SWITCH}, t.tgname)
+UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s TRIGGER %I;', {QUALIFIED_NAME_OF.format(oid="t.tgrelid")},
+    {_SWITCH}, t.tgname)
     FROM wanted w JOIN pg_trigger t ON w.kind = 'k' AND NOT w.is_gone AND 2 = ANY (w.parts) AND t.tgisinternal
     AND t.tgconstraint = w.oid
 UNION ALL SELECT w.key, 1, rtrim(pg_get_functiondef(p.oid), E'\\n') || ';' FROM wanted w JOIN pg_proc p
@@ -242,11 +247,12 @@ UNION ALL SELECT w.key, 1, CASE WHEN w.is_gone OR 1 = ANY (w.parts) THEN CASE WH
     pg_get_triggerdef(t.oid) ELSE regexp_replace(pg_get_triggerdef(t.oid), '^CREATE TRIGGER',
         'CREATE OR REPLACE TRIGGER') END || ';' END
     FROM wanted w JOIN pg_trigger t ON w.kind = 't' AND t.oid = w.oid
-UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s TRIGGER %I;', {NAMED.format(oid="t.tgrelid")}, {_SWITCH}, t.tgname)
+UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s TRIGGER %I;', {QUALIFIED_NAME_OF.format(oid="t.tgrelid")},
+    {_SWITCH}, t.tgname)
     FROM wanted w JOIN pg_trigger t ON w.kind = 't' AND t.oid = w.oid AND 0 = ANY (w.parts)
 UNION ALL SELECT w.key, 1, concat(CASE WHEN w.is_gone THEN '' ELSE format(E'DROP POLICY %I ON %s;\\n', p.polname,
-    {NAMED.format(oid="p.polrelid")}) END, format('CREATE POLICY %I ON %s AS %s FOR %s TO %s', p.polname,
-    {NAMED.format(oid="p.polrelid")}, CASE WHEN p.polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+    {QUALIFIED_NAME_OF.format(oid="p.polrelid")}) END, format('CREATE POLICY %I ON %s AS %s FOR %s TO %s', p.polname,
+    {QUALIFIED_NAME_OF.format(oid="p.polrelid")}, CASE WHEN p.polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
     CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL'
     END, {_ROLES}), ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')',
     ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')', ';')
@@ -254,7 +260,8 @@ UNION ALL SELECT w.key, 1, concat(CASE WHEN w.is_gone THEN '' ELSE format(E'DROP
 UNION ALL SELECT w.key, 1, CASE WHEN w.is_gone THEN pg_get_ruledef(r.oid) WHEN 1 = ANY (w.parts) THEN
     regexp_replace(pg_get_ruledef(r.oid), '^CREATE RULE', 'CREATE OR REPLACE RULE') END FROM wanted w JOIN pg_rewrite r
     ON w.kind = 'r' AND r.oid = w.oid
-UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s RULE %I;', {NAMED.format(oid="r.ev_class")}, CASE r.ev_enabled
+UNION ALL SELECT w.key, 2, format('ALTER TABLE %s %s RULE %I;', {QUALIFIED_NAME_OF.format(oid="r.ev_class")}, CASE
+    r.ev_enabled
     WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END, r.rulename)
     FROM wanted w JOIN pg_rewrite r ON w.kind = 'r' AND r.oid = w.oid AND 0 = ANY (w.parts)
 UNION ALL SELECT w.key, 1, pg_get_statisticsobjdef(s.oid) || ';' FROM wanted w JOIN pg_statistic_ext s
@@ -267,11 +274,11 @@ UNION ALL SELECT w.key, 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s;', n
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DefinitionRequest:
     """What is to be made again, or made what it was.
 
     Attributes:
-        parts: those of its value that are others now; of what is gone, those that no CREATE says.
+        parts: those of its state that are others now; of what is gone, those that no CREATE says.
         options: names of those that it has now and had not.
         parents: the keys of those that it has now.
         flags: of an index as it is now; of a column `d` if it has a default now, and `i` if it is an identity.
@@ -289,13 +296,16 @@ class Wanted:
         return {**vars(self), "kind": self.key[0], "oid": int(oid), "sub": int(sub or 0)}
 
 
-async def definitions(session: Session, wanted: Iterable[Wanted]) -> dict[str, list[tuple[int, str]]]:
-    """Statements for each of them by its key, with the rank of each among them; none for what can't be spelled."""
-    asked = [each.row() for each in wanted]
-    if not asked:
+async def read_definitions(session: Session, requests: Iterable[DefinitionRequest]) -> dict[str, list[tuple[int, str]]]:
+    """Return statements for each of them by its key, with the rank of each among them.
+
+    None for what can't be spelled.
+    """
+    wanted = [each.row() for each in requests]
+    if not wanted:
         return {}
-    rows: list[tuple[str, int, str]] = json.loads(await session.value(_DEFINED, json.dumps(asked)) or "[]")
-    found: dict[str, list[tuple[int, str]]] = {}
+    rows: list[tuple[str, int, str]] = json.loads(await session.fetch_value(_DEFINED, json.dumps(wanted)) or "[]")
+    lines_by_key: dict[str, list[tuple[int, str]]] = {}
     for key, rank, line in sorted(rows, key=lambda row: row[1]):
-        found.setdefault(key, []).append((rank, line))
-    return found
+        lines_by_key.setdefault(key, []).append((rank, line))
+    return lines_by_key

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from mcp_batteries.sql.renames import renames_back
-from mcp_postgres.engine.change.objects import Edge, Look, Object
+from mcp_postgres.engine.change.objects import DatabaseObject, Dependency, ObjectsByKey
 
-__all__ = ["renames"]
+__all__ = ["rename_statements"]
 
 _OUTER, _INNER = "cfysl", "aktpre"
 _FORMS = {
@@ -17,20 +17,22 @@ _FORMS = {
 }  # fmt: skip
 
 
-def renames(was: Look, now: Look, keys: Iterable[str], depends: Sequence[Edge]) -> list[str]:
-    """The statements for objects whose names are others now, or lie in something that has another one.
+def rename_statements(
+    was: ObjectsByKey, now: ObjectsByKey, keys: Iterable[str], depends: Sequence[Dependency]
+) -> list[str]:
+    """Return the statements for objects whose names are others now, or lie in something that has another one.
 
     Args:
         depends: how they depend on each other now.
     """
     along = {one for one, _, kind in depends if kind in "PS"}
     along |= {one for one, other, kind in depends if kind == "i" and other[0] == "k"}
-    known = [key for key in keys if key not in along]
-    inner = [key for key in was if key[0] in _INNER and key in now and key not in along and not _inherited(now[key])]
-    lines = _inside(was, now, [key for key in inner if was[key].name != now[key].name])
+    renamed = [key for key in keys if key not in along]
+    inner = [key for key in was if key[0] in _INNER and key in now and key not in along and not _is_inherited(now[key])]
+    lines = _rename_parts(was, now, [key for key in inner if was[key].name != now[key].name])
     owned = {one for one, other, kind in depends if kind in "ai" and other[0] == "a" and one[0] == "c"}
-    lines += _outside(was, now, [key for key in known if key[0] in _OUTER], owned)
-    for key in known:
+    lines += _rename_in_schemas(was, now, [key for key in renamed if key[0] in _OUTER], owned)
+    for key in renamed:
         if key[0] == "n":
             lines.append(f"ALTER SCHEMA {now[key].name} RENAME TO {was[key].name};")
         elif key[0] == "o":
@@ -38,26 +40,26 @@ def renames(was: Look, now: Look, keys: Iterable[str], depends: Sequence[Edge]) 
     return lines
 
 
-def _inside(was: Look, now: Look, keys: Sequence[str]) -> list[str]:
-    """The parts of tables and types."""
+def _rename_parts(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str]) -> list[str]:
+    """Return the parts of tables and types."""
     lines: list[str] = []
     for parent, kind in dict.fromkeys((now[key].parent, key[0]) for key in keys):
         if parent not in now:
             continue
         names = {was[key].name: now[key].name for key in keys if (now[key].parent, key[0]) == (parent, kind)}
-        what = "DOMAIN" if kind == "k" and parent[0] == "y" else now[parent].word
+        what = "DOMAIN" if kind == "k" and parent[0] == "y" else now[parent].sql_kind
         form = _FORMS[kind].replace("COLUMN", "ATTRIBUTE") if what == "TYPE" and kind == "a" else _FORMS[kind]
         for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
-            line = form.format(what=what, on=now[parent].spelled, now=current, was=old)
+            line = form.format(what=what, on=now[parent].qualified_name, now=current, was=old)
             lines.append(line.removesuffix(";") + " CASCADE;" if what == "TYPE" and kind == "a" else line)
     return lines
 
 
-def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) -> list[str]:
-    """What lies in schemas, which still have their names of now."""
+def _rename_in_schemas(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str], owned: Collection[str]) -> list[str]:
+    """Return what lies in schemas, which still have their names of now."""
     lines: list[str] = []
     relations: dict[str, str] = {}
-    things: dict[str, Object] = {}
+    things: dict[str, DatabaseObject] = {}
     divided: dict[str, tuple[str, str]] = {}
     for key in keys:
         one, other = was[key], now[key]
@@ -66,21 +68,21 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
         moves = other.parent != one.parent and other.kind != "index" and key not in owned
         target = f"{schema if moves else there}.{one.name}"
         if key[0] == "c":
-            if target != other.spelled:
-                relations[target] = other.spelled
+            if target != other.qualified_name:
+                relations[target] = other.qualified_name
                 things[target] = other
                 divided[target] = (schema if moves else there, one.name)
-                divided[other.spelled] = (there, other.name)
+                divided[other.qualified_name] = (there, other.name)
             continue
-        word = other.word
-        rest = other.spelled.removeprefix(f"{there}.")[len(other.name) :]
-        name = other.spelled
+        word = other.sql_kind
+        signature = other.qualified_name.removeprefix(f"{there}.")[len(other.name) :]
+        name = other.qualified_name
         if moves:
             lines.append(f"ALTER {word} {name} SET SCHEMA {schema};")
-            name = f"{schema}.{other.name}{rest}"
+            name = f"{schema}.{other.name}{signature}"
         if one.name != other.name:
             lines.append(f"ALTER {word} {name} RENAME TO {one.name};")
-    spares: dict[str, Object] = {}
+    spares: dict[str, DatabaseObject] = {}
 
     def spare(target: str, number: int) -> str:
         there, name = divided[relations[target]][0], f"mcp_back_{number}"
@@ -88,10 +90,10 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
         spares[made], divided[made] = things[target], (there, name)
         return made
 
-    by_now = {thing.spelled: thing for thing in things.values()}
+    by_now = {thing.qualified_name: thing for thing in things.values()}
     for current, target in renames_back(relations, spare):
         thing = spares.get(current) or by_now[current]
-        word = thing.word
+        word = thing.sql_kind
         (place, name), (there, called) = divided[target], divided[current]
         if called != name:
             lines.append(f"ALTER {word} {current} RENAME TO {name};")
@@ -100,6 +102,6 @@ def _outside(was: Look, now: Look, keys: Sequence[str], owned: Collection[str]) 
     return lines
 
 
-def _inherited(thing: Object) -> bool:
+def _is_inherited(thing: DatabaseObject) -> bool:
     at = {"a": 9, "k": 1, "t": 2}.get(thing.key[0])
-    return at is not None and thing.value[at] == "true"
+    return at is not None and thing.state[at] == "true"

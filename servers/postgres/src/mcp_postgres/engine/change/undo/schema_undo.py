@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcp_postgres.engine.change.objects import Edge, Look, Object, edges, look
-from mcp_postgres.engine.change.undo.definitions import LATE, Wanted, definitions
-from mcp_postgres.engine.change.undo.grants import grants, optioned, whose
-from mcp_postgres.engine.change.undo.object_order import ordered, roots
-from mcp_postgres.engine.change.undo.renames import renames
+from mcp_postgres.engine.change.objects import DatabaseObject, Dependency, ObjectsByKey, read_dependencies, read_objects
+from mcp_postgres.engine.change.undo.definitions import LATE_RANK, DefinitionRequest, read_definitions
+from mcp_postgres.engine.change.undo.grants import grant_identity, grant_option_statement, grant_statements
+from mcp_postgres.engine.change.undo.object_order import find_owners, sort_by_dependency
+from mcp_postgres.engine.change.undo.renames import rename_statements
 from mcp_postgres.engine.change.undo.sql_comments import remark
 from mcp_postgres.engine.connection.pool import Session
 
-__all__ = ["After", "after", "way_back"]
+__all__ = ["SchemaChange", "describe_change", "undo_statements"]
 
 _DROPS = {
     "column": "ALTER TABLE {on} DROP COLUMN {name};", "attribute": "ALTER TYPE {on} DROP ATTRIBUTE {name} CASCADE;",
@@ -30,122 +30,137 @@ _DROPS = {
 }  # fmt: skip
 _GRANT, _COMMENT = "g", "d"
 _WAITS = "when the values are back: "
+# Parts of a value for which there are statements.
 _SPELLED = {
     "c": (0, 1, 2, 3, 4, 5, 6, 8, 9, 10), "a": (0, 1, 2, 3, 5, 6, 7, 8, 9), "k": (0, 2), "f": (0, 1), "t": (0, 1),
     "p": (0,), "r": (0, 1), "s": (0, 1), "y": (0, 1, 2), "n": (0,),
 }  # fmt: skip
-"""Parts of a value for which there are statements."""
 
 
 @dataclass
-class After:
+class SchemaChange:
     """What was seen of a change while it was there.
 
     Attributes:
         was: all objects as they were; `now` as they would be.
         depends: how those that the change is about depend on each other then.
-        again: statements for what is new under a name that something else had.
+        recreated: statements for what is new under a name that something else had.
     """
 
-    was: Look
-    now: Look
-    depends: Sequence[Edge] = ()
-    again: dict[str, list[tuple[int, str]]] = field(default_factory=dict[str, list[tuple[int, str]]])
+    was: ObjectsByKey
+    now: ObjectsByKey
+    depends: Sequence[Dependency] = ()
+    recreated: dict[str, list[tuple[int, str]]] = field(default_factory=dict[str, list[tuple[int, str]]])
 
     @property
     def new(self) -> list[str]:
         return [key for key in self.now if key not in self.was]
 
     @property
-    def gone(self) -> list[str]:
+    def dropped(self) -> list[str]:
         return [key for key in self.was if key not in self.now]
 
     @property
     def changed(self) -> list[str]:
-        return [key for key in self.was if key in self.now and self.now[key].value != self.was[key].value]
+        return [key for key in self.was if key in self.now and self.now[key].state != self.was[key].state]
 
     @property
     def renamed(self) -> list[str]:
         return [key for key in self.was if key in self.now and self.now[key].label != self.was[key].label]
 
 
-async def after(session: Session, was: Look, now: Look) -> After:
+async def describe_change(session: Session, was: ObjectsByKey, now: ObjectsByKey) -> SchemaChange:
     """Look at a change while it is there."""
-    seen = After(was, now)
-    keys = {*seen.new, *seen.changed, *seen.renamed}
+    change = SchemaChange(was, now)
+    keys = {*change.new, *change.changed, *change.renamed}
     if keys:
-        seen.depends = await edges(session, _things(keys))
-    had = {was[key].label for key in seen.gone}
-    same = [key for key in seen.new if now[key].label in had and key[0] in "ck"]
+        change.depends = await read_dependencies(session, _without_grants(keys))
+    had = {was[key].label for key in change.dropped}
+    same = [key for key in change.new if now[key].label in had and key[0] in "ck"]
     if same:
-        seen.again = await definitions(session, [_gone(now[key]) for key in same])
-    return seen
+        change.recreated = await read_definitions(session, [_request_dropped(now[key]) for key in same])
+    return change
 
 
-async def way_back(session: Session, seen: After) -> Sequence[str]:
-    """Statements that undo a change, asked for when it is not there any more."""
-    return await _Plan(session, seen).lines()
+async def undo_statements(session: Session, change: SchemaChange) -> Sequence[str]:
+    """Return statements that undo a change, asked for when it is not there any more."""
+    return await _UndoPlan(session, change).lines()
 
 
-class _Plan:
-    def __init__(self, session: Session, seen: After) -> None:
-        self.session, self.seen = session, seen
+class _UndoPlan:
+    def __init__(self, session: Session, change: SchemaChange) -> None:
+        self.session, self.change = session, change
 
     async def lines(self) -> list[str]:
-        seen = self.seen
-        if seen.again:
-            gone = _things(seen.gone)
-            said = await definitions(self.session, [_gone(seen.was[key]) for key in gone])
-            seen = self.seen = _rebuilt(seen, {seen.was[key].label: key for key in gone}, said)
+        change = self.change
+        if change.recreated:
+            dropped = _without_grants(change.dropped)
+            definitions = await read_definitions(self.session, [_request_dropped(change.was[key]) for key in dropped])
+            change = self.change = _match_recreated(
+                change, {change.was[key].label: key for key in dropped}, definitions
+            )
         self.depended = (
-            await edges(self.session, _things({*seen.gone, *seen.changed})) if seen.gone or seen.changed else []
+            await read_dependencies(self.session, _without_grants({*change.dropped, *change.changed}))
+            if change.dropped or change.changed
+            else []
         )
-        self.remade = await self._remade()
-        lines, left, late = self._away()
-        seen = self.seen
-        lines += left
-        lines = [*lines, *(f"CREATE SCHEMA {seen.was[key].name};" for key in seen.gone if key[0] == "n")]
-        lines += renames(seen.was, seen.now, seen.renamed, seen.depends)
-        lines += await self._again()
+        self.remade = await self._find_remade()
+        lines, remarks, late = self._drop_new()
+        change = self.change
+        lines += remarks
+        lines = [*lines, *(f"CREATE SCHEMA {change.was[key].name};" for key in change.dropped if key[0] == "n")]
+        lines += rename_statements(change.was, change.now, change.renamed, change.depends)
+        lines += await self._restore_old()
         return [*lines, *late]
 
-    async def _remade(self) -> set[str]:
-        """Views whose columns can't be taken off in their place, and what depends on them."""
-        seen = self.seen
-        now, was = seen.now, seen.was
-        found = {now[key].parent for key in seen.new if now[key].label is None and now[key].parent in was}
-        fresh = found
+    async def _find_remade(self) -> set[str]:
+        """Return views whose columns can't be taken off in their place, and what depends on them."""
+        change = self.change
+        now, was = change.now, change.was
+        remade = {now[key].parent for key in change.new if now[key].label is None and now[key].parent in was}
+        fresh = remade
         while fresh:
-            ones = {one for one, other, _ in await edges(self.session, fresh) if other in fresh and one[0] in "ctr"}
+            ones = {
+                one
+                for one, other, _ in await read_dependencies(self.session, fresh)
+                if other in fresh and one[0] in "ctr"
+            }
             if unseen := [key[1:] for key in ones if key not in was]:
                 # No part of the change: they are what they were.
-                more = {key: thing for key, thing in (await look(self.session, unseen)).items() if key not in was}
+                more = {
+                    key: thing for key, thing in (await read_objects(self.session, unseen)).items() if key not in was
+                }
                 # Who tries the way back looks at them too.
                 was.update(more)
-                seen = self.seen = After(was, more | now, seen.depends, seen.again)
-                now, was = seen.now, seen.was
-            fresh = {key for key in ones if key in was and key in now} - found
-            found |= fresh
-        return found
+                change = self.change = SchemaChange(was, more | now, change.depends, change.recreated)
+                now, was = change.now, change.was
+            fresh = {key for key in ones if key in was and key in now} - remade
+            remade |= fresh
+        return remade
 
-    def _away(self) -> tuple[list[str], list[str], list[str]]:
-        """What drops what is new, in the names of now; what is left; and what can be dropped behind all else only."""
-        now, depends = self.seen.now, self.seen.depends
-        new, changed = {*self.seen.new}, dict.fromkeys(self.seen.changed)
-        root = roots(new, [edge for edge in depends if edge[1] in new or (edge[1] in changed and edge[2] == "i")], now)
-        own = [key for key in self.seen.new if key not in root and key[0] not in _GRANT + _COMMENT] + [*self.remade]
+    def _drop_new(self) -> tuple[list[str], list[str], list[str]]:
+        """Return what drops what is new, in the names of now.
+
+        What is left; and what can be dropped behind all else only.
+        """
+        now, depends = self.change.now, self.change.depends
+        new, changed = {*self.change.new}, dict.fromkeys(self.change.changed)
+        root = find_owners(
+            new, [edge for edge in depends if edge[1] in new or (edge[1] in changed and edge[2] == "i")], now
+        )
+        own = [key for key in self.change.new if key not in root and key[0] not in _GRANT + _COMMENT] + [*self.remade]
         # A new schema is left first by what was moved into it.
-        stays = {*changed, *(key for key in self.seen.renamed if now[key].parent in new)} - self.remade
+        stays = {*changed, *(key for key in self.change.renamed if now[key].parent in new)} - self.remade
         late = {root.get(other, other) for one, other, _ in depends if other in new and one in stays}
         late &= {*own}
         while (
             more := {root.get(other, other) for one, other, _ in depends if root.get(one, one) in late} & {*own} - late
         ):
             late |= more
-        order = ordered(own, [(root.get(other, other), root.get(one, one)) for one, other, _ in depends])
-        lines = [line for key in changed for line in self._detached(key)]
-        left, granted = list[str](), list[Object]()
-        for key in self.seen.new:
+        order = sort_by_dependency(own, [(root.get(other, other), root.get(one, one)) for one, other, _ in depends])
+        lines = [line for key in changed for line in self._detach_statements(key)]
+        remarks, granted = list[str](), list[DatabaseObject]()
+        for key in self.change.new:
             thing = now[key]
             whole = thing.parent in new or thing.parent in self.remade
             if key[0] == _GRANT and not whole:
@@ -153,70 +168,72 @@ class _Plan:
             elif key[0] == _COMMENT and not whole:
                 on = now.get(thing.parent)
                 if on is None or not on.label:
-                    left.append(remark(f"not undone: {thing.label}, new"))
+                    remarks.append(remark(f"not undone: {thing.label}, new"))
                 else:
-                    lines.append(f"COMMENT ON {on.word} {on.spelled} IS NULL;")
-        lines += grants(granted, again=False)
+                    lines.append(f"COMMENT ON {on.sql_kind} {on.qualified_name} IS NULL;")
+        lines += grant_statements(granted, is_grant=False)
         dropped: dict[bool, list[str]] = {False: lines, True: []}
         for keys in order:
-            texts = [self._dropped(now[key]) for key in keys]
+            texts = [self._drop_statement(now[key]) for key in keys]
             if len(keys) > 1 and all(text.startswith("DROP TABLE ") for text in texts):
-                texts = [f"DROP TABLE {', '.join(now[key].spelled for key in keys)};"]
+                texts = [f"DROP TABLE {', '.join(now[key].qualified_name for key in keys)};"]
             dropped[any(key in late for key in keys)] += [text for text in texts if text]
-        return lines, left, dropped[True]
+        return lines, remarks, dropped[True]
 
-    def _detached(self, key: str) -> Iterable[str]:
-        """What takes a table from those it has as parents now."""
-        thing, had = self.seen.now[key], (self.seen.was[key].value[6] or "").split() if key[0] == "c" else []
-        for parent in (thing.value[6] or "").split() if key[0] == "c" else []:
+    def _detach_statements(self, key: str) -> Iterable[str]:
+        """Yield what takes a table from those it has as parents now."""
+        thing, had = self.change.now[key], (self.change.was[key].state[6] or "").split() if key[0] == "c" else []
+        for parent in (thing.state[6] or "").split() if key[0] == "c" else []:
             if parent not in had:
-                on = self.seen.now[parent].spelled
-                is_partition = thing.value[7] is not None
+                on = self.change.now[parent].qualified_name
+                is_partition = thing.state[7] is not None
                 yield (
-                    f"ALTER TABLE {on} DETACH PARTITION {thing.spelled};"
+                    f"ALTER TABLE {on} DETACH PARTITION {thing.qualified_name};"
                     if is_partition
-                    else f"ALTER TABLE {thing.spelled} NO INHERIT {on};"
+                    else f"ALTER TABLE {thing.qualified_name} NO INHERIT {on};"
                 )
 
-    def _dropped(self, thing: Object) -> str:
-        if thing.label is None or (thing.key[0] == "a" and thing.value[9] == "true"):
+    def _drop_statement(self, thing: DatabaseObject) -> str:
+        if thing.label is None or (thing.key[0] == "a" and thing.state[9] == "true"):
             return ""
-        if thing.key[0] == "k" and _comes_along(thing, self.seen.now, {*self.seen.new}):
+        if thing.key[0] == "k" and _is_inherited(thing, self.change.now, {*self.change.new}):
             return ""
-        on = self.seen.now.get(thing.parent)
+        on = self.change.now.get(thing.parent)
         kind = "attribute" if thing.kind == "column" and on is not None and on.kind == "type" else thing.kind
         if kind not in _DROPS:
             return remark(f"not undone: {thing.label}, new")
-        text = _DROPS[kind].format(name=thing.name, spelled=thing.spelled, on=on.spelled if on is not None else "")
+        text = _DROPS[kind].format(
+            name=thing.name, spelled=thing.qualified_name, on=on.qualified_name if on is not None else ""
+        )
         return text.replace("TABLE", "DOMAIN", 1) if kind == "constraint" and thing.parent[0] == "y" else text
 
-    async def _again(self) -> list[str]:
-        """What makes again what is gone, and what it was what is changed; in the names of before."""
-        was, now = self.seen.was, self.seen.now
-        gone = {*self.seen.gone, *self.remade}
-        changed = {*self.seen.changed} - self.remade
-        things = _things((*gone, *changed))
+    async def _restore_old(self) -> list[str]:
+        """Return what makes again what is gone, and what it was what is changed; in the names of before."""
+        was, now = self.change.was, self.change.now
+        dropped = {*self.change.dropped, *self.remade}
+        changed = {*self.change.changed} - self.remade
+        things = _without_grants((*dropped, *changed))
         numbered = [key for key in things if key[1:].replace(".", "").isdigit()]
-        wanted = [_gone(was[key]) for key in numbered if key in gone]
-        wanted += [_changed(was[key], now[key]) for key in numbered if key in changed]
-        here = [key for key in things if key in gone and key[0] == "k"]
-        inherited = {key for key in here if was[key].parent in gone and was[key].value[1] == "true"}
-        inherited |= {key for key in here if _comes_along(was[key], was, gone)}
-        found = await definitions(self.session, [each for each in wanted if each.key not in inherited])
-        along = roots(
-            gone,
+        requests = [_request_dropped(was[key]) for key in numbered if key in dropped]
+        requests += [_request_changed(was[key], now[key]) for key in numbered if key in changed]
+        constraints = [key for key in things if key in dropped and key[0] == "k"]
+        inherited = {key for key in constraints if was[key].parent in dropped and was[key].state[1] == "true"}
+        inherited |= {key for key in constraints if _is_inherited(was[key], was, dropped)}
+        definitions = await read_definitions(self.session, [each for each in requests if each.key not in inherited])
+        along = find_owners(
+            dropped,
             [
                 edge
                 for edge in self.depended
-                if edge[2] in "ePS" or (edge[2] == "i" and (edge[1] in gone or edge[1] in changed))
+                if edge[2] in "ePS" or (edge[2] == "i" and (edge[1] in dropped or edge[1] in changed))
             ],
             was,
         )
-        along |= {key: was[key].parent for key in gone if key[0] == "a" and was[key].parent in gone}
+        along |= {key: was[key].parent for key in dropped if key[0] == "a" and was[key].parent in dropped}
         pairs = [(along.get(one, one), along.get(other, other)) for one, other, kind in self.depended
                  if not (kind == "a" and one in was and was[one].kind == "sequence")]  # fmt: skip
-        lost = {key for key in gone if was[key].kind == "table"}
-        lost |= {was[key].parent for key in gone if key[0] == "a" and was[key].parent not in gone}
+        lost = {key for key in dropped if was[key].kind == "table"}
+        lost |= {was[key].parent for key in dropped if key[0] == "a" and was[key].parent not in dropped}
         needs = [
             (key, {along.get(other, other).partition(".")[0].replace("a", "c") for one, other in pairs if one == key})
             for key in things
@@ -224,75 +241,85 @@ class _Plan:
         waits = {key for key, needed in needs if key[0] == "k" and needed & lost}
         waits |= {one for one, other in pairs if other in waits}
         lines, late = list[str](), list[str]()
-        for keys in ordered([key for key in things if key not in along], pairs):
+        for keys in sort_by_dependency([key for key in things if key not in along], pairs):
             for key in keys:
                 # Schemas are there already.
-                statements = [(rank, line) for rank, line in found.get(key, []) if rank > 1 or key[0] != "n"]
+                statements = [(rank, line) for rank, line in definitions.get(key, []) if rank > 1 or key[0] != "n"]
                 for part in (part for part in along if along[part] == key and part[0] == "a"):
-                    statements += [(rank, line) for rank, line in found.get(part, []) if rank >= 4]
+                    statements += [(rank, line) for rank, line in definitions.get(part, []) if rank >= 4]
                 if key in waits:
                     late += [remark(_WAITS + line) for _, line in statements]
                     continue
-                lines += [line for rank, line in statements if rank < LATE]
-                late += [line for rank, line in statements if rank >= LATE]
-                late += self._unsaid(key, key in found)
-        granted: list[Object] = []
-        taken = {whose(now[key]) for key in self.seen.new if key[:2] == _GRANT + "c"}
+                lines += [line for rank, line in statements if rank < LATE_RANK]
+                late += [line for rank, line in statements if rank >= LATE_RANK]
+                late += self._remark_on_rest(key, key in definitions)
+        granted: list[DatabaseObject] = []
+        revoked = {grant_identity(now[key]) for key in self.change.new if key[:2] == _GRANT + "c"}
         for key, thing in was.items():
             # What takes a right on a table takes it on each of its columns.
-            is_back = key in gone or thing.parent in self.remade or (key[:2] == _GRANT + "a" and whose(thing) in taken)
+            is_back = (
+                key in dropped
+                or thing.parent in self.remade
+                or (key[:2] == _GRANT + "a" and grant_identity(thing) in revoked)
+            )
             if key[0] == _GRANT and is_back:
                 granted.append(thing)
             elif key[0] == _GRANT and key in changed:
-                lines.append(optioned(thing))
+                lines.append(grant_option_statement(thing))
             elif key[0] == _COMMENT and (is_back or key in changed):
                 said = self._comment(thing)
                 late.append(remark(_WAITS + said) if thing.parent in waits else said)
-            elif key in gone and key[0] in "fy" and f"g{key}/{'EXECUTE' if key[0] == 'f' else 'USAGE'}/0" not in was:
+            elif key in dropped and key[0] in "fy" and f"g{key}/{'EXECUTE' if key[0] == 'f' else 'USAGE'}/0" not in was:
                 word = "EXECUTE ON ROUTINE" if key[0] == "f" else "USAGE ON TYPE"
-                lines.append(f"REVOKE {word} {thing.spelled} FROM PUBLIC;")
-        lines += grants(granted, again=True)
+                lines.append(f"REVOKE {word} {thing.qualified_name} FROM PUBLIC;")
+        lines += grant_statements(granted, is_grant=True)
         return lines + late
 
-    def _comment(self, thing: Object) -> str:
-        on = self.seen.was.get(thing.parent)
+    def _comment(self, thing: DatabaseObject) -> str:
+        on = self.change.was.get(thing.parent)
         if on is None or not on.label:
-            return remark(f"not undone: {thing.label}, {'changed' if thing.key in self.seen.now else 'dropped'}")
-        said = (thing.value[0] or "").replace("'", "''")
-        return f"COMMENT ON {on.word} {on.spelled} IS '{said}';"
+            return remark(f"not undone: {thing.label}, {'changed' if thing.key in self.change.now else 'dropped'}")
+        said = (thing.state[0] or "").replace("'", "''")
+        return f"COMMENT ON {on.sql_kind} {on.qualified_name} IS '{said}';"
 
-    def _unsaid(self, key: str, is_spelled: bool) -> list[str]:
-        """A remark for what no statement brings back."""
-        thing, now = self.seen.was[key], self.seen.now
+    def _remark_on_rest(self, key: str, is_spelled: bool) -> list[str]:
+        """Return a remark for what no statement brings back."""
+        thing, now = self.change.was[key], self.change.now
         if thing.label is None:
             return []
         if key in now and key not in self.remade:
-            parts = {*_differing(thing, now[key])}
+            parts = {*_changed_parts(thing, now[key])}
             if is_spelled and parts <= {*_SPELLED.get(key[0], ())}:
                 return []
             if key[0] == "c" and parts <= ({6, 7} if thing.kind.endswith("table") else {1}):
                 return []
-            if key[0] == "a" and thing.value[9] == "true" and (9 not in parts or self.seen.was[thing.parent].value[7]):
+            if (
+                key[0] == "a"
+                and thing.state[9] == "true"
+                and (9 not in parts or self.change.was[thing.parent].state[7])
+            ):
                 return []
             return [remark(f"not undone: {thing.label}, changed")]
-        if is_spelled or (key[0] == "a" and thing.value[9] == "true") or (key[0] == "k" and thing.value[1] == "true"):
+        if is_spelled or (key[0] == "a" and thing.state[9] == "true") or (key[0] == "k" and thing.state[1] == "true"):
             return []
         return [remark(f"not undone: {thing.label}, dropped")]
 
 
-def _things(keys: Iterable[str]) -> list[str]:
+def _without_grants(keys: Iterable[str]) -> list[str]:
     return [key for key in keys if key[0] not in _GRANT + _COMMENT]
 
 
-def _rebuilt(seen: After, twins: dict[str | None, str], said: dict[str, list[tuple[int, str]]]) -> After:
-    """The same without what was only made anew, as with another type of a column, and is what it was."""
+def _match_recreated(
+    change: SchemaChange, twins: dict[str | None, str], definitions: dict[str, list[tuple[int, str]]]
+) -> SchemaChange:
+    """Return the same without what was only made anew, as with another type of a column, and is what it was."""
     same = {
-        key: twins[seen.now[key].label] for key, lines in seen.again.items()
-        if twins.get(seen.now[key].label) and lines == said.get(twins[seen.now[key].label])
-        and seen.now[key].value == seen.was[twins[seen.now[key].label]].value
+        key: twins[change.now[key].label] for key, lines in change.recreated.items()
+        if twins.get(change.now[key].label) and lines == definitions.get(twins[change.now[key].label])
+        and change.now[key].state == change.was[twins[change.now[key].label]].state
     }  # fmt: skip
     if not same:
-        return seen
+        return change
 
     def old(key: str) -> str:
         head, slash, tail = key.partition("/")
@@ -300,27 +327,29 @@ def _rebuilt(seen: After, twins: dict[str | None, str], said: dict[str, list[tup
             return _GRANT + same.get(head[1:], head[1:]) + slash + tail
         return same.get(key, key)
 
-    now: Look = {}
-    for key, thing in seen.now.items():
+    now: ObjectsByKey = {}
+    for key, thing in change.now.items():
         parent, kept = same.get(thing.parent, thing.parent), old(key)
         if key[0] == _COMMENT and parent != thing.parent:
-            kept = next((one for one, other in seen.was.items() if one[0] == _COMMENT and other.parent == parent), key)
-        now[kept] = Object(kept, parent, thing.name, thing.label, thing.value)
-    depends = [(same.get(one, one), same.get(other, other), kind) for one, other, kind in seen.depends]
-    return After(seen.was, now, depends)
+            kept = next(
+                (one for one, other in change.was.items() if one[0] == _COMMENT and other.parent == parent), key
+            )
+        now[kept] = DatabaseObject(kept, parent, thing.name, thing.label, thing.state)
+    depends = [(same.get(one, one), same.get(other, other), kind) for one, other, kind in change.depends]
+    return SchemaChange(change.was, now, depends)
 
 
-def _comes_along(constraint: Object, look: Look, keys: Collection[str]) -> bool:
-    """Whether it is inherited from another one of `keys`."""
+def _is_inherited(constraint: DatabaseObject, look: ObjectsByKey, keys: Collection[str]) -> bool:
+    """Return whether it is inherited from another one of `keys`."""
     table = look.get(constraint.parent)
-    parents = (table.value[6] or "").split() if table is not None and table.key[0] == "c" else []
-    return constraint.value[1] == "true" and any(
+    parents = (table.state[6] or "").split() if table is not None and table.key[0] == "c" else []
+    return constraint.state[1] == "true" and any(
         key[0] == "k" and look[key].name == constraint.name and look[key].parent in parents for key in keys
     )
 
 
-def _gone(thing: Object) -> Wanted:
-    value = thing.value
+def _request_dropped(thing: DatabaseObject) -> DefinitionRequest:
+    value = thing.state
     match thing.key[0]:
         case "c":
             parts = [
@@ -338,26 +367,26 @@ def _gone(thing: Object) -> Wanted:
             parts = [0] if value[0] else []
         case _:
             parts = [1]
-    return Wanted(thing.key, is_gone=True, parts=parts, flags="false false true")
+    return DefinitionRequest(thing.key, is_gone=True, parts=parts, flags="false false true")
 
 
-def _changed(was: Object, now: Object) -> Wanted:
-    parts = _differing(was, now)
+def _request_changed(was: DatabaseObject, now: DatabaseObject) -> DefinitionRequest:
+    parts = _changed_parts(was, now)
     options, parents, flags = "", "", ""
     if was.key[0] == "c":
-        options, parents, flags = _only(now.value[2], was.value[2]), now.value[6] or "", now.value[8] or ""
+        options, parents, flags = _new_options(now.state[2], was.state[2]), now.state[6] or "", now.state[8] or ""
     elif was.key[0] == "a":
-        options = _only(now.value[8], was.value[8])
-        flags = f"{'d' if now.value[2] and now.value[4] == '' else '-'} {'i' if now.value[3] else ''}"
-    return Wanted(was.key, is_gone=False, parts=parts, options=options, parents=parents, flags=flags)
+        options = _new_options(now.state[8], was.state[8])
+        flags = f"{'d' if now.state[2] and now.state[4] == '' else '-'} {'i' if now.state[3] else ''}"
+    return DefinitionRequest(was.key, is_gone=False, parts=parts, options=options, parents=parents, flags=flags)
 
 
-def _differing(was: Object, now: Object) -> list[int]:
-    """The parts of the value that are others."""
-    return [at for at, (one, other) in enumerate(zip(was.value, now.value, strict=True)) if one != other]
+def _changed_parts(was: DatabaseObject, now: DatabaseObject) -> list[int]:
+    """Return the parts of the value that are others."""
+    return [at for at, (one, other) in enumerate(zip(was.state, now.state, strict=True)) if one != other]
 
 
-def _only(now: str | None, was: str | None) -> str:
-    """The names of options that were not there."""
+def _new_options(now: str | None, was: str | None) -> str:
+    """Return the names of options that were not there."""
     mine, theirs = ({item.partition("=")[0] for item in (text or "").split(", ") if item} for text in (now, was))
     return ", ".join(sorted(mine - theirs))
