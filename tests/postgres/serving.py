@@ -58,7 +58,7 @@ class Running:
     port: int
     password: str
 
-    def wait(self) -> int:
+    def wait_until_ready(self) -> int:
         return self.port
 
 
