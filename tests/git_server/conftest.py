@@ -43,4 +43,4 @@ def forbid_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Sandbox:
         raise NoSandbox("the test has none")
 
-    monkeypatch.setattr("mcp_git.engine.installed.find_sandbox", none)
+    monkeypatch.setattr("mcp_git.engine.program.git_binary.find_sandbox", none)

@@ -24,7 +24,7 @@ import anyio
 from git_server.made import GIT
 from git_server.serving import Asking, serving
 from git_server.states import Planted, plant
-from mcp_git.names import one_line, shown
+from mcp_git.path_quoting import one_line, shown
 
 _LONG = 1900
 _SUBMODULES = "--ignore-submodules=dirty"

@@ -13,9 +13,9 @@ from git_server.made import GIT, Made
 from git_server.serving import serving
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
-from mcp_git.engine.ahead import Run, Starter
-from mcp_git.engine.process import Command, Held, Pipe, start, unnamed
-from mcp_git.engine.program import Git
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.prespawn import Run, Starter
+from mcp_git.engine.program.process import Command, Held, Pipe, start, unnamed
 from mcp_git.policy import Policy
 from mcp_git.settings import Settings
 

@@ -21,7 +21,7 @@ from mcp_batteries.cli.check import check
 from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.program import program_of
 from mcp_batteries.settings import load
-from mcp_git.engine.program import Git
+from mcp_git.engine.program.git import Git
 from mcp_git.policy import Policy
 from mcp_git.server import confinement
 from mcp_git.settings import Settings

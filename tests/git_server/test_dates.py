@@ -9,7 +9,7 @@ import pytest
 
 from git_server.made import Made
 from mcp_batteries.errors import Invalid
-from mcp_git.engine.dates import for_git
+from mcp_git.engine.history.dates import for_git
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import pytest
 from git_server.conftest import skip_without_sandbox
 from git_server.made import GIT, Made
 from git_server.serving import every_change, everything, gates, serving
-from mcp_git.layout import Layout
+from mcp_git.repository_paths import Layout
 
 SECRET = "the secret of another"
 pytestmark = pytest.mark.skipif(
@@ -452,8 +452,8 @@ async def test_the_kernel_alone_keeps_git_from_what_leads_outside(
         repository = os.path.realpath(trap.made.path)
         layout = Layout(repository, f"{repository}/.git", f"{repository}/.git")
         monkeypatch.setattr("mcp_git.policy.repositories.inspect", lambda folder, served: layout)
-        monkeypatch.setattr("mcp_git.engine.program.refuse_links_below", lambda layout: None)
-        monkeypatch.setattr("mcp_git.engine.shadows.Shadows._check_index", lambda *arguments: None)
+        monkeypatch.setattr("mcp_git.engine.program.git.refuse_links_below", lambda layout: None)
+        monkeypatch.setattr("mcp_git.engine.program.private_git_dir.Shadows._check_index", lambda *arguments: None)
         said = await everything(asking)
         said += await asking("list_refs", kind="reflog", name="main")
         said += "".join([await asking("read_file", path="notes.txt", rev=rev) for rev in ("main", "theirs")])

@@ -16,8 +16,8 @@ from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
-from mcp_git.engine.runs import refuse_foreign
-from mcp_git.engine.shadows import _link_on_windows
+from mcp_git.engine.history.patterns import refuse_foreign
+from mcp_git.engine.program.private_git_dir import _link_on_windows
 from mcp_git.server import build
 from mcp_git.settings import Settings
 

@@ -18,9 +18,9 @@ from git_server.serving import Asking, everything, serving
 from git_server.test_hostile import Trap
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.limits import Stop
-from mcp_git.engine import installed
-from mcp_git.engine.process import Command, end, start, unnamed
-from mcp_git.engine.program import Git
+from mcp_git.engine.program import git_binary
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.process import Command, end, start, unnamed
 from mcp_git.policy import Repository
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet")
@@ -405,7 +405,7 @@ async def test_who_owns_a_repository_does_not_matter(tmp_path: Path, monkeypatch
     """Git refuses what belongs to somebody else, unless it is told where it is and reads nothing of it unasked."""
     made = made_app(tmp_path)
     made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
-    monkeypatch.setattr(installed, "KEPT", (*installed.KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
+    monkeypatch.setattr(git_binary, "KEPT", (*git_binary.KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     for place in (made, Made(tmp_path / "beside")):
         with pytest.raises(AssertionError, match="dubious ownership"):

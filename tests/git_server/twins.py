@@ -29,8 +29,8 @@ from git_server.made import GIT
 from git_server.serving import Asking, serving
 from git_server.states import ENDS, FORMS, Planted, bare, bare_by_configuration, edit, partial, plant, shallow
 from git_server.test_writes import calls_back
-from mcp_git.engine import installed
-from mcp_git.names import shown, spelled
+from mcp_git.engine.program import git_binary
+from mcp_git.path_quoting import shown, spelled
 
 _DATE = "1800000000 +0000"
 _CUTS = ["-c", "commit.cleanup=scissors"]
@@ -411,7 +411,7 @@ async def acted(folder: Path, seed: int, number: int, acts: int) -> Twins:
 async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """How many acts were made, and what differed; ten with each repository."""
     tally, found = Counter[str](), list[str]()
-    kept, installed.KEPT = installed.KEPT, (*installed.KEPT, "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
+    kept, git_binary.KEPT = git_binary.KEPT, (*git_binary.KEPT, "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
     os.environ.update(GIT_AUTHOR_DATE=_DATE, GIT_COMMITTER_DATE=_DATE)
     try:
         for number in range(-(-acts // 10)):
@@ -422,7 +422,7 @@ async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]
             for line in twins.differences:
                 print(line, file=sys.stderr, flush=True)
     finally:
-        installed.KEPT = kept
+        git_binary.KEPT = kept
         for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
             del os.environ[name]
     return tally, found

@@ -16,7 +16,7 @@ from mcp_batteries.settings import Settings, variable
 from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.settings.declared import masked, passwords, remember_secrets
 from mcp_batteries.testing.wire import StdioWire
-from mcp_git.addresses import without_password
+from mcp_git.remote_addresses import without_password
 from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.settings import Settings as PostgresSettings
 from shared.test_secrets import KINDS, harmless, marked, package

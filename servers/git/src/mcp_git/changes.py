@@ -19,8 +19,8 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import ABSENT, Change, why_absent
 from mcp_git.engine.service import Engine
-from mcp_git.layout import Layout
 from mcp_git.policy import Policy, Repository, Shown
+from mcp_git.repository_paths import Layout
 from mcp_git.settings import Settings
 
 __all__ = ["RepositoryWatcher", "demonstration"]

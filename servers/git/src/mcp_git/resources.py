@@ -9,8 +9,8 @@ from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.server.declare import lists_resources, resource
-from mcp_git.engine.diff import Compared
-from mcp_git.engine.log import Wanted
+from mcp_git.engine.history.diff import Compared
+from mcp_git.engine.history.log import Wanted
 from mcp_git.engine.service import Engine
 from mcp_git.policy import KINDS, Policy, Shown
 

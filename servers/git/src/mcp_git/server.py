@@ -14,13 +14,13 @@ from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
-from mcp_git.engine.program import Git
+from mcp_git.engine.program.git import Git
 from mcp_git.engine.service import Engine
 from mcp_git.policy import Policy
 from mcp_git.prompts import Prompts
 from mcp_git.resources import Resources
 from mcp_git.settings import Settings
-from mcp_git.tools.consent import Consent
+from mcp_git.tools.confirmation import Consent
 from mcp_git.tools.read import ReadTools
 from mcp_git.tools.remote import RemoteTools
 from mcp_git.tools.write import WriteTools

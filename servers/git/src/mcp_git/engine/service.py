@@ -6,22 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from mcp_batteries.limits import Stop, in_thread
-from mcp_git.engine import files, refs
-from mcp_git.engine.blame import blame
-from mcp_git.engine.change import Change
-from mcp_git.engine.diff import Compared, diff
-from mcp_git.engine.folders import folders_of
-from mcp_git.engine.log import Wanted, head, log
-from mcp_git.engine.making import Changes
-from mcp_git.engine.prepare import Prepare
-from mcp_git.engine.program import Git
-from mcp_git.engine.push import Push
-from mcp_git.engine.push import Wanted as WantedPush
-from mcp_git.engine.refs import Kind, list_refs
-from mcp_git.engine.remotes import Remotes
-from mcp_git.engine.status import status
-from mcp_git.engine.worktrees import Worktrees
-from mcp_git.layout import Layout
+from mcp_git.engine.history import files, refs
+from mcp_git.engine.history.blame import blame
+from mcp_git.engine.history.diff import Compared, diff
+from mcp_git.engine.history.log import Wanted, head, log
+from mcp_git.engine.history.refs import Kind, list_refs
+from mcp_git.engine.operation.operation import Change
+from mcp_git.engine.operation.plan import Prepare
+from mcp_git.engine.operation.run import Changes
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.remote.push import Remotes
+from mcp_git.engine.remote.push_request import Push
+from mcp_git.engine.remote.push_request import Wanted as WantedPush
+from mcp_git.engine.work_tree.status import status
+from mcp_git.engine.work_tree.watched_folders import folders_of
+from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer
 from mcp_git.policy import (
     Changeable,
@@ -35,6 +34,7 @@ from mcp_git.policy import (
     Repository,
     Revision,
 )
+from mcp_git.repository_paths import Layout
 
 __all__ = ["Engine"]
 

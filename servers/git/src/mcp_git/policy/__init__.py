@@ -14,9 +14,7 @@ from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
 
 from mcp_batteries.errors import NotFound, Refused, quote
-from mcp_git import config
-from mcp_git.addresses import Address, address
-from mcp_git.layout import Layout
+from mcp_git import git_config
 from mcp_git.policy.repositories import (
     Changeable,
     Fetchable,
@@ -42,6 +40,8 @@ from mcp_git.policy.revisions import (
     ref,
     revision,
 )
+from mcp_git.remote_addresses import Address, address
+from mcp_git.repository_paths import Layout
 
 __all__ = [
     "HEAD",
@@ -149,8 +149,8 @@ class Policy(Repositories):
         self,
         name: str,
         layout: Layout,
-        entries: Sequence[config.Entry],
-        users: Sequence[config.Entry],
+        entries: Sequence[git_config.Entry],
+        users: Sequence[git_config.Entry],
         *,
         push: bool = False,
     ) -> Remote:
@@ -174,7 +174,7 @@ class Policy(Repositories):
         own = [value for key, value in entries if key == f"remote.{name}.pushurl"] if push else []
         if len(own or urls) > 1 and push:
             raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
-        url = config.rewritten((own or urls)[0], users, push and not own)
+        url = git_config.rewritten((own or urls)[0], users, push and not own)
         below = re.escape(f"refs/remotes/{ref.text}/")
         refs = re.compile(rf"\+?refs/heads/([^\s:]+):{below}([^\s:]+)")
         fetched = [value for key, value in entries if key == f"remote.{name}.fetch" and refs.fullmatch(value)]

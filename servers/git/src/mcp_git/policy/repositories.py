@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.settings import why_not_there
-from mcp_git.layout import Layout, inspect, refuse_links_below
+from mcp_git.repository_paths import Layout, inspect, refuse_links_below
 
 __all__ = ["Changeable", "Fetchable", "Linked", "NewWorktree", "Pushable", "Repositories", "Repository"]
 

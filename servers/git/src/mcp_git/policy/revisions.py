@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Invalid, Refused, quote
-from mcp_git.names import shown, spelled
+from mcp_git.path_quoting import shown, spelled
 
 __all__ = [
     "HEAD", "TOP", "Lines", "NewName", "Place", "Range", "Revision", "lines", "new_name", "place", "range_of", "ref",

@@ -10,9 +10,9 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_git.engine.diff import Compared, Part
-from mcp_git.engine.log import Wanted
-from mcp_git.engine.refs import Kind
+from mcp_git.engine.history.diff import Compared, Part
+from mcp_git.engine.history.log import Wanted
+from mcp_git.engine.history.refs import Kind
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy

@@ -12,7 +12,7 @@ from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
 from mcp_git.tools.arguments import LONGEST, RepositoryName
-from mcp_git.tools.consent import Consent
+from mcp_git.tools.confirmation import Consent
 
 __all__ = ["RemoteTools"]
 

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
-from mcp_git.engine.change import Change
-from mcp_git.engine.prepare import Prepare
+from mcp_git.engine.operation.operation import Change
+from mcp_git.engine.operation.plan import Prepare
 from mcp_git.engine.service import Engine
-from mcp_git.engine.ways_back import call
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
+from mcp_git.tool_calls import call
 from mcp_git.tools.arguments import LONGEST, RepositoryName
 
 __all__ = ["WriteTools"]

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
-from mcp_git.addresses import without_password
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.push import Push, Wanted
-from mcp_git.engine.refs import commits_of
-from mcp_git.engine.runs import clip, lines_of
-from mcp_git.engine.ways_back import call
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, lines_of
+from mcp_git.engine.program.revisions import commits_of
+from mcp_git.engine.remote.push_request import Push, Wanted
 from mcp_git.models import Answer, counted
-from mcp_git.names import one_line
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import Fetchable, NewName, Policy, Pushable, Remote, Repository
+from mcp_git.remote_addresses import without_password
+from mcp_git.tool_calls import call
 
 __all__ = ["Remotes"]
 

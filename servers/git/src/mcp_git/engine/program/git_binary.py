@@ -16,10 +16,10 @@ from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.processes.confinement import Confinement
 from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.scratch import Scratch
-from mcp_git import config
-from mcp_git.engine.confinement import Confinements, choose_program, prove
-from mcp_git.layout import is_inside
+from mcp_git import git_config
+from mcp_git.engine.program.confinement import Confinements, choose_program, prove
 from mcp_git.policy import Policy
+from mcp_git.repository_paths import is_inside
 
 __all__ = ["Failed", "Installed"]
 
@@ -213,19 +213,19 @@ class Installed:
     # What of the user's own reaches git
 
     @cached_property
-    def users(self) -> list[config.Entry]:
+    def users(self) -> list[git_config.Entry]:
         """The configuration of the one who started the server, which no repository can write."""
-        entries: list[config.Entry] = []
+        entries: list[git_config.Entry] = []
         environment = {**os.environ, "GIT_DIR": os.path.join(self.scratch, "nowhere"), "PATH": self._path}
         for scope in ("--system", "--global"):
             with suppress(Failed):
-                entries += config.entries(self.plain(["config", scope, "--includes", "--list", "-z"], environment))
+                entries += git_config.entries(self.plain(["config", scope, "--includes", "--list", "-z"], environment))
         return entries
 
     @cached_property
-    def own(self) -> list[config.Entry]:
+    def own(self) -> list[git_config.Entry]:
         """What of that matters everywhere, with the ignored names that have no key."""
-        found = dict(config.own(self.users))
+        found = dict(git_config.own(self.users))
         usual = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git", "ignore")
         ignored = os.path.expanduser(found.get("core.excludesfile", usual))
         found["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
@@ -260,7 +260,7 @@ class Installed:
             "GIT_ADVICE": "0",
         }
 
-    def afar(self, protocol: str, entries: Sequence[config.Entry]) -> dict[str, str]:
+    def afar(self, protocol: str, entries: Sequence[git_config.Entry]) -> dict[str, str]:
         """What is added to the environment of a run that talks to a remote by `protocol`.
 
         Who the user is to that remote is the user's own affair: their credential helpers, their ssh with its agent,
@@ -286,8 +286,8 @@ class Installed:
     @cached_property
     def _configuration_afar(self) -> str:
         path = os.path.join(self.scratch, "afar")
-        entries = [*config.own_afar(self.users), ("safe.directory", "*")]
+        entries = [*git_config.own_afar(self.users), ("safe.directory", "*")]
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(config.written(entries))
+            file.write(git_config.written(entries))
         return path

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from mcp_batteries.limits import Stop
-from mcp_git.engine.installed import Installed
-from mcp_git.engine.process import Command, Held, Pipe, Process, end, limit_memory, start, unnamed
+from mcp_git.engine.program.git_binary import Installed
+from mcp_git.engine.program.process import Command, Held, Pipe, Process, end, limit_memory, start, unnamed
 
 __all__ = ["Run", "Starter"]
 

@@ -10,16 +10,18 @@ from typing import Literal
 
 from mcp_batteries.errors import Conflict
 from mcp_batteries.limits import Cursor, Stop
-from mcp_git.addresses import without_password
-from mcp_git.engine.log import reflog
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, lines_of, oid, position
-from mcp_git.layout import small_file
+from mcp_git.engine.history.log import reflog
+from mcp_git.engine.history.page_position import position
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, lines_of
+from mcp_git.engine.program.revisions import commits_of, explained, oid
 from mcp_git.models import Answer, counted
-from mcp_git.names import one_line
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import Policy, Repository, Revision
+from mcp_git.remote_addresses import without_password
+from mcp_git.repository_paths import small_file
 
-__all__ = ["Kind", "commits_of", "list_refs", "merge_base", "names"]
+__all__ = ["Kind", "list_refs", "merge_base", "names"]
 
 Kind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog"]
 _ROW = 160
@@ -156,11 +158,3 @@ def merge_base(git: Git, repository: Repository, one: Revision, other: Revision,
         return Answer([f"{one.text} and {other.text} have no commit in common", away])
     shown = git.run(repository, ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:5], "--"], stop)
     return Answer([away], [clip(one_line(line), _ROW) for line in lines_of(shown) if line])
-
-
-def commits_of(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
-    """The hash that a revision is, in a list that is empty if it is none."""
-    try:
-        return commits(git, repository, revision, stop)
-    except Failed:
-        return []

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import items
-from mcp_git.names import one_line, shown
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import items
+from mcp_git.path_quoting import one_line, shown
 from mcp_git.policy import Place, Repository
 
 __all__ = ["next_move", "refuse_unknown"]

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Refused, quote
-from mcp_batteries.limits import Stop
-from mcp_git.engine.program import Git
-from mcp_git.engine.ways_back import Back
-from mcp_git.layout import Layout, small_file
-from mcp_git.policy import Repository, Revision
+from mcp_git.engine.operation.undo import Back
+from mcp_git.policy import Revision
+from mcp_git.repository_paths import Layout, small_file
 
-__all__ = ["TO_LOOK", "Change", "refuse_filters", "refuse_steps", "refuse_under_way"]
+__all__ = ["TO_LOOK", "Change", "refuse_steps", "refuse_under_way"]
 
 TO_LOOK = 10.0
 """Seconds, once a change was stopped, for a look at what came of it."""
 _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop"})
 """Of a rebase under way: nothing else is continued, since a list that somebody else wrote can run programs."""
-_FILTER = r"(^|[[:space:]])filter="
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +87,3 @@ def refuse_steps(layout: Layout) -> None:
         word = line.split()[0] if line.strip() else "#"
         if not word.startswith("#") and word not in _STEPS:
             raise Refused(f"The rebase under way has the step {quote(word)}, which is not done here.", "Abort it.")
-
-
-def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop, tree: str = "") -> None:
-    """Return if no file of the repository is to go through a filter: without it what is stored would be wrong.
-
-    Args:
-        tree: looked through instead of what lies in the index and the work tree.
-
-    Raises:
-        Refused: one is.
-    """
-    own = small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
-    found = re.search(r"(?m)^[^#].*\sfilter=", own) is not None
-    for where in [tree] if tree else ["--cached", "--untracked"]:
-        words = ["grep", "-l", "--no-color", *([] if tree else [where]), "-E", "-e", _FILTER]
-        words += [*([where] if tree else []), "--", ":(top,glob)**/.gitattributes"]
-        if found or git.run(repository, words, stop, fine=(0, 1), literal=False).out:
-            raise Refused(
-                "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
-                "and none is run here.",
-                "Use `git` itself for this change.",
-            )

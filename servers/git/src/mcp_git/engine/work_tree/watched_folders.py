@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import items
-from mcp_git.layout import Layout
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import items
 from mcp_git.policy import Repository
+from mcp_git.repository_paths import Layout
 
 __all__ = ["folders_of"]
 

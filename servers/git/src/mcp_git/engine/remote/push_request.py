@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_git.names import one_line
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import NewName, Remote, Revision
 
 __all__ = ["Push", "Wanted"]

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.change import Change, refuse_steps
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.refs import commits_of
-from mcp_git.engine.runs import oid
-from mcp_git.engine.status import look, under_way
-from mcp_git.engine.ways_back import call, refuse_in_the_way, untracked_of
-from mcp_git.layout import small_file
-from mcp_git.names import one_line
+from mcp_git.engine.operation.operation import Change, refuse_steps
+from mcp_git.engine.operation.undo import refuse_in_the_way, untracked_of
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.revisions import commits_of, oid
+from mcp_git.engine.work_tree.in_progress import under_way
+from mcp_git.engine.work_tree.status import look
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import NewName, Policy, Repository, Revision
+from mcp_git.repository_paths import small_file
+from mcp_git.tool_calls import call
 
 __all__ = ["Prepare"]
 

@@ -9,11 +9,14 @@ from collections.abc import Generator, Iterable, Sequence
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
-from mcp_git.engine.known import next_move, refuse_unknown
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, items, position, refuse_foreign
+from mcp_git.engine.history.missing_paths import next_move, refuse_unknown
+from mcp_git.engine.history.page_position import position
+from mcp_git.engine.history.patterns import refuse_foreign
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, items
+from mcp_git.engine.program.revisions import commits, explained
 from mcp_git.models import Answer, counted
-from mcp_git.names import one_line, shown
+from mcp_git.path_quoting import one_line, shown
 from mcp_git.policy import Place, Repository, Revision
 
 __all__ = ["contents", "names", "read", "search", "tree"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.server.confirm import Question
-from mcp_git.engine.push import Push, Wanted
+from mcp_git.engine.remote.push_request import Push, Wanted
 from mcp_git.engine.service import Engine
 from mcp_git.policy import Policy
 

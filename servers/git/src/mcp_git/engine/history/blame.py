@@ -6,11 +6,12 @@ import re
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
-from mcp_git.engine.known import next_move
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, explained, items
+from mcp_git.engine.history.missing_paths import next_move
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, items
+from mcp_git.engine.program.revisions import explained
 from mcp_git.models import Answer
-from mcp_git.names import one_line
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import HEAD, Lines, Place, Repository, Revision
 
 __all__ = ["blame", "find_lines"]

@@ -13,15 +13,16 @@ from contextlib import ExitStack, suppress
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
-from mcp_git.engine.change import refuse_filters
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import explained, has_commits, oid
-from mcp_git.engine.status import look, under_way
-from mcp_git.engine.ways_back import call
-from mcp_git.layout import Layout, small_file
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.revisions import explained, has_commits, oid
+from mcp_git.engine.work_tree.filters import refuse_filters
+from mcp_git.engine.work_tree.in_progress import under_way
+from mcp_git.engine.work_tree.status import look
 from mcp_git.models import Answer, counted
-from mcp_git.names import one_line
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import Changeable, Linked, NewName, NewWorktree, Policy, Repository, Revision
+from mcp_git.repository_paths import Layout, small_file
+from mcp_git.tool_calls import call
 
 __all__ = ["Worktrees"]
 

@@ -18,9 +18,9 @@ from dataclasses import replace
 
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.processes.confinement import Confinement
-from mcp_git import config
-from mcp_git.engine.installed import Failed, Installed
-from mcp_git.layout import Layout, refuse_submodules_elsewhere
+from mcp_git import git_config
+from mcp_git.engine.program.git_binary import Failed, Installed
+from mcp_git.repository_paths import Layout, refuse_submodules_elsewhere
 
 __all__ = ["Shadow", "Shadows"]
 
@@ -52,7 +52,7 @@ class Shadow:
         self.turn = threading.Lock()
         self.configured: tuple[_Signature | None, _Signature | None] | None = None
         self.written: _Signature | None = None
-        self.entries: Sequence[config.Entry] = ()
+        self.entries: Sequence[git_config.Entry] = ()
         self.partial = False
         self.has_work_tree = True
         self.index: _Signature | None = None
@@ -154,7 +154,7 @@ class Shadows:
             return
         self._link(shadow, layout)
         entries = self._listed(paths[0])
-        if dict(entries).get("extensions.worktreeconfig", "").lower() in config.TRUE:
+        if dict(entries).get("extensions.worktreeconfig", "").lower() in git_config.TRUE:
             entries += [entry for entry in self._listed(paths[1]) if not entry[0].startswith("extensions.")]
         if ("extensions.refstorage", "reftable") in entries and self._installed.version < _KNOWS_REFTABLE:
             raise Refused(
@@ -162,23 +162,23 @@ class Shadows:
                 "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
             )
         shadow.has_work_tree = _has_work_tree(dict(entries), layout)
-        shadow.entries, shadow.partial = config.allowed(entries), config.is_partial(entries)
+        shadow.entries, shadow.partial = git_config.allowed(entries), git_config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]
-        text = config.written([*self._installed.own, *shadow.entries, *config.HARDENED.items(), *bare])
+        text = git_config.written([*self._installed.own, *shadow.entries, *git_config.HARDENED.items(), *bare])
         with open(f"{shadow.config}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
         shadow.written = None
         os.replace(f"{shadow.config}.new", shadow.config)
         shadow.configured, shadow.written = now, _signature(shadow.config)
 
-    def _listed(self, path: str) -> list[config.Entry]:
+    def _listed(self, path: str) -> list[git_config.Entry]:
         found = _signature(path)
         if found is None:
             return []
         if found[1] > _MOST_CONFIGURATION:
             raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
         try:
-            return config.entries(self._installed.of_a_file(["--no-includes", "--list", "-z"], path))
+            return git_config.entries(self._installed.of_a_file(["--no-includes", "--list", "-z"], path))
         except Failed:
             raise Refused(
                 "The configuration of this repository can't be read (`config`).", "The operator can mend it."
@@ -216,11 +216,14 @@ class Shadows:
 
 def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
     """Whether git itself would take the folder for the work tree."""
-    if layout.git_dir != layout.common_dir and entries.get("extensions.worktreeconfig", "").lower() not in config.TRUE:
+    if (
+        layout.git_dir != layout.common_dir
+        and entries.get("extensions.worktreeconfig", "").lower() not in git_config.TRUE
+    ):
         return True
     named = entries.get("core.worktree")
     is_elsewhere = named is not None and os.path.realpath(os.path.join(layout.git_dir, named)) != layout.work_tree
-    return not is_elsewhere and entries.get("core.bare", "").lower() not in config.TRUE
+    return not is_elsewhere and entries.get("core.bare", "").lower() not in git_config.TRUE
 
 
 def _signature(path: str) -> _Signature | None:

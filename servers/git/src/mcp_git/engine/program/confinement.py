@@ -21,9 +21,9 @@ from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.confinement import Confinement, everything_but, real_paths
 from mcp_batteries.processes.program_files import DEVICES, is_elf, program_files
 from mcp_batteries.processes.sandbox import NoSandbox, Sandbox
-from mcp_git import config
-from mcp_git.addresses import Address
-from mcp_git.layout import Layout
+from mcp_git import git_config
+from mcp_git.remote_addresses import Address
+from mcp_git.repository_paths import Layout
 
 __all__ = ["Confinements", "choose_program", "prove"]
 
@@ -85,7 +85,7 @@ class Confinements:
         self,
         layout: Layout,
         address: Address,
-        users: Sequence[config.Entry],
+        users: Sequence[git_config.Entry],
         remote_folders: Sequence[str],
         scratch: str,
     ) -> Confinement:
@@ -112,7 +112,7 @@ class Confinements:
             writable=local.writable,
         )
 
-    def _over_https(self, layout: Layout, users: Sequence[config.Entry], scratch: str) -> Confinement:
+    def _over_https(self, layout: Layout, users: Sequence[git_config.Entry], scratch: str) -> Confinement:
         helpers = program_files(os.path.join(self._exec_path, name) for name in _HELPERS)
         named = [value for key, value in users if key.startswith("http.") and value.startswith(("/", "~"))]
         named += [os.environ[name] for name in _CERTIFICATE_VARIABLES if name in os.environ]

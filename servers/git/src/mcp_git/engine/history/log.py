@@ -11,15 +11,18 @@ from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_batteries.limits import Cursor, Stop
-from mcp_git.addresses import without_password
-from mcp_git.engine.blame import find_lines
-from mcp_git.engine.dates import for_git
-from mcp_git.engine.known import refuse_unknown
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position, refuse_foreign
+from mcp_git.engine.history.blame import find_lines
+from mcp_git.engine.history.dates import for_git
+from mcp_git.engine.history.missing_paths import refuse_unknown
+from mcp_git.engine.history.page_position import position
+from mcp_git.engine.history.patterns import refuse_foreign
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, items, lines_of
+from mcp_git.engine.program.revisions import commits, explained, has_commits
 from mcp_git.models import Answer
-from mcp_git.names import one_line
+from mcp_git.path_quoting import one_line
 from mcp_git.policy import Lines, Place, Range, Repository, Revision
+from mcp_git.remote_addresses import without_password
 
 __all__ = ["Wanted", "head", "log", "reflog"]
 

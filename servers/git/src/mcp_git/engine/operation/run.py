@@ -10,18 +10,21 @@ from collections.abc import Callable, Collection, Sequence
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
 from mcp_batteries.limits import Stop
-from mcp_git.config import TRUE
-from mcp_git.engine.change import TO_LOOK, Change, refuse_filters, refuse_under_way
-from mcp_git.engine.diff import both_sides
-from mcp_git.engine.made_on import made_on
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, explained, lines_of, oid
-from mcp_git.engine.status import State, is_conflict, look
-from mcp_git.engine.ways_back import Before, before, call, kept_index, refuse_overwriting, staged_since, stays
-from mcp_git.layout import Layout, small_file
+from mcp_git.engine.history.diff import both_sides
+from mcp_git.engine.operation.on_branch import made_on
+from mcp_git.engine.operation.operation import TO_LOOK, Change, refuse_under_way
+from mcp_git.engine.operation.undo import Before, before, kept_index, refuse_overwriting, staged_since, stays
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, lines_of
+from mcp_git.engine.program.revisions import explained, oid
+from mcp_git.engine.work_tree.filters import refuse_filters
+from mcp_git.engine.work_tree.status import State, is_conflict, look
+from mcp_git.git_config import TRUE
 from mcp_git.models import Answer, counted
-from mcp_git.names import one_line, shown
+from mcp_git.path_quoting import one_line, shown
 from mcp_git.policy import Changeable, Policy, Repository
+from mcp_git.repository_paths import Layout, small_file
+from mcp_git.tool_calls import call
 
 __all__ = ["Changes"]
 

@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Refused, quote
-from mcp_git.layout import Layout, inspect, is_inside
+from mcp_git.repository_paths import Layout, inspect, is_inside
 
 __all__ = ["Address", "address", "without_password"]
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from mcp_batteries.errors import Conflict, NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.change import TO_LOOK, Change, refuse_under_way
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import explained, oid
-from mcp_git.engine.status import State, look
-from mcp_git.engine.ways_back import call
-from mcp_git.layout import Layout
+from mcp_git.engine.operation.operation import TO_LOOK, Change, refuse_under_way
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.revisions import explained, oid
+from mcp_git.engine.work_tree.status import State, look
 from mcp_git.models import Answer
 from mcp_git.policy import Repository, Revision
+from mcp_git.repository_paths import Layout
+from mcp_git.tool_calls import call
 
 __all__ = ["made_on"]
 

@@ -16,11 +16,13 @@ from typing import Any, Literal
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
-from mcp_git.engine.known import refuse_unknown
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, lines_of, position
+from mcp_git.engine.history.missing_paths import refuse_unknown
+from mcp_git.engine.history.page_position import position
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.output import clip, lines_of
+from mcp_git.engine.program.revisions import EMPTY_TREES, explained, has_commits
 from mcp_git.models import Answer, counted
-from mcp_git.names import one_line, shown
+from mcp_git.path_quoting import one_line, shown
 from mcp_git.policy import Place, Policy, Range, Repository, Revision
 
 __all__ = ["Compared", "Part", "both_sides", "diff"]

@@ -5,9 +5,7 @@ The trees use our own index and object folder, so that a refused change leaves n
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,14 +14,24 @@ from typing import Literal
 
 from mcp_batteries.errors import Conflict, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.status import State, is_conflict, look
-from mcp_git.layout import Layout
-from mcp_git.names import BREAKS, shown
+from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.work_tree.status import State, is_conflict, look
+from mcp_git.path_quoting import shown
 from mcp_git.policy import Repository, Revision
+from mcp_git.repository_paths import Layout
+from mcp_git.tool_calls import call
 
-__all__ = ["Back", "Before", "before", "call", "kept_index", "refuse_in_the_way", "refuse_overwriting", "staged_since",
-           "stays", "untracked_of"]  # fmt: skip
+__all__ = [
+    "Back",
+    "Before",
+    "before",
+    "kept_index",
+    "refuse_in_the_way",
+    "refuse_overwriting",
+    "staged_since",
+    "stays",
+    "untracked_of",
+]
 
 Back = Literal["keep", "soft", "mixed", "hard", "commit all", "files", "index", "carried"]
 """By a reset of that mode, by taking a commit apart, by writing files again, by staging what was staged; or by another
@@ -32,18 +40,6 @@ call, and then the files that it did not carry along."""
 _HASH = 12
 _MOST_PATHS = 20
 _NO_CONFLICT = " (the files; not that they were in conflict)"
-
-
-def call(tool: str, **arguments: object) -> str:
-    """A call as a line of an answer names it."""
-    given = ", ".join(f"{name}={BREAKS.sub(_escaped, json.dumps(value, ensure_ascii=False))}"
-                      for name, value in arguments.items())  # fmt: skip
-    return f"`{tool}` with {given}"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """As JSON spells it, so that who reads the call back has the character itself."""
-    return f"\\u{ord(found[0]):04x}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
-from mcp_git import config
-from mcp_git.addresses import Address
-from mcp_git.engine.ahead import Starter
-from mcp_git.engine.installed import Failed, Installed
-from mcp_git.engine.process import Command
-from mcp_git.engine.shadows import Shadow, Shadows
-from mcp_git.layout import Layout, refuse_links_below, refuse_nested_repositories
+from mcp_git import git_config
+from mcp_git.engine.program.git_binary import Failed, Installed
+from mcp_git.engine.program.prespawn import Starter
+from mcp_git.engine.program.private_git_dir import Shadow, Shadows
+from mcp_git.engine.program.process import Command
 from mcp_git.policy import Policy, Repository
+from mcp_git.remote_addresses import Address
+from mcp_git.repository_paths import Layout, refuse_links_below, refuse_nested_repositories
 
 __all__ = ["Failed", "Git", "Output"]
 
@@ -156,7 +156,7 @@ class Git:
             environment.pop("LC_CTYPE")
         if beside:
             environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = config.in_quotes(layout.objects)
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = git_config.in_quotes(layout.objects)
         if literal and ("--" in words[:-1] or "--stdin" in words):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
             words = ["--literal-pathspecs", *words]
@@ -176,7 +176,7 @@ class Git:
         stop: Stop,
         *,
         address: Address,
-        entries: Sequence[config.Entry],
+        entries: Sequence[git_config.Entry],
         hears: Callable[[str], None],
         fine: Iterable[int] = (0,),
     ) -> Output:
@@ -265,7 +265,7 @@ class Git:
             shutil.copy2(os.path.join(layout.git_dir, "index"), os.path.join(folder, "index"))
             yield folder
 
-    def configuration(self, repository: Repository) -> Sequence[config.Entry]:
+    def configuration(self, repository: Repository) -> Sequence[git_config.Entry]:
         """What git is told of the repository's configuration."""
         return self._shadow(repository).entries
 
@@ -278,11 +278,11 @@ class Git:
         layout = self.layout(repository, changes=True)
         self.installed.of_a_file(words, f"{layout.common_dir}/config", changes=True)
 
-    def own_entries(self, repository: Repository, start: str) -> Sequence[config.Entry]:
+    def own_entries(self, repository: Repository, start: str) -> Sequence[git_config.Entry]:
         """What the repository's own configuration has below `start`, by the rest of the key; git is told none of it."""
         layout = self.layout(repository, changes=True)
         listed = self.installed.of_a_file(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
-        return [(key[len(start) :], value) for key, value in config.entries(listed) if key.startswith(start)]
+        return [(key[len(start) :], value) for key, value in git_config.entries(listed) if key.startswith(start)]
 
     def served_by(self, layout: Layout, program: str) -> str:
         """The command that serves a repository beside to another git: as little of it is run as of one that is served.

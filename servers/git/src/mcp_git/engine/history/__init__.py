@@ -1,0 +1,1 @@
+"""Reads what is committed: logs, diffs, blame, files, refs."""

@@ -1,0 +1,27 @@
+"""Refuses regular expressions of other languages than POSIX."""
+
+from __future__ import annotations
+
+import re
+
+from mcp_batteries.errors import Invalid
+
+__all__ = ["refuse_foreign"]
+
+_TOKEN = re.compile(r"\[\^?\]?(?:\[([:.=]).*?\1\]|[^\]])*\]|\\.|\(\?|.", re.DOTALL)
+"""A bracket expression, in which a group is not a group, or what stands outside of one."""
+
+
+_FOREIGN = re.compile(r"\(\?|\[?(?:\\\\|[^\\]|\\[^dD])*?(\\[dD])")
+
+
+def refuse_foreign(pattern: str) -> None:
+    """Return unless a pattern has what other languages know: for git it would be another character, and find nothing.
+
+    Raises:
+        Invalid: it has.
+    """
+    for token in _TOKEN.finditer(pattern):
+        if found := _FOREIGN.match(token[0]):
+            fix = "Write `[0-9]` for a digit, and groups without `?`."
+            raise Invalid(f"A POSIX regular expression has no `{found[1] or found[0]}`.", fix)

@@ -1,0 +1,1 @@
+"""Changes a repository: what an operation is, how it is planned and run, and how it is undone."""

@@ -1,0 +1,32 @@
+"""Takes apart what git prints, piece by piece, and cuts lines to the size of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from mcp_batteries.limits import head
+from mcp_git.engine.program.git import Output
+
+__all__ = ["clip", "items", "lines_of"]
+
+
+def items(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
+    """What stands between the ends in `pieces`, and behind the last one if there is anything."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(end)
+        yield from whole
+    if rest:
+        yield rest
+
+
+def lines_of(output: Output) -> list[str]:
+    """The lines that git printed: what else ends a line for Python may stand in a subject."""
+    return output.text.removesuffix("\n").split("\n") if output.out else []
+
+
+def clip(text: str, most: int) -> str:
+    """`text`, cut to `most` bytes of UTF-8."""
+    if len(text) <= most and text.isascii():
+        return text
+    return text if head(text, most) == text else head(text, most - 3) + "…"

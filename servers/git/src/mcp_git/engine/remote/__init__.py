@@ -1,0 +1,1 @@
+"""Fetches from remotes and pushes to them."""

@@ -1,0 +1,1 @@
+"""Reads and arranges work trees: status, operations in progress, filters, linked worktrees."""
