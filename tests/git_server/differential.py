@@ -24,7 +24,7 @@ import anyio
 from git_server.made import GIT
 from git_server.serving import Asking, serving
 from git_server.states import Planted, plant
-from mcp_git.path_quoting import one_line, shown
+from mcp_git.path_quoting import escape_line_breaks, quote_path
 
 _LONG = 1900
 _SUBMODULES = "--ignore-submodules=dirty"
@@ -118,8 +118,8 @@ class Asker:
         rows: list[str] = []
         while items:
             item = items.pop(0)
-            before = f"{shown(items.pop(0))} -> " if item[:1] in b"RC" or item[1:2] in b"RC" else ""
-            rows.append(f"{item[:2].decode()} {before}{shown(item[3:])}")
+            before = f"{quote_path(items.pop(0))} -> " if item[:1] in b"RC" or item[1:2] in b"RC" else ""
+            rows.append(f"{item[:2].decode()} {before}{quote_path(item[3:])}")
         # The newer form has what is in conflict at the end.
         self.same("status", None if ours is None else sorted(ours), None if said is None else sorted(rows))
         long = (self.plain("status", _SUBMODULES) or b"").decode("utf-8", "replace")
@@ -142,7 +142,7 @@ class Asker:
             other = self.revision()
             rev = f"{rev}{self.chance.choice(['..', '...'])}{other}"
         elif kind == 1:
-            arguments["path"] = shown(os.fsencode(path := self.path()))
+            arguments["path"] = quote_path(os.fsencode(path := self.path()))
             words = ["--", path]
         elif kind == 2:
             arguments |= {"regex": True}
@@ -209,7 +209,7 @@ class Asker:
             words = ["diff", *([one, other] if dots == ".." else [f"{one}...{other}"])]
         words[1:1] = [_SUBMODULES, "--find-renames"]
         if self.chance.random() < 0.25:
-            arguments["path"] = shown(os.fsencode(path := self.path()))
+            arguments["path"] = quote_path(os.fsencode(path := self.path()))
             words += ["--", path]
         else:
             words += ["--"]
@@ -237,7 +237,7 @@ class Asker:
         path = self.path(rev or "HEAD")
         said = self.plain("--literal-pathspecs", "blame", "--line-porcelain", *([rev] if rev else []), "--", path)
         given = {"rev": rev} if rev else {}
-        named = shown(os.fsencode(path))
+        named = quote_path(os.fsencode(path))
         ours = await self.pages("get_blame", path=named, end_line=5000, **given)
         while ours and (more := re.search(r"for more, start_line=(\d+)", self.head)):
             ours += await self.pages("get_blame", path=named, start_line=int(more[1]), end_line=5000, **given) or []
@@ -262,7 +262,7 @@ class Asker:
         last = first + self.chance.randrange(30)
         said = self.plain("log", f"-L{first},{last}:{path}", "--no-patch", "--format=%h", rev, "--")
         ours = await self.pages(
-            "list_commits", path=shown(os.fsencode(path)), lines=f"{first}-{last}", rev=rev,
+            "list_commits", path=quote_path(os.fsencode(path)), lines=f"{first}-{last}", rev=rev,
             limit=self.chance.choice([1, 2, 500]),
         )  # fmt: skip
         found = None if ours is None else [row.split(" ")[0] for row in ours]
@@ -277,7 +277,7 @@ class Asker:
                 continue
             rows = None if theirs is None else [row.split(b"\0") for row in theirs.split(b"\n")[:-1]]
             texts = [b" ".join(row).decode("utf-8", "replace") for row in rows or []]
-            expected = None if rows is None else [one_line(text)[:100].rstrip() for text in texts]
+            expected = None if rows is None else [escape_line_breaks(text)[:100].rstrip() for text in texts]
             taken = None if ours is None else [_taken(kind, row) for row in ours]
             self.same(f"refs {kind}", taken, expected)
         remotes = await self.pages("list_refs", kind="remotes")
@@ -291,7 +291,7 @@ class Asker:
         rev = self.revision()
         path = self.path(rev)
         said = self.plain("cat-file", "blob", f"{rev}:{path}")
-        name = shown(os.fsencode(path))
+        name = quote_path(os.fsencode(path))
         ours: list[str] | None = []
         start = 1
         while True:
@@ -320,12 +320,12 @@ class Asker:
             )
         recursive = self.chance.random() < 0.5
         above = "" if self.chance.random() < 0.6 else os.path.dirname(path)
-        arguments = {"path": shown(os.fsencode(above))} if above else {}
+        arguments = {"path": quote_path(os.fsencode(above))} if above else {}
         listed = await self.pages(
             "list_files", rev=rev, recursive=recursive, limit=self.chance.choice([3, 500]), **arguments
         )
         said = self.plain("ls-tree", "-z", *(["-r"] * recursive), f"{rev}:{above}")
-        names = None if said is None else [shown(item.partition(b"\t")[2]) for item in said.split(b"\0")[:-1]]
+        names = None if said is None else [quote_path(item.partition(b"\t")[2]) for item in said.split(b"\0")[:-1]]
         found = listed and [
             re.sub(r"^\d+ |/$| \((?:link|submodule)\)$", "", re.sub(r"^\d+ ", "", row)) for row in listed
         ]
@@ -357,7 +357,7 @@ class Asker:
         while theirs is not None and rest:
             name, number, rest = rest.split(b"\0", 2)
             _, _, rest = rest.partition(b"\n")
-            theirs.append(f"{shown(name.partition(b':')[2])}:{number.decode()}")
+            theirs.append(f"{quote_path(name.partition(b':')[2])}:{number.decode()}")
         found: list[str] | None = None if ours is None else []
         above = ""
         for at, row in enumerate(ours or []):

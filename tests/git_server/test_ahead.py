@@ -14,8 +14,8 @@ from git_server.serving import serving
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.program.prespawn import Run, Starter
-from mcp_git.engine.program.process import Command, Held, Pipe, start, unnamed
+from mcp_git.engine.program.prespawn import Prespawner, RunningGit
+from mcp_git.engine.program.process import Command, PipeReader, StandbyProcess, open_unnamed_file, start
 from mcp_git.policy import Policy
 from mcp_git.settings import Settings
 
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a git waits for
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each call whether a git was waiting for it."""
     found: list[bool] = []
-    take = Starter.take
+    take = Prespawner.take
 
-    def told(self: Starter, command: Command, given: bytes) -> Run | None:
+    def told(self: Prespawner, command: Command, given: bytes) -> RunningGit | None:
         run = take(self, command, given)
         found.append(run is not None)
         return run
 
-    monkeypatch.setattr(Starter, "take", told)
+    monkeypatch.setattr(Prespawner, "take", told)
     return found
 
 
@@ -83,15 +83,15 @@ def test_a_git_whose_server_is_gone_finds_no_repository(tmp_path: Path) -> None:
     environment = {"GIT_DIR": str(tmp_path / "ahead1"), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
     words = ["log", "--format=%s", "--stdin"]
     for link, printed in ((False, b""), (True, b"first\n")):
-        with unnamed(str(tmp_path)) as said:
-            held = Held(Command(GIT, words, str(made.path), environment), said, fed=True)
+        with open_unnamed_file(str(tmp_path)) as said:
+            held = StandbyProcess(Command(GIT, words, str(made.path), environment), said, has_stdin=True)
             assert held.process.poll() is None
             if link:
                 (tmp_path / "ahead1").symlink_to(made.path / ".git")
             held.release(b"HEAD\n--\n")
-            pipe = Pipe(held.process.stdout)
-            assert b"".join(pipe.pieces(Stop(10))) == printed
-            pipe.leave()
+            pipe = PipeReader(held.process.stdout)
+            assert b"".join(pipe.stream(Stop(10))) == printed
+            pipe.close()
             assert (held.process.wait() == 0) is link
             said.seek(0)
             assert (b"not a git repository" in said.read()) is not link
@@ -104,14 +104,14 @@ async def test_a_git_that_did_not_wait_is_not_missed(
 ) -> None:
     made = Made(tmp_path / "app")
     made.commit("first")
-    made_ahead: list[Held] = []
-    make = Held.__init__
+    made_ahead: list[StandbyProcess] = []
+    make = StandbyProcess.__init__
 
-    def told(self: Held, command: Command, said: IO[bytes], *, fed: bool) -> None:
-        make(self, command, said, fed=fed)
+    def told(self: StandbyProcess, command: Command, stderr: IO[bytes], *, has_stdin: bool) -> None:
+        make(self, command, stderr, has_stdin=has_stdin)
         made_ahead.append(self)
 
-    monkeypatch.setattr(Held, "__init__", told)
+    monkeypatch.setattr(StandbyProcess, "__init__", told)
     async with serving(made.path) as asking:
         assert "first" in await asking("list_commits")
         [held] = made_ahead
@@ -132,15 +132,15 @@ def test_how_many_wait_has_a_bound(tmp_path: Path) -> None:
     git = Git(policy)
     repository, stop = policy.repository(""), Stop(60)
     for limit in range(1, 9):
-        with git.pieces(repository, ["log", "--format=%s", f"--max-count={limit}"], stop, again=True) as pieces:
+        with git.stream(repository, ["log", "--format=%s", f"--max-count={limit}"], stop, is_repeated=True) as pieces:
             assert b"".join(pieces) == b"first\n"
-    waiting = git._starter._waiting  # pyright: ignore[reportPrivateUsage]
+    waiting = git._prespawner._standbys  # pyright: ignore[reportPrivateUsage]
     assert [key[-1] for key in waiting] == [f"--max-count={limit}" for limit in range(5, 9)]
 
 
 def test_an_end_that_nobody_learns_is_a_failure(tmp_path: Path) -> None:
-    with unnamed(str(tmp_path)) as said:
-        process = start(Command(GIT, ["version"], str(tmp_path), {}), reads=None, said=said, apart=False)
+    with open_unnamed_file(str(tmp_path)) as said:
+        process = start(Command(GIT, ["version"], str(tmp_path), {}), stdin=None, stderr=said, new_session=False)
         assert process.stdout is not None and process.stdout.read(4) == b"git "
         os.waitpid(process.pid, 0)
         process.stdout.close()
@@ -153,11 +153,11 @@ def test_what_there_is_no_room_for_is_left_out(tmp_path: Path, monkeypatch: pyte
     policy = Policy(load(Settings, [str(made.path)]))
     git = Git(policy)
     repository, stop = policy.repository(""), Stop(60)
-    waiting = git._starter._waiting  # pyright: ignore[reportPrivateUsage]
+    waiting = git._prespawner._standbys  # pyright: ignore[reportPrivateUsage]
 
     def subjects() -> bytes:
         words = ["log", "--format=%s", "--stdin"]
-        with git.pieces(repository, words, stop, given=b"HEAD\n--\n", again=True) as pieces:
+        with git.stream(repository, words, stop, stdin=b"HEAD\n--\n", is_repeated=True) as pieces:
             return b"".join(pieces)
 
     def full(*_: object) -> None:
@@ -185,7 +185,7 @@ def test_what_there_is_no_room_for_is_left_out(tmp_path: Path, monkeypatch: pyte
             assert len(os.listdir("/dev/fd")) == opened, left
     for name, refuse, waits in (("symlink", full, False), ("unlink", gone, True)):
         assert subjects() == b"first\n"
-        [held] = [each.held for each in waiting.values()]
+        [held] = [each.process for each in waiting.values()]
         with monkeypatch.context() as patched:
             patched.setattr(os, name, refuse)
             assert subjects() == b"first\n"

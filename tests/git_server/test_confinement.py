@@ -341,7 +341,7 @@ async def test_a_git_that_a_script_chooses_is_found(
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", os.pathsep.join([str(shim.parent), os.environ["PATH"]]))
     git = Git(Policy(load(Settings, [str(made.path)])))
-    assert (git.installed.program == str(shim)) is not is_confined
+    assert (git.binary.program == str(shim)) is not is_confined
     async with serving(made.path) as asking:
         assert "first" in await asking("list_commits")
 
@@ -417,7 +417,7 @@ def test_the_kernel_lets_git_run_nothing(commands: Sequence[Sequence[str]], tmp_
         trap.made.git("reset", "--quiet", "--hard", "ORIG_HEAD" if "rebase" in words else "HEAD")
         trap.made.write("notes.txt", "one\ntwo\nthree\n")
     assert ran_by_plain_git >= len(commands) // 2, "too few of the commands run anything"
-    assert git.installed.confinements is not None
+    assert git.binary.confinements is not None
 
 
 @pytest.mark.usefixtures("_needs_sandbox")
@@ -461,7 +461,7 @@ def _engine(trap: Trap) -> tuple[Git, Callable[[Sequence[str]], str]]:
 
     def run(words: Sequence[str]) -> str:
         try:
-            return git.run(repository, words, Stop(10), changes=True).text
+            return git.run(repository, words, Stop(10), writes=True).text
         except Problem as problem:
             return str(problem) + getattr(problem, "said", "")
 

@@ -9,7 +9,7 @@ import pytest
 
 from git_server.made import Made
 from mcp_batteries.errors import Invalid
-from mcp_git.engine.history.dates import for_git
+from mcp_git.engine.history.dates import to_git_date
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from mcp_git.engine.history.dates import for_git
     ],
 )  # fmt: skip
 def test_dates_mean_for_git_what_they_say(tmp_path: Path, written: str, first: str, last: str) -> None:
-    found = [_seconds_for_git(tmp_path, for_git(written, "since", to_end=to_end)) for to_end in (False, True)]
+    found = [_seconds_for_git(tmp_path, to_git_date(written, "since", to_end=to_end)) for to_end in (False, True)]
     assert found == [int(datetime.fromisoformat(f"{day}+00:00").timestamp()) for day in (first, last)]
 
 
@@ -43,16 +43,16 @@ def test_dates_mean_for_git_what_they_say(tmp_path: Path, written: str, first: s
     ],
 )
 def test_times_before_now_are_counted_from_now(tmp_path: Path, written: str, days: int) -> None:
-    ago = time.time() - _seconds_for_git(tmp_path, for_git(written, "since"))
+    ago = time.time() - _seconds_for_git(tmp_path, to_git_date(written, "since"))
     assert abs(ago - days * 86400) < 60
 
 
 def test_today_begins_at_midnight_and_a_weekday_is_a_past_one(tmp_path: Path) -> None:
     now = time.time()
-    begun = _seconds_for_git(tmp_path, for_git("today", "since"))
+    begun = _seconds_for_git(tmp_path, to_git_date("today", "since"))
     assert not begun % 86400 and now - 86400 <= begun <= time.time()
     for weekday in ("monday", "Friday", "sun"):
-        begun = _seconds_for_git(tmp_path, for_git(weekday, "since"))
+        begun = _seconds_for_git(tmp_path, to_git_date(weekday, "since"))
         assert not begun % 86400 and now - 8 * 86400 <= begun < now
         assert datetime.fromtimestamp(begun, UTC).strftime("%A").lower().startswith(weekday.lower())
 
@@ -64,7 +64,7 @@ _LONG = {"month": 2_629_746, "year": 31_556_952}
 def test_however_long_ago_is_that_time_or_the_first_that_git_counts(tmp_path: Path, unit: str) -> None:
     seconds = timedelta(**{f"{unit}s": 1}).total_seconds() if unit not in _LONG else _LONG[unit]
     for count in (*range(0, 70, 3), 100, 1000, 1999, 2024, 99_999, 240_601, 20_240_601):
-        found = _seconds_for_git(tmp_path, for_git(f"{count} {unit}s ago", "since"))
+        found = _seconds_for_git(tmp_path, to_git_date(f"{count} {unit}s ago", "since"))
         expected = max(0, time.time() - count * seconds)
         assert abs(found - expected) <= (3 * 86400 if unit in _LONG else 60), (count, found, expected)
 
@@ -74,9 +74,9 @@ def test_however_long_ago_is_that_time_or_the_first_that_git_counts(tmp_path: Pa
 def test_a_time_is_of_the_day_beside_it(tmp_path: Path, day: str, time_of_day: str) -> None:
     # Git's `noon` is one before this hour, and its `monday` with an hour is today.
     hours = {"noon": 12, "12:00": 12, "12 pm": 12, "tea": 17, "midnight": 0, "5pm": 17, "23:59": 23 + 59 / 60}
-    begun = _seconds_for_git(tmp_path, for_git(day, "since"))
+    begun = _seconds_for_git(tmp_path, to_git_date(day, "since"))
     begun -= begun % 86400
-    found = _seconds_for_git(tmp_path, for_git(f"{day} {time_of_day}", "since"))
+    found = _seconds_for_git(tmp_path, to_git_date(f"{day} {time_of_day}", "since"))
     assert found == begun + 3600 * hours[time_of_day.removeprefix("at ")]
 
 
@@ -95,7 +95,7 @@ def test_the_spans_that_people_name_have_a_first_and_a_last_day(tmp_path: Path) 
         "on yesterday": (day - timedelta(1), day - timedelta(1)),
     }  # fmt: skip
     for written, (first, last) in spans.items():
-        found = [_seconds_for_git(tmp_path, for_git(written, "since", to_end=to_end)) for to_end in (False, True)]
+        found = [_seconds_for_git(tmp_path, to_git_date(written, "since", to_end=to_end)) for to_end in (False, True)]
         said = [datetime.fromtimestamp(each, UTC).isoformat() for each in found]
         assert said == [f"{first}T00:00:00+00:00", f"{last}T23:59:59+00:00"], written
 
@@ -104,7 +104,7 @@ def test_the_spans_that_people_name_have_a_first_and_a_last_day(tmp_path: Path) 
 def test_dates_as_git_prints_them_are_taken(tmp_path: Path, form: str) -> None:
     for at in range(951_782_400, 1_200_000_000, 13_333_333):
         day = datetime.fromtimestamp(at, timezone(timedelta(minutes=30 * (at % 49 - 24))))
-        assert _seconds_for_git(tmp_path, for_git(day.strftime(form.format(day)), "since")) == at
+        assert _seconds_for_git(tmp_path, to_git_date(day.strftime(form.format(day)), "since")) == at
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_dates_as_git_prints_them_are_taken(tmp_path: Path, form: str) -> None:
 )
 def test_what_git_would_take_for_another_time_is_no_date(written: str) -> None:
     with pytest.raises(Invalid, match="is not a date for `until`"):
-        for_git(written, "until", to_end=True)
+        to_git_date(written, "until", to_end=True)
 
 
 def _seconds_for_git(folder: Path, date: str) -> int:

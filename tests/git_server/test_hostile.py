@@ -451,9 +451,11 @@ async def test_the_kernel_alone_keeps_git_from_what_leads_outside(
         arm(trap)
         repository = os.path.realpath(trap.made.path)
         layout = Layout(repository, f"{repository}/.git", f"{repository}/.git")
-        monkeypatch.setattr("mcp_git.policy.repositories.inspect", lambda folder, served: layout)
+        monkeypatch.setattr("mcp_git.policy.repositories.find_layout", lambda folder, served: layout)
         monkeypatch.setattr("mcp_git.engine.program.git.refuse_links_below", lambda layout: None)
-        monkeypatch.setattr("mcp_git.engine.program.private_git_dir.Shadows._check_index", lambda *arguments: None)
+        monkeypatch.setattr(
+            "mcp_git.engine.program.private_git_dir.PrivateGitDirs._refuse_index_outside", lambda *arguments: None
+        )
         said = await everything(asking)
         said += await asking("list_refs", kind="reflog", name="main")
         said += "".join([await asking("read_file", path="notes.txt", rev=rev) for rev in ("main", "theirs")])

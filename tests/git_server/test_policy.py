@@ -13,7 +13,7 @@ import pytest
 
 from git_server.made import Made
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
-from mcp_git.policy import KINDS, Policy, Range, Revision, Shown
+from mcp_git.policy import RESOURCE_KINDS, GitResource, Policy, Range, Revision
 from mcp_git.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet, and links need a right")
@@ -67,13 +67,13 @@ def test_a_folder_in_the_place_of_another_is_not_served(tmp_path: Path, made: Ma
         with pytest.raises(Refused, match="moved or replaced"):
             served.layout(repository)
     # As long as it is open its number is its own: a folder that is deleted leaves it to the next.
-    assert (os.fstat(repository.fd).st_dev, os.fstat(repository.fd).st_ino) == repository.identity
+    assert (os.fstat(repository.descriptor).st_dev, os.fstat(repository.descriptor).st_ino) == repository.identity
 
 
 ASKING: dict[str, Callable[[Policy], object]] = {
-    "write": lambda served: served.changeable(""),
-    "fetch": lambda served: served.fetchable(""),
-    "push": lambda served: served.pushable(""),
+    "write": lambda served: served.writable_repository(""),
+    "fetch": lambda served: served.fetchable_repository(""),
+    "push": lambda served: served.pushable_repository(""),
 }
 
 
@@ -110,32 +110,32 @@ def test_worktrees_are_made_in_their_folder_only(tmp_path: Path, made: Made) -> 
     for nothing in ("strange", "link", "file", "nothing", "../app"):
         assert served.adopt(nothing) is None
     with pytest.raises(Refused, match="was not made here"):
-        served.linked("app")
+        served.removable_worktree("app")
     named = policy(made.path, folder / "strange", write=True, worktree_folder=str(folder))
     with pytest.raises(Refused, match="was not made here"):
-        named.linked("strange")
+        named.removable_worktree("strange")
     with pytest.raises(NotFound):
-        served.linked("")
-    linked = served.linked("topic")
+        served.removable_worktree("")
+    linked = served.removable_worktree("topic")
     shutil.rmtree(folder / "topic")
     served.forget(linked)
     with pytest.raises(NotFound):
-        served.linked("topic")
+        served.removable_worktree("topic")
 
 
 def test_a_uri_stands_for_one_thing_and_is_made_of_it(made: Made) -> None:
     served = policy(made.path)
     repository = served.repository("app")
-    assert KINDS == ("status", "head", "branches", "log", "diff", "stash")
-    for kind in KINDS:
-        assert served.shown(f"git://app/{kind}") == Shown(repository, kind)
-        assert Shown(repository, kind).uri == f"git://app/{kind}"
+    assert RESOURCE_KINDS == ("status", "head", "branches", "log", "diff", "stash")
+    for kind in RESOURCE_KINDS:
+        assert served.resource(f"git://app/{kind}") == GitResource(repository, kind)
+        assert GitResource(repository, kind).uri == f"git://app/{kind}"
     uri = "git://app/files/origin%2Fmain/a%20b/%FF.txt"
-    found = served.shown(uri)
+    found = served.resource(uri)
     assert found is not None and found.uri == uri
-    assert (found.kind, found.revision.text, os.fsencode(found.place.path)) == ("files", "origin/main", b"a b/\xff.txt")
-    assert served.shown("GIT://app/log") == Shown(repository, "log")
-    assert served.shown("file://app/log") is None
+    assert (found.kind, found.revision.text, os.fsencode(found.path.text)) == ("files", "origin/main", b"a b/\xff.txt")
+    assert served.resource("GIT://app/log") == GitResource(repository, "log")
+    assert served.resource("file://app/log") is None
     for wrong in (
         "git://app/",
         "git://app/logs",
@@ -144,10 +144,10 @@ def test_a_uri_stands_for_one_thing_and_is_made_of_it(made: Made) -> None:
         "git://app/file/a/b",
     ):
         with pytest.raises(NotFound, match="no resource"):
-            served.shown(wrong)
+            served.resource(wrong)
     for nobody in ("git://", "git:///log", "git://other/log"):
         with pytest.raises(NotFound, match="No repository"):
-            served.shown(nobody)
+            served.resource(nobody)
 
 
 GOOD = [
@@ -172,14 +172,14 @@ BAD = {
 
 @pytest.mark.parametrize("text", GOOD)
 def test_what_is_a_revision(made: Made, text: str) -> None:
-    assert policy(made.path).revision(text) == Revision(text)
-    assert Revision(text).stage == text.startswith(":")
+    assert policy(made.path).parse_revision(text) == Revision(text)
+    assert Revision(text).is_conflict_side == text.startswith(":")
 
 
 @pytest.mark.parametrize("text", BAD)
 def test_what_is_no_revision(made: Made, text: str) -> None:
     with pytest.raises(Invalid, match=re.escape(BAD[text])):
-        policy(made.path).revision(text)
+        policy(made.path).parse_revision(text)
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,13 @@ def test_what_is_no_revision(made: Made, text: str) -> None:
     [("a..b", "a", "..", "b"), ("a...b", "a", "...", "b"), ("..b", "HEAD", "..", "b"), ("a...", "a", "...", "HEAD")],
 )
 def test_what_is_a_range(made: Made, text: str, start: str, dots: str, end: str) -> None:
-    found = policy(made.path).range(text)
+    found = policy(made.path).parse_range(text)
     assert found == Range(Revision(start), dots, Revision(end))
     assert isinstance(found, Range) and found.text == f"{start}{dots}{end}"
-    assert policy(made.path).range("a") == Revision("a")
+    assert policy(made.path).parse_range("a") == Revision("a")
     for wrong in ("-a..b", "a..b..c", "a..^b", "a" * 251):
         with pytest.raises(Invalid):
-            policy(made.path).range(wrong)
+            policy(made.path).parse_range(wrong)
 
 
 PLACES: dict[str, str | None] = {
@@ -208,10 +208,10 @@ def test_what_is_a_path_of_a_repository(made: Made, path: str) -> None:
     wanted = PLACES[path]
     if wanted is None:
         with pytest.raises(Problem):
-            policy(made.path).place(path)
+            policy(made.path).parse_path(path)
     else:
-        place = policy(made.path).place(path)
-        assert (place.path, place.display) == (wanted, wanted or ".")
+        place = policy(made.path).parse_path(path)
+        assert (place.text, place.display) == (wanted, wanted or ".")
 
 
 NAMES = {
@@ -224,9 +224,9 @@ NAMES = {
 def test_what_can_be_the_name_of_a_branch(made: Made, name: str) -> None:
     served = policy(made.path)
     if NAMES[name]:
-        assert (served.ref(name).text, served.new_name(name).text) == (name, name)
+        assert (served.parse_ref(name).text, served.parse_new_name(name).text) == (name, name)
     else:
-        for ask in (served.ref, served.new_name):
+        for ask in (served.parse_ref, served.parse_new_name):
             with pytest.raises(Invalid, match="can't be the name"):
                 ask(name)
 
@@ -234,10 +234,10 @@ def test_what_can_be_the_name_of_a_branch(made: Made, name: str) -> None:
 def test_git_keeps_some_names_for_itself(made: Made) -> None:
     served = policy(made.path)
     for name in ("HEAD", "refs/heads/main"):
-        assert served.ref(name).text == name
+        assert served.parse_ref(name).text == name
         with pytest.raises(Invalid, match="git keeps for itself"):
-            served.new_name(name)
-    assert served.new_name("HEAD2").text == "HEAD2"
+            served.parse_new_name(name)
+    assert served.parse_new_name("HEAD2").text == "HEAD2"
 
 
 def test_a_remote_is_one_of_the_repositorys_own(tmp_path: Path, made: Made) -> None:

@@ -16,7 +16,7 @@ from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
-from mcp_git.engine.history.patterns import refuse_foreign
+from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.private_git_dir import _link_on_windows
 from mcp_git.server import build
 from mcp_git.settings import Settings
@@ -542,7 +542,7 @@ async def test_the_subject_is_seen_behind_many_refs(tmp_path: Path) -> None:
     "pattern", ["[(?]x", "[]()?]", "[^](?]", "[[:digit:](?]", r"\(?", r"\\\(?x", r"a\\d", r"[\\d]", "[a](b)?"]
 )
 def test_a_pattern_that_posix_knows_is_taken(pattern: str) -> None:
-    refuse_foreign(pattern)
+    refuse_foreign_syntax(pattern)
 
 
 @pytest.mark.parametrize(
@@ -550,7 +550,7 @@ def test_a_pattern_that_posix_knows_is_taken(pattern: str) -> None:
 )
 def test_a_pattern_of_another_language_is_refused(pattern: str) -> None:
     with pytest.raises(Invalid, match=r"has no `(?:\(\?|\\[dD])`"):
-        refuse_foreign(pattern)
+        refuse_foreign_syntax(pattern)
 
 
 @pytest.mark.anyio

@@ -20,7 +20,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program import git_binary
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.program.process import Command, end, start, unnamed
+from mcp_git.engine.program.process import Command, open_unnamed_file, start, terminate
 from mcp_git.policy import Repository
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet")
@@ -405,7 +405,7 @@ async def test_who_owns_a_repository_does_not_matter(tmp_path: Path, monkeypatch
     """Git refuses what belongs to somebody else, unless it is told where it is and reads nothing of it unasked."""
     made = made_app(tmp_path)
     made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
-    monkeypatch.setattr(git_binary, "KEPT", (*git_binary.KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
+    monkeypatch.setattr(git_binary, "KEPT", (*git_binary.PASSED_VARIABLES, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     for place in (made, Made(tmp_path / "beside")):
         with pytest.raises(AssertionError, match="dubious ownership"):
@@ -872,13 +872,15 @@ def test_a_git_that_is_stopped_leaves_no_lock(tmp_path: Path) -> None:
     lock = made.path / ".git/index.lock"
     words = ["-C", str(made.path), "commit", "--all", "--file=-"]
     reads, feed = os.pipe()
-    with open(reads, "rb") as message, open(feed, "wb"), unnamed(str(tmp_path)) as said:
-        process = start(Command(GIT, words, str(made.path), dict(os.environ)), reads=message, said=said, apart=False)
+    with open(reads, "rb") as message, open(feed, "wb"), open_unnamed_file(str(tmp_path)) as said:
+        process = start(
+            Command(GIT, words, str(made.path), dict(os.environ)), stdin=message, stderr=said, new_session=False
+        )
         until = time.monotonic() + 30
         # A git that has just made the file does not know yet that it has to remove it; one that has filled it does.
         while not (lock.exists() and lock.stat().st_size):
             assert process.poll() is None and time.monotonic() < until
-        end(process)
+        terminate(process)
         process.stdout.close() if process.stdout else None
     assert not lock.exists()
 

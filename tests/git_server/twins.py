@@ -30,7 +30,7 @@ from git_server.serving import Asking, serving
 from git_server.states import ENDS, FORMS, Planted, bare, bare_by_configuration, edit, partial, plant, shallow
 from git_server.test_writes import calls_back
 from mcp_git.engine.program import git_binary
-from mcp_git.path_quoting import shown, spelled
+from mcp_git.path_quoting import quote_path, unquote_path
 
 _DATE = "1800000000 +0000"
 _CUTS = ["-c", "commit.cleanup=scissors"]
@@ -100,7 +100,7 @@ class Twins:
         tags = self._texts("tag")
         rev = chance.choice(["HEAD", "HEAD~1", "HEAD~2", "nothing", "theirs", "long", "@{1}", *branches[:4], *tags[:2]])
         paths = chance.choice([["."], *[[path] for path in chance.sample([*tracked, *other, "nothing.txt"], 1)]])
-        named = [shown(os.fsencode(path)) for path in paths]
+        named = [quote_path(os.fsencode(path)) for path in paths]
         dashed = ["--", *[path if path == "." else f":(literal){path}" for path in paths]]
         name = chance.choice(["fresh", "v900", "a..b", *branches[:1], *tags[:1]])
         staged = {"paths": named} if chance.random() < 0.5 else {}
@@ -207,7 +207,7 @@ class Twins:
             return
         code, _, said = 0, b"", b""
         if tool in ("create_commit", "run_step") and arguments.get("paths"):
-            named = [path if path == "." else f":(literal){spelled(path)}" for path in arguments["paths"]]
+            named = [path if path == "." else f":(literal){unquote_path(path)}" for path in arguments["paths"]]
             code, _, said = self.git(self.theirs, "add", "--all", "--", *named)
         into = arguments.get("into", "")
         if into and self.git(self.theirs, "symbolic-ref", "--quiet", "HEAD")[1].decode() != f"refs/heads/{into}\n":
@@ -348,12 +348,12 @@ def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[byte
     kept["files"] = {name: (mode, data.replace(b"\r\n", b"\n")) for name, (mode, data) in kept["files"].items()}
     if new := re.search(r"(?m)^new files, which stay: (.*)$", answer):
         for name in new[1].split(", "):
-            kept["files"].pop(spelled(name), None)
+            kept["files"].pop(unquote_path(name), None)
     if gone := re.search(r"(?m)^the undo brings back these files, which [^:]*: (.*)$", answer):
         for name in gone[1].split(", "):
-            kept["files"].pop(spelled(name), None)
+            kept["files"].pop(unquote_path(name), None)
             kept["changes"] = re.sub(
-                rb"1 A. (N\.\.\. \d+ \d+) \d+ (\S+ \S+ %s\0)" % re.escape(os.fsencode(spelled(name))),
+                rb"1 A. (N\.\.\. \d+ \d+) \d+ (\S+ \S+ %s\0)" % re.escape(os.fsencode(unquote_path(name))),
                 rb"1 AX \1 \2", kept["changes"],
             )  # fmt: skip
     # What was meant to be added can't be meant again: it is untracked then.
@@ -411,7 +411,10 @@ async def acted(folder: Path, seed: int, number: int, acts: int) -> Twins:
 async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """How many acts were made, and what differed; ten with each repository."""
     tally, found = Counter[str](), list[str]()
-    kept, git_binary.KEPT = git_binary.KEPT, (*git_binary.KEPT, "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
+    kept, git_binary.PASSED_VARIABLES = (
+        git_binary.PASSED_VARIABLES,
+        (*git_binary.PASSED_VARIABLES, "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"),
+    )
     os.environ.update(GIT_AUTHOR_DATE=_DATE, GIT_COMMITTER_DATE=_DATE)
     try:
         for number in range(-(-acts // 10)):
@@ -422,7 +425,7 @@ async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]
             for line in twins.differences:
                 print(line, file=sys.stderr, flush=True)
     finally:
-        git_binary.KEPT = kept
+        git_binary.PASSED_VARIABLES = kept
         for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
             del os.environ[name]
     return tally, found

@@ -16,7 +16,7 @@ from mcp_batteries.settings import Settings, variable
 from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.settings.declared import masked, passwords, remember_secrets
 from mcp_batteries.testing.wire import StdioWire
-from mcp_git.remote_addresses import without_password
+from mcp_git.remote_addresses import hide_password
 from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.settings import Settings as PostgresSettings
 from shared.test_secrets import KINDS, harmless, marked, package
@@ -105,9 +105,9 @@ def test_other_addresses_are_left_alone(address: str) -> None:
 
 def test_a_password_in_a_remote_is_left_out_to_its_last_sign() -> None:
     for address in ("https://u:P@ssw0rd@h/a.git", "https://u:P/ssw0rd@h/a.git", "https://ssw0rd@h/a.git"):
-        assert "w0rd" not in without_password(f"fatal: unable to access '{address}': not found"), address
-    assert without_password("see https://h:8443/a and me@h.example") == "see https://h:8443/a and me@h.example"
-    assert without_password("ssh://git@h/a") == "ssh://git@h/a"
+        assert "w0rd" not in hide_password(f"fatal: unable to access '{address}': not found"), address
+    assert hide_password("see https://h:8443/a and me@h.example") == "see https://h:8443/a and me@h.example"
+    assert hide_password("ssh://git@h/a") == "ssh://git@h/a"
 
 
 def test_a_problem_quotes_no_secret_of_this_process() -> None:

@@ -38,12 +38,12 @@ class Completions:
     @completes("path", of="resource")
     async def path(self, typed: str, others: Mapping[str, str]) -> list[str]:
         try:
-            return list(await self.engine.paths(self.policy.repository(others.get("repo", "")), typed))
+            return list(await self.engine.complete_paths(self.policy.repository(others.get("repo", "")), typed))
         except Problem:
             return []
 
     async def _names(self, start: str, others: Mapping[str, str]) -> Sequence[str]:
         try:
-            return await self.engine.names(self.policy.repository(others.get("repo", "")), start)
+            return await self.engine.complete_refs(self.policy.repository(others.get("repo", "")), start)
         except Problem:
             return ()

@@ -13,22 +13,22 @@ from mcp_batteries.errors import Refused, quote
 
 __all__ = [
     "HARDENED",
-    "TRUE",
+    "TRUE_VALUES",
     "Entry",
-    "allowed",
-    "entries",
-    "in_quotes",
+    "filter_remote_user_entries",
+    "filter_repository_entries",
+    "filter_user_entries",
+    "format_entries",
     "is_partial",
-    "own",
-    "own_afar",
-    "rewritten",
-    "written",
+    "parse_entries",
+    "quote_value",
+    "rewrite_url",
 ]
 
 Entry = tuple[str, str]
 """Key and value; git writes the key's section and last part in lower case."""
 
-_ALLOWED = (
+_ALLOWED_PATTERNS = (
     r"core\.(?:repositoryformatversion|bare|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf"
     r"|sparsecheckout|sparsecheckoutcone|logallrefupdates)",
     r"index\.sparse",
@@ -38,18 +38,18 @@ _ALLOWED = (
     r"user\.(?:name|email)",
     r"receive\.(?:denydeletes|denynonfastforwards)",
 )
-_KEYS = re.compile("|".join(_ALLOWED))
+_ALLOWED_KEYS = re.compile("|".join(_ALLOWED_PATTERNS))
 
-_OWN = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
+_USER_KEYS = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
 """Of the operator's own configuration, which no repository can write."""
 
-_OWN_AFAR = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|email)", re.DOTALL)
+_REMOTE_USER_KEYS = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|email)", re.DOTALL)
 """The same, where git talks to a remote: who the operator is there, and how their machine gets out."""
 
 _HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
 """What only matters to programs that fetch, prune or make worktrees."""
 
-TRUE = ("true", "yes", "on", "1")
+TRUE_VALUES = ("true", "yes", "on", "1")
 """How configuration says yes, in small letters."""
 HARDENED: Mapping[str, str] = {
     "core.hookspath": "/dev/null",
@@ -80,7 +80,7 @@ HARDENED: Mapping[str, str] = {
 }
 
 
-def allowed(entries: Iterable[Entry]) -> list[Entry]:
+def filter_repository_entries(entries: Iterable[Entry]) -> list[Entry]:
     """Those of a repository's `entries` that git may know.
 
     Raises:
@@ -89,9 +89,9 @@ def allowed(entries: Iterable[Entry]) -> list[Entry]:
     found: list[Entry] = []
     for key, value in entries:
         section, _, name = key.partition(".")
-        if section == "extensions" and name not in _HARMLESS_EXTENSIONS and not _KEYS.fullmatch(key):
+        if section == "extensions" and name not in _HARMLESS_EXTENSIONS and not _ALLOWED_KEYS.fullmatch(key):
             raise Refused(f"This repository needs the extension {quote(name)}, which is not known here.")
-        if _KEYS.fullmatch(key) and "\0" not in value:
+        if _ALLOWED_KEYS.fullmatch(key) and "\0" not in value:
             found.append((key, value))
     return found
 
@@ -101,17 +101,17 @@ def is_partial(entries: Iterable[Entry]) -> bool:
     return any(key == "extensions.partialclone" or re.fullmatch(r"remote\..+\.promisor", key) for key, _ in entries)
 
 
-def own(entries: Iterable[Entry]) -> list[Entry]:
+def filter_user_entries(entries: Iterable[Entry]) -> list[Entry]:
     """Those of the operator's `entries` that matter here."""
-    return [(key, value) for key, value in entries if _OWN.fullmatch(key)]
+    return [(key, value) for key, value in entries if _USER_KEYS.fullmatch(key)]
 
 
-def own_afar(entries: Iterable[Entry]) -> list[Entry]:
+def filter_remote_user_entries(entries: Iterable[Entry]) -> list[Entry]:
     """Those of the operator's `entries` that matter when git talks to a remote, in order."""
-    return [(key, value) for key, value in entries if _OWN_AFAR.fullmatch(key)]
+    return [(key, value) for key, value in entries if _REMOTE_USER_KEYS.fullmatch(key)]
 
 
-def rewritten(url: str, entries: Iterable[Entry], push: bool) -> str:
+def rewrite_url(url: str, entries: Iterable[Entry], push: bool) -> str:
     """A remote's address rewritten by the operator's `url.*.insteadOf`, the longest prefix first, as in git."""
     found: list[tuple[int, str, str]] = []
     for key, value in entries:
@@ -124,7 +124,7 @@ def rewritten(url: str, entries: Iterable[Entry], push: bool) -> str:
     return base + url[len(start) :]
 
 
-def entries(listed: bytes) -> list[Entry]:
+def parse_entries(listed: bytes) -> list[Entry]:
     """What `git config --list -z` prints."""
     found: list[Entry] = []
     for item in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
@@ -133,7 +133,7 @@ def entries(listed: bytes) -> list[Entry]:
     return found
 
 
-def written(entries: Sequence[Entry]) -> str:
+def format_entries(entries: Sequence[Entry]) -> str:
     """The text of a configuration file."""
     lines: list[str] = []
     for key, value in entries:
@@ -144,7 +144,7 @@ def written(entries: Sequence[Entry]) -> str:
     return "".join(lines)
 
 
-def in_quotes(text: str) -> str:
+def quote_value(text: str) -> str:
     """`text` in quotes, as git reads it in a line of several."""
     return f'"{_escaped(text)}"'
 

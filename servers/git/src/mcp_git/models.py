@@ -8,10 +8,10 @@ from typing import Any
 
 from mcp_batteries.server.results import TextResult
 
-__all__ = ["Answer", "counted"]
+__all__ = ["Answer", "count"]
 
 
-def counted(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
     """`1 file`, `2,000 files`, `3 branches`."""
     if number == 1:
         return f"1 {noun}"
@@ -32,15 +32,15 @@ class Answer(TextResult):
 
     facts: Sequence[str]
     lines: Sequence[str] = ()
-    more: str | None = None
-    draws: Callable[[], Mapping[str, Any]] = dict[str, Any]
+    next_cursor: str | None = None
+    view_data: Callable[[], Mapping[str, Any]] = dict[str, Any]
 
     @property
     def for_views(self) -> Mapping[str, Any]:
-        return self.draws()
+        return self.view_data()
 
     def text(self) -> str:
         head = "; ".join(self.facts)
-        if self.more is not None:
-            head += f'; continue with cursor="{self.more}"'
+        if self.next_cursor is not None:
+            head += f'; continue with cursor="{self.next_cursor}"'
         return "\n".join([f"[{head}]", *self.lines])

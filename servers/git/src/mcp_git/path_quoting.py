@@ -7,17 +7,17 @@ import re
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["BREAKS", "one_line", "shown", "spelled"]
+__all__ = ["LINE_BREAKS", "escape_line_breaks", "quote_path", "unquote_path"]
 
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
 _ODD = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
-BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+LINE_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What could pass for the end of a line, or turn what follows around."""
 _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 
-def shown(name: bytes) -> str:
+def quote_path(name: bytes) -> str:
     """A name as in answers: unchanged, or in double quotes with C's escapes, as git writes it."""
     text = name.decode("utf-8", "surrogateescape")
     if not _ODD.search(text) and not text.endswith(" "):
@@ -33,7 +33,7 @@ def _escaped(character: str) -> str:
     return character
 
 
-def spelled(text: str) -> str:
+def unquote_path(text: str) -> str:
     """The name that a caller's `text` means, undecodable bytes as `os.fsdecode` has them.
 
     Raises:
@@ -55,6 +55,6 @@ def _unescaped(piece: re.Match[bytes]) -> bytes:
     return _UNESCAPES[escape] if escape in _UNESCAPES else bytes([int(escape, 8)])
 
 
-def one_line(text: str) -> str:
+def escape_line_breaks(text: str) -> str:
     """`text` with everything escaped that could look like a line end or change the text direction."""
-    return BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return LINE_BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

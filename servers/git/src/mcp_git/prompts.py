@@ -30,7 +30,7 @@ class Prompts:
     ) -> str:
         """Explain what changed and why."""
         where = self._in(repo)
-        what = f"the change {quote(self.policy.range(rev).text)}" if rev else "what is not committed"
+        what = f"the change {quote(self.policy.parse_range(rev).text)}" if rev else "what is not committed"
         return (
             f"Explain {what} {where} to a colleague who knows the project. Begin with `read_diff`, whose first page has"
             " all files with their counts, and read what matters; `list_commits` tells why, where there are commits,"
@@ -59,7 +59,9 @@ class Prompts:
         repo: RepositoryName = "",
     ) -> str:
         """Write what users should know of the commits of a release."""
-        since = f"of {quote(self.policy.range(rev).text)}" if rev else "since the latest tag (`list_refs` of `tags`)"
+        since = (
+            f"of {quote(self.policy.parse_range(rev).text)}" if rev else "since the latest tag (`list_refs` of `tags`)"
+        )
         return (
             f"Write the release note for the commits {since} {self._in(repo)}. List them with `list_commits`, page by"
             " page to the end, and read the diff of what the subject does not explain. Group by what a user notices:"
@@ -82,4 +84,4 @@ class Prompts:
         return f"in the repository {quote(self.policy.repository(repo).name)}"
 
     async def _with(self, ask: str, kind: str, repo: str) -> Messages:
-        return [ask, await self.resources.attached(self.policy.repository(repo).uri(kind))]
+        return [ask, await self.resources.attach(self.policy.repository(repo).uri(kind))]

@@ -14,9 +14,9 @@ from typing import Literal
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Refused, quote
-from mcp_git.repository_paths import Layout, inspect, is_inside
+from mcp_git.repository_paths import Layout, find_layout, is_inside
 
-__all__ = ["Address", "address", "without_password"]
+__all__ = ["Address", "hide_password", "parse_address"]
 
 _HOST = r"(?:\w[\w.-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
 _USER = r"(?:[\w.+][\w.+-]*@)?"
@@ -42,11 +42,11 @@ class Address:
     layout: Layout | None = None
 
     @property
-    def shown(self) -> str:
-        return without_password(self.url)
+    def display(self) -> str:
+        return hide_password(self.url)
 
 
-def address(url: str, top: str, folders: Sequence[str]) -> Address:
+def parse_address(url: str, top: str, folders: Sequence[str]) -> Address:
     """The address in a `url` of a configuration.
 
     Args:
@@ -58,7 +58,7 @@ def address(url: str, top: str, folders: Sequence[str]) -> Address:
     """
     plain = unquote(url) if "://" in url else url
     if _ODD.search(plain):
-        raise Refused(f"The address {quote(without_password(url))} holds characters that no address has.", _FIX)
+        raise Refused(f"The address {quote(hide_password(url))} holds characters that no address has.", _FIX)
     if _HTTPS.fullmatch(url):
         return Address(url, "https")
     if _SSH.fullmatch(url) or (_SHORT_SSH.fullmatch(url) and "/" not in url.partition(":")[0] and "://" not in url):
@@ -73,11 +73,11 @@ def address(url: str, top: str, folders: Sequence[str]) -> Address:
             "This remote is a path on this machine, in none of the folders that may have remotes.",
             "The operator can name its folder: `--remote-folder`.",
         )
-    layout = inspect(place, folders)
+    layout = find_layout(place, folders)
     return Address(layout.common_dir, "file", layout)
 
 
-def without_password(text: str) -> str:
+def hide_password(text: str) -> str:
     """`text` without possible passwords in addresses; a token can be in the place of the user."""
 
     def kept(found: re.Match[str]) -> str:

@@ -17,19 +17,19 @@ from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
 
 __all__ = [
     "Layout",
-    "inspect",
+    "find_layout",
     "is_inside",
+    "read_small_file",
     "refuse_links_below",
     "refuse_nested_repositories",
     "refuse_submodules_elsewhere",
-    "small_file",
 ]
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_MOST = 64 * 1024
-_MOST_ALTERNATES = 5
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_MAX_SMALL_FILE_BYTES = 64 * 1024
+_MAX_ALTERNATE_LEVELS = 5
 """Levels, as many as git follows."""
-_UNUSED = frozenset(
+_UNUSED_NAMES = frozenset(
     {"annex", "branches", "description", "fsmonitor--daemon", "fsmonitor--daemon.ipc", "hooks", "lfs", "modules", "svn"}
 )
 """What git is never led to here, so that it may be anything."""
@@ -59,7 +59,7 @@ class Layout:
         return os.path.isdir(f"{self.common_dir}{os.sep}reftable")
 
 
-def inspect(folder: str, served: Sequence[str]) -> Layout:
+def find_layout(folder: str, served: Sequence[str]) -> Layout:
     """The layout of the repository in `folder`.
 
     Args:
@@ -71,22 +71,22 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
         Refused: a part of it is outside, or is a link or not a file.
     """
     try:
-        layout = _find(folder, served)
+        layout = _locate_parts(folder, served)
         for part in {layout.git_dir, layout.common_dir}:
-            _refuse_links(part, _UNUSED)
+            _refuse_links(part, _UNUSED_NAMES)
             for name in ("refs", "reftable", "logs"):
                 _refuse_links(f"{part}{os.sep}{name}", below=True)
-        _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED, below=True)
+        _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED_NAMES, below=True)
         objects = layout.objects
         for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
             _refuse_links(part)
-        _check_alternates(layout.objects, served, _MOST_ALTERNATES)
+        _refuse_foreign_alternates(layout.objects, served, _MAX_ALTERNATE_LEVELS)
     except OSError as error:
         raise _unreadable(error) from None
     return layout
 
 
-def _find(folder: str, served: Sequence[str]) -> Layout:
+def _locate_parts(folder: str, served: Sequence[str]) -> Layout:
     dot_git = f"{folder.rstrip(os.sep)}{os.sep}.git"
     try:
         mode = os.lstat(dot_git).st_mode
@@ -101,10 +101,10 @@ def _find(folder: str, served: Sequence[str]) -> Layout:
     if stat.S_ISDIR(mode):
         git_dir = dot_git
     elif stat.S_ISREG(mode):
-        git_dir = _pointed_to(folder, dot_git, served)
+        git_dir = _follow_dot_git(folder, dot_git, served)
     else:
-        raise _refused("`.git`")
-    shared = small_file(f"{git_dir}{os.sep}commondir")
+        raise _not_a_file("`.git`")
+    shared = read_small_file(f"{git_dir}{os.sep}commondir")
     if not shared:
         return Layout(folder, git_dir, git_dir)
     common = os.path.realpath(os.path.join(git_dir, shared))
@@ -115,14 +115,14 @@ def _find(folder: str, served: Sequence[str]) -> Layout:
     return Layout(folder, git_dir, git_dir if common == os.path.realpath(git_dir) else common)
 
 
-def _pointed_to(folder: str, dot_git: str, served: Sequence[str]) -> str:
-    pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", small_file(dot_git) or "")
+def _follow_dot_git(folder: str, dot_git: str, served: Sequence[str]) -> str:
+    pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", read_small_file(dot_git) or "")
     if pointer is None:
         raise Refused(
             "The `.git` of this folder is not a git directory, nor does it name one.", "`git worktree repair`."
         )
     git_dir = os.path.realpath(os.path.join(folder, pointer[1]))
-    back = small_file(os.path.join(git_dir, "gitdir"))
+    back = read_small_file(os.path.join(git_dir, "gitdir"))
     if back is not None and os.path.realpath(os.path.join(git_dir, back.rstrip("\r\n"))) == dot_git:
         return git_dir
     if not any(is_inside(git_dir, root) for root in served):
@@ -147,7 +147,7 @@ def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, below: bool
                     if entry.is_dir(follow_symlinks=False):
                         folders += [entry.path] * below
                     elif not (entry.is_file(follow_symlinks=False) or entry.name in but):
-                        raise _refused(quote(entry.name))
+                        raise _not_a_file(quote(entry.name))
         except (FileNotFoundError, NotADirectoryError):
             pass
 
@@ -161,9 +161,9 @@ def refuse_links_below(layout: Layout) -> None:
     """
     try:
         for part in {layout.git_dir, layout.common_dir}:
-            _refuse_links(part, _UNUSED)
+            _refuse_links(part, _UNUSED_NAMES)
             for name in os.listdir(part):
-                if name not in _UNUSED:
+                if name not in _UNUSED_NAMES:
                     _refuse_links(os.path.join(part, name), below=True)
     except OSError as error:
         raise _unreadable(error) from None
@@ -181,7 +181,7 @@ def refuse_nested_repositories(layout: Layout) -> None:
         if above == layout.work_tree:
             folders[:] = [name for name in folders if name != ".git"]
         elif ".git" in folders or ".git" in files:
-            raise _nested(os.path.relpath(above, layout.work_tree))
+            raise _nested_repository(os.path.relpath(above, layout.work_tree))
 
 
 def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served: Sequence[str]) -> None:
@@ -199,41 +199,41 @@ def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], serve
             continue
         target = os.path.realpath(dot_git)
         if os.path.isfile(target):
-            pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", small_file(target) or "")
+            pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", read_small_file(target) or "")
             target = os.path.realpath(os.path.join(folder, pointer[1])) if pointer else ""
         try:
             if not any(is_inside(target, root) for root in [*served, layout.git_dir, layout.common_dir]):
-                raise _nested(submodule)
+                raise _nested_repository(submodule)
             if os.path.lexists(os.path.join(target, "commondir")):
-                raise _nested(submodule)
-            _refuse_links(target, _UNUSED)
+                raise _nested_repository(submodule)
+            _refuse_links(target, _UNUSED_NAMES)
             _refuse_links(os.path.join(target, "refs"), below=True)
         except Refused:
-            raise _nested(submodule) from None
+            raise _nested_repository(submodule) from None
 
 
 def _unreadable(error: OSError) -> Unavailable:
     return Unavailable(f"The repository can't be read: {reason(error)}.", "The operator can mend that.")
 
 
-def _nested(path: str) -> Refused:
+def _nested_repository(path: str) -> Refused:
     return Refused(
         f"In this work tree {quote(path)} is a repository of its own, and no sandbox keeps git inside of it here.",
         "Serve that folder instead, or use `git` itself; `mcp-git --check` says why there is no sandbox.",
     )
 
 
-def _refused(what: str) -> Refused:
+def _not_a_file(what: str) -> Refused:
     return Refused(
         f"In the git directory {what} is a link or a special file, which may lead anywhere.",
         "The operator can put the thing itself there.",
     )
 
 
-def _check_alternates(objects: str, served: Sequence[str], levels: int) -> None:
+def _refuse_foreign_alternates(objects: str, served: Sequence[str], levels: int) -> None:
     for name in ("alternates", "http-alternates"):
         path = f"{objects}{os.sep}info{os.sep}{name}"
-        text = small_file(path)
+        text = read_small_file(path)
         if text is None and os.path.lexists(path):
             raise Refused("The list of `alternates` of this repository is too long.", "`git repack -a -d` ends it.")
         # As git reads it: line ends are nothing else, and in quotes are escapes, which nobody needs here.
@@ -246,7 +246,7 @@ def _check_alternates(objects: str, served: Sequence[str], levels: int) -> None:
                     "This repository takes objects from another that is not served (`alternates`).",
                     "The operator can serve that one too, or run `git repack -a -d`.",
                 )
-            _check_alternates(other, served, levels - 1)
+            _refuse_foreign_alternates(other, served, levels - 1)
 
 
 def is_inside(path: str, root: str) -> bool:
@@ -254,18 +254,18 @@ def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def small_file(path: str) -> str | None:
+def read_small_file(path: str) -> str | None:
     """The text of one of git's short files; None if it is not a file or too long."""
     try:
-        file = os.open(path, _FLAGS)
+        file = os.open(path, _OPEN_FLAGS)
     except OSError:
         return None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return None
-        text = os.read(file, _MOST + 1)
+        text = os.read(file, _MAX_SMALL_FILE_BYTES + 1)
     except OSError:
         return None
     finally:
         os.close(file)
-    return None if len(text) > _MOST else os.fsdecode(text).rstrip("\n")
+    return None if len(text) > _MAX_SMALL_FILE_BYTES else os.fsdecode(text).rstrip("\n")

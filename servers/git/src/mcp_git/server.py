@@ -20,7 +20,7 @@ from mcp_git.policy import Policy
 from mcp_git.prompts import Prompts
 from mcp_git.resources import Resources
 from mcp_git.settings import Settings
-from mcp_git.tools.confirmation import Consent
+from mcp_git.tools.confirmation import PushConfirmation
 from mcp_git.tools.read import ReadTools
 from mcp_git.tools.remote import RemoteTools
 from mcp_git.tools.write import WriteTools
@@ -33,13 +33,13 @@ logger = logging.getLogger(__name__)
 def build(settings: Settings) -> Assembled:
     """The server for the folders that `settings` name; whether one is a repository is checked at each call."""
     policy = Policy(settings)
-    engine = Engine(policy, seconds=settings.timeout, seconds_afar=settings.remote_timeout)
+    engine = Engine(policy, timeout_seconds=settings.timeout, remote_timeout_seconds=settings.remote_timeout)
     try:
-        engine.git.installed.found()
+        engine.git.binary.find()
     except Unavailable as problem:
         logger.warning("Every call will fail: %s", problem)
     resources = Resources(policy, engine)
-    consent = Consent(policy, engine)
+    consent = PushConfirmation(policy, engine)
     tools = [ReadTools(policy, engine), WriteTools(policy, engine), RemoteTools(policy, engine, consent)]
     switches = {
         "write": settings.write,
@@ -53,7 +53,7 @@ def build(settings: Settings) -> Assembled:
         settings.COMMAND,
         settings,
         rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
-        sources=[RepositoryWatcher(policy, engine, resources.text, settings)],
+        sources=[RepositoryWatcher(policy, engine, resources.read_text, settings)],
         consent=consent,
         withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in opened]),
         follows=Following(
@@ -71,11 +71,11 @@ def build(settings: Settings) -> Assembled:
 
 def confinement(settings: Settings) -> str:
     """What confines git here, in one line for `--check`."""
-    installed = Git(Policy(settings)).installed
+    installed = Git(Policy(settings)).binary
     _ = installed.program
     if installed.confinements is None:
         return (
-            f"none: {installed.unconfined}; so a repository with links in its git directory is refused, and one with "
+            f"none: {installed.why_unconfined}; so a repository with links in its git directory is refused, and one with "
             "others in its work tree is not changed"
         )
     return f"{find_sandbox().name}: git runs only itself, and reads only what is served"

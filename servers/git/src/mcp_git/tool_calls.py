@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 
-from mcp_git.path_quoting import BREAKS
+from mcp_git.path_quoting import LINE_BREAKS
 
-__all__ = ["call"]
+__all__ = ["format_call"]
 
 
-def call(tool: str, **arguments: object) -> str:
+def format_call(tool: str, **arguments: object) -> str:
     """A call as a line of an answer names it."""
-    given = ", ".join(f"{name}={BREAKS.sub(_escaped, json.dumps(value, ensure_ascii=False))}"
+    given = ", ".join(f"{name}={LINE_BREAKS.sub(_escaped, json.dumps(value, ensure_ascii=False))}"
                       for name, value in arguments.items())  # fmt: skip
     return f"`{tool}` with {given}"
 

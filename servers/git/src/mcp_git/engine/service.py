@@ -7,32 +7,32 @@ from typing import TypeVar
 
 from mcp_batteries.limits import Stop, in_thread
 from mcp_git.engine.history import files, refs
-from mcp_git.engine.history.blame import blame
-from mcp_git.engine.history.diff import Compared, diff
-from mcp_git.engine.history.log import Wanted, head, log
-from mcp_git.engine.history.refs import Kind, list_refs
-from mcp_git.engine.operation.operation import Change
-from mcp_git.engine.operation.plan import Prepare
-from mcp_git.engine.operation.run import Changes
+from mcp_git.engine.history.blame import blame_lines
+from mcp_git.engine.history.diff import Comparison, read_diff
+from mcp_git.engine.history.log import LogQuery, describe_head, list_commits
+from mcp_git.engine.history.refs import RefKind, list_refs
+from mcp_git.engine.operation.operation import Operation
+from mcp_git.engine.operation.plan import OperationPlanner
+from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.remote.push import Remotes
-from mcp_git.engine.remote.push_request import Push
-from mcp_git.engine.remote.push_request import Wanted as WantedPush
-from mcp_git.engine.work_tree.status import status
-from mcp_git.engine.work_tree.watched_folders import folders_of
+from mcp_git.engine.remote.push_request import PlannedPush
+from mcp_git.engine.remote.push_request import PushRequest as WantedPush
+from mcp_git.engine.work_tree.status import describe_status
+from mcp_git.engine.work_tree.watched_folders import find_watched_folders
 from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer
 from mcp_git.policy import (
-    Changeable,
-    Fetchable,
-    Linked,
+    FetchableRepository,
     NewName,
     NewWorktree,
-    Place,
     Policy,
-    Pushable,
+    PushableRepository,
+    RemovableWorktree,
     Repository,
+    RepositoryPath,
     Revision,
+    WritableRepository,
 )
 from mcp_git.repository_paths import Layout
 
@@ -49,69 +49,73 @@ class Engine:
         seconds_afar: the same of one that talks to a remote.
     """
 
-    def __init__(self, policy: Policy, *, seconds: int, seconds_afar: int) -> None:
-        self._policy, self._seconds, self._seconds_afar = policy, seconds, seconds_afar
+    def __init__(self, policy: Policy, *, timeout_seconds: int, remote_timeout_seconds: int) -> None:
+        self._policy, self._seconds, self._seconds_afar = policy, timeout_seconds, remote_timeout_seconds
         self.git = Git(policy)
-        self._changes = Changes(self.git, policy)
+        self._changes = OperationRunner(self.git, policy)
         self._remotes = Remotes(self.git, policy)
         self._worktrees = Worktrees(self.git, policy)
 
     async def _run(self, work: Callable[[Stop], T], what: str, *, afar: bool = False) -> T:
         return await in_thread(work, seconds=self._seconds_afar if afar else self._seconds, what=what, long=True)
 
-    async def status(self, repository: Repository, place: Place, limit: int) -> Answer:
+    async def describe_status(self, repository: Repository, place: RepositoryPath, limit: int) -> Answer:
         """The state of the work tree."""
-        return await self._run(lambda stop: status(self.git, repository, place, limit, stop), "The status")
+        return await self._run(lambda stop: describe_status(self.git, repository, place, limit, stop), "The status")
 
-    async def head(self, repository: Repository) -> Answer:
+    async def describe_head(self, repository: Repository) -> Answer:
         """The branch and the commit that HEAD is."""
-        return await self._run(lambda stop: head(self.git, repository, stop), "The look at HEAD")
+        return await self._run(lambda stop: describe_head(self.git, repository, stop), "The look at HEAD")
 
-    async def log(self, repository: Repository, wanted: Wanted, limit: int, cursor: str | None) -> Answer:
+    async def list_commits(self, repository: Repository, wanted: LogQuery, limit: int, cursor: str | None) -> Answer:
         """A page of commits."""
-        return await self._run(lambda stop: log(self.git, repository, wanted, limit, cursor, stop), "The log")
+        return await self._run(lambda stop: list_commits(self.git, repository, wanted, limit, cursor, stop), "The log")
 
-    async def diff(self, repository: Repository, compared: Compared, cursor: str | None) -> Answer:
+    async def read_diff(self, repository: Repository, compared: Comparison, cursor: str | None) -> Answer:
         """A page of what differs."""
         return await self._run(
-            lambda stop: diff(self.git, self._policy, repository, compared, cursor, stop), "The comparison"
+            lambda stop: read_diff(self.git, self._policy, repository, compared, cursor, stop), "The comparison"
         )
 
-    async def blame(
-        self, repository: Repository, place: Place, revision: Revision | None, first: int, last: int
+    async def blame_lines(
+        self, repository: Repository, place: RepositoryPath, revision: Revision | None, first: int, last: int
     ) -> Answer:
         """Who changed lines of a file."""
         return await self._run(
-            lambda stop: blame(self.git, repository, place, revision, first, last, stop), "The blame"
+            lambda stop: blame_lines(self.git, repository, place, revision, first, last, stop), "The blame"
         )
 
-    async def refs(self, repository: Repository, kind: Kind, name: Revision, limit: int, cursor: str | None) -> Answer:
+    async def list_refs(
+        self, repository: Repository, kind: RefKind, name: Revision, limit: int, cursor: str | None
+    ) -> Answer:
         """A page of branches, tags, remotes, stashes, worktrees or a reflog."""
         return await self._run(
             lambda stop: list_refs(self.git, self._policy, repository, kind, name, limit, cursor, stop), "The list"
         )
 
-    async def merge_base(self, repository: Repository, one: Revision, other: Revision) -> Answer:
+    async def find_merge_base(self, repository: Repository, one: Revision, other: Revision) -> Answer:
         """Where two revisions parted."""
-        return await self._run(lambda stop: refs.merge_base(self.git, repository, one, other, stop), "The comparison")
+        return await self._run(
+            lambda stop: refs.find_merge_base(self.git, repository, one, other, stop), "The comparison"
+        )
 
-    async def read(
-        self, repository: Repository, revision: Revision, place: Place, first: int, last: int | None
+    async def read_file(
+        self, repository: Repository, revision: Revision, place: RepositoryPath, first: int, last: int | None
     ) -> Answer:
         """Lines of a file of a commit."""
         return await self._run(
-            lambda stop: files.read(self.git, repository, revision, place, first, last, stop), "Reading"
+            lambda stop: files.read_file(self.git, repository, revision, place, first, last, stop), "Reading"
         )
 
-    async def contents(self, repository: Repository, revision: Revision, place: Place) -> bytes:
+    async def read_contents(self, repository: Repository, revision: Revision, place: RepositoryPath) -> bytes:
         """A whole file of a commit."""
-        return await self._run(lambda stop: files.contents(self.git, repository, revision, place, stop), "Reading")
+        return await self._run(lambda stop: files.read_contents(self.git, repository, revision, place, stop), "Reading")
 
-    async def tree(
+    async def list_files(
         self,
         repository: Repository,
         revision: Revision,
-        place: Place,
+        place: RepositoryPath,
         *,
         recursive: bool,
         limit: int,
@@ -119,17 +123,17 @@ class Engine:
     ) -> Answer:
         """A page of a folder of a commit."""
         return await self._run(
-            lambda stop: files.tree(
+            lambda stop: files.list_files(
                 self.git, repository, revision, place, recursive=recursive, limit=limit, cursor=cursor, stop=stop
             ),
             "The list",
         )
 
-    async def search(
+    async def search_text(
         self,
         repository: Repository,
         revision: Revision,
-        place: Place,
+        place: RepositoryPath,
         pattern: str,
         *,
         literal: bool,
@@ -139,7 +143,7 @@ class Engine:
     ) -> Answer:
         """A page of the lines of a commit's files that match."""
         return await self._run(
-            lambda stop: files.search(
+            lambda stop: files.search_text(
                 self.git, repository, revision, place, pattern,
                 literal=literal, ignore_case=ignore_case, limit=limit, cursor=cursor, stop=stop,
             ),
@@ -148,59 +152,63 @@ class Engine:
 
     # Changing
 
-    async def change(self, changeable: Changeable, change: Change) -> Answer:
+    async def run_operation(self, changeable: WritableRepository, change: Operation) -> Answer:
         """Make a change."""
         return await self._make(changeable, lambda repository, stop: change)
 
-    async def prepared(self, changeable: Changeable, prepare: Callable[[Prepare], Change]) -> Answer:
+    async def plan_and_run(
+        self, changeable: WritableRepository, prepare: Callable[[OperationPlanner], Operation]
+    ) -> Answer:
         """Make a change that depends on how the repository is when it is its turn."""
         return await self._make(
-            changeable, lambda repository, stop: prepare(Prepare(self.git, self._policy, repository, stop))
+            changeable, lambda repository, stop: prepare(OperationPlanner(self.git, self._policy, repository, stop))
         )
 
-    async def _make(self, changeable: Changeable, prepare: Callable[[Repository, Stop], Change]) -> Answer:
-        return await self._run(lambda stop: self._changes.make(changeable, prepare, stop), "The change")
+    async def _make(self, changeable: WritableRepository, prepare: Callable[[Repository, Stop], Operation]) -> Answer:
+        return await self._run(lambda stop: self._changes.run(changeable, prepare, stop), "The change")
 
     async def create_worktree(
-        self, changeable: Changeable, new: NewWorktree, branch: NewName, start: Revision | None
+        self, changeable: WritableRepository, new: NewWorktree, branch: NewName, start: Revision | None
     ) -> Answer:
         """Make a worktree."""
         return await self._run(
             lambda stop: self._worktrees.create(changeable, new, branch, start, stop), "Making the worktree"
         )
 
-    async def delete_worktree(self, linked: Linked, *, force: bool) -> Answer:
+    async def delete_worktree(self, linked: RemovableWorktree, *, force: bool) -> Answer:
         """Remove a worktree."""
         return await self._run(lambda stop: self._worktrees.delete(linked, force, stop), "Removing the worktree")
 
     # Remotes
 
     async def fetch(
-        self, fetchable: Fetchable, remote: str, branch: NewName | None, *, tags: bool, prune: bool
+        self, fetchable: FetchableRepository, remote: str, branch: NewName | None, *, tags: bool, prune: bool
     ) -> Answer:
         """Bring what a remote has."""
         return await self._run(
             lambda stop: self._remotes.fetch(fetchable, remote, branch, tags, prune, stop), "The fetch", afar=True
         )
 
-    async def plan_push(self, pushable: Pushable, wanted: WantedPush) -> Push:
+    async def plan_push(self, pushable: PushableRepository, wanted: WantedPush) -> PlannedPush:
         """What a push would be."""
         return await self._run(lambda stop: self._remotes.plan(pushable, wanted, stop), "The look at what is pushed")
 
-    async def push(self, pushable: Pushable, plan: Push) -> Answer:
+    async def push(self, pushable: PushableRepository, plan: PlannedPush) -> Answer:
         """Make a push that the user agreed to."""
         return await self._run(lambda stop: self._remotes.push(pushable, plan, stop), "The push", afar=True)
 
     # Watching
 
-    async def folders(self, repository: Repository, work_tree: bool) -> tuple[Layout, set[str]]:
+    async def find_watched_folders(self, repository: Repository, work_tree: bool) -> tuple[Layout, set[str]]:
         """Where to watch for changes."""
-        return await self._run(lambda stop: folders_of(self.git, repository, work_tree, stop), "Looking for folders")
+        return await self._run(
+            lambda stop: find_watched_folders(self.git, repository, work_tree, stop), "Looking for folders"
+        )
 
-    async def names(self, repository: Repository, start: str) -> Sequence[str]:
+    async def complete_refs(self, repository: Repository, start: str) -> Sequence[str]:
         """Branches and tags that begin with `start`."""
-        return await self._run(lambda stop: refs.names(self.git, repository, start, stop), "The list")
+        return await self._run(lambda stop: refs.complete_refs(self.git, repository, start, stop), "The list")
 
-    async def paths(self, repository: Repository, start: str) -> Sequence[str]:
+    async def complete_paths(self, repository: Repository, start: str) -> Sequence[str]:
         """Paths of HEAD that begin with `start`."""
-        return await self._run(lambda stop: files.names(self.git, repository, start, stop), "The list")
+        return await self._run(lambda stop: files.complete_paths(self.git, repository, start, stop), "The list")

@@ -16,54 +16,54 @@ from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
 from mcp_batteries.errors import NotFound, Refused, quote
 from mcp_git import git_config
 from mcp_git.policy.repositories import (
-    Changeable,
-    Fetchable,
-    Linked,
+    FetchableRepository,
     NewWorktree,
-    Pushable,
+    PushableRepository,
+    RemovableWorktree,
     Repositories,
     Repository,
+    WritableRepository,
 )
 from mcp_git.policy.revisions import (
     HEAD,
-    TOP,
-    Lines,
+    TOP_FOLDER,
+    LineRange,
     NewName,
-    Place,
     Range,
+    RepositoryPath,
     Revision,
-    lines,
-    message,
-    new_name,
-    place,
-    range_of,
-    ref,
-    revision,
+    clean_message,
+    parse_lines,
+    parse_new_name,
+    parse_path,
+    parse_range,
+    parse_ref,
+    parse_revision,
 )
-from mcp_git.remote_addresses import Address, address
+from mcp_git.remote_addresses import Address, parse_address
 from mcp_git.repository_paths import Layout
 
 __all__ = [
     "HEAD",
-    "KINDS",
-    "Changeable",
-    "Fetchable",
-    "Lines",
-    "Linked",
+    "RESOURCE_KINDS",
+    "FetchableRepository",
+    "GitResource",
+    "LineRange",
     "NewName",
     "NewWorktree",
-    "Place",
     "Policy",
     "PolicySettings",
-    "Pushable",
+    "PushableRepository",
     "Range",
     "Remote",
+    "RemovableWorktree",
     "Repository",
+    "RepositoryPath",
     "Revision",
-    "Shown",
+    "WritableRepository",
 ]
 
-KINDS = ("status", "head", "branches", "log", "diff", "stash")
+RESOURCE_KINDS = ("status", "head", "branches", "log", "diff", "stash")
 """What a repository has one of, as the last part of a URI."""
 
 
@@ -96,11 +96,11 @@ class Remote:
 
     name: str
     address: Address
-    fetched: Sequence[str]
+    refspecs: Sequence[str]
 
 
 @dataclass(frozen=True)
-class Shown:
+class GitResource:
     """The meaning of a `git://` URI.
 
     Attributes:
@@ -110,13 +110,13 @@ class Shown:
     repository: Repository
     kind: str
     revision: Revision = HEAD
-    place: Place = TOP
+    path: RepositoryPath = TOP_FOLDER
 
     @property
     def uri(self) -> str:
         if self.kind != "files":
             return self.repository.uri(self.kind)
-        path = quote_from_bytes(os.fsencode(self.place.path))
+        path = quote_from_bytes(os.fsencode(self.path.text))
         return self.repository.uri(f"files/{quote_from_bytes(self.revision.text.encode(), safe='')}/{path}")
 
 
@@ -130,13 +130,13 @@ class Policy(Repositories):
         Unavailable: there are no folders, or none of them can be served.
     """
 
-    revision = staticmethod(revision)
-    range = staticmethod(range_of)
-    ref = staticmethod(ref)
-    new_name = staticmethod(new_name)
-    place = staticmethod(place)
-    lines = staticmethod(lines)
-    message = staticmethod(message)
+    parse_revision = staticmethod(parse_revision)
+    parse_range = staticmethod(parse_range)
+    parse_ref = staticmethod(parse_ref)
+    parse_new_name = staticmethod(parse_new_name)
+    parse_path = staticmethod(parse_path)
+    parse_lines = staticmethod(parse_lines)
+    clean_message = staticmethod(clean_message)
 
     def __init__(self, settings: PolicySettings) -> None:
         write, fetch, push = (
@@ -165,7 +165,7 @@ class Policy(Repositories):
             NotFound: there is none of that name.
             Refused: git may not use its name or its address.
         """
-        ref = self.ref(name)
+        ref = self.parse_ref(name)
         urls = [value for key, value in entries if key == f"remote.{name}.url"]
         if not urls:
             known = {key[7:].rpartition(".")[0] for key, _ in entries if re.fullmatch(r"remote\..+\.url", key, re.S)}
@@ -174,15 +174,15 @@ class Policy(Repositories):
         own = [value for key, value in entries if key == f"remote.{name}.pushurl"] if push else []
         if len(own or urls) > 1 and push:
             raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
-        url = git_config.rewritten((own or urls)[0], users, push and not own)
+        url = git_config.rewrite_url((own or urls)[0], users, push and not own)
         below = re.escape(f"refs/remotes/{ref.text}/")
         refs = re.compile(rf"\+?refs/heads/([^\s:]+):{below}([^\s:]+)")
         fetched = [value for key, value in entries if key == f"remote.{name}.fetch" and refs.fullmatch(value)]
         usual = f"+refs/heads/*:refs/remotes/{ref.text}/*"
-        found = address(url, layout.work_tree or layout.git_dir, self.remote_folders)
+        found = parse_address(url, layout.work_tree or layout.git_dir, self.remote_folders)
         return Remote(ref.text, found, fetched or [usual])
 
-    def shown(self, uri: str) -> Shown | None:
+    def resource(self, uri: str) -> GitResource | None:
         """The meaning of a URI; None if it belongs to another server.
 
         Raises:
@@ -194,11 +194,11 @@ class Policy(Repositories):
             return None
         name, _, what = rest.partition("/")
         repository = self.repository(unquote(name) or "?")
-        if what in KINDS:
-            return Shown(repository, what)
+        if what in RESOURCE_KINDS:
+            return GitResource(repository, what)
         kind, _, rest = what.partition("/")
         revision, slash, path = rest.partition("/")
         if kind != "files" or not slash or not path:
             raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
-        place = self.place(os.fsdecode(unquote_to_bytes(path)))
-        return Shown(repository, kind, self.revision(unquote(revision)), place)
+        place = self.parse_path(os.fsdecode(unquote_to_bytes(path)))
+        return GitResource(repository, kind, self.parse_revision(unquote(revision)), place)

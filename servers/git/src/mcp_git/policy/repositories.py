@@ -12,9 +12,17 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.settings import why_not_there
-from mcp_git.repository_paths import Layout, inspect, refuse_links_below
+from mcp_git.repository_paths import Layout, find_layout, refuse_links_below
 
-__all__ = ["Changeable", "Fetchable", "Linked", "NewWorktree", "Pushable", "Repositories", "Repository"]
+__all__ = [
+    "FetchableRepository",
+    "NewWorktree",
+    "PushableRepository",
+    "RemovableWorktree",
+    "Repositories",
+    "Repository",
+    "WritableRepository",
+]
 
 _log = logging.getLogger(__name__)
 _OPEN = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -35,32 +43,32 @@ class Repository:
     name: str
     path: str
     identity: tuple[int, int] = field(repr=False)
-    fd: int = field(repr=False)
+    descriptor: int = field(repr=False)
 
     def __post_init__(self) -> None:
-        if self.fd >= 0:
-            weakref.finalize(self, os.close, self.fd).atexit = False
+        if self.descriptor >= 0:
+            weakref.finalize(self, os.close, self.descriptor).atexit = False
 
     def uri(self, what: str) -> str:
         return f"git://{self.name}/{what}"
 
 
 @dataclass(frozen=True)
-class Changeable:
+class WritableRepository:
     """A served folder that may also be changed."""
 
     repository: Repository
 
 
 @dataclass(frozen=True)
-class Fetchable:
+class FetchableRepository:
     """A served repository into which may be fetched."""
 
     repository: Repository
 
 
 @dataclass(frozen=True)
-class Pushable:
+class PushableRepository:
     """A served repository from which may be pushed."""
 
     repository: Repository
@@ -75,7 +83,7 @@ class NewWorktree:
 
 
 @dataclass(frozen=True)
-class Linked:
+class RemovableWorktree:
     """A worktree in the operator's folder for worktrees, which may be removed."""
 
     repository: Repository
@@ -137,7 +145,7 @@ class Repositories:
             raise NotFound(f"No repository {quote(name)} is served.", f"Use one of: {names}.")
         return self.repositories[name]
 
-    def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
+    def layout(self, repository: Repository, *, writes: bool = False) -> Layout:
         """Where the parts of a repository are now; blocks; call it before each run of git.
 
         Args:
@@ -156,37 +164,37 @@ class Repositories:
                 f"The folder {quote(repository.name)} was moved or replaced.",
                 "The operator can start the server again.",
             )
-        layout = inspect(repository.path, self.served)
-        if changes:
+        layout = find_layout(repository.path, self.served)
+        if writes:
             refuse_links_below(layout)
         return layout
 
-    def changeable(self, name: str) -> Changeable:
+    def writable_repository(self, name: str) -> WritableRepository:
         """The same as `repository`, to be changed.
 
         Raises:
             Refused: changes are not allowed, or not possible here.
         """
         _refuse_closed(self._write, "changes nothing", "write")
-        return Changeable(self.repository(name))
+        return WritableRepository(self.repository(name))
 
-    def fetchable(self, name: str) -> Fetchable:
+    def fetchable_repository(self, name: str) -> FetchableRepository:
         """The same as `repository`, to fetch into.
 
         Raises:
             Refused: that is not open, or not possible here.
         """
         _refuse_closed(self._fetch, "fetches nothing", "fetch")
-        return Fetchable(self.repository(name))
+        return FetchableRepository(self.repository(name))
 
-    def pushable(self, name: str) -> Pushable:
+    def pushable_repository(self, name: str) -> PushableRepository:
         """The same as `repository`, to push from.
 
         Raises:
             Refused: that is not open, or not possible here.
         """
         _refuse_closed(self._push, "pushes nothing", "push")
-        return Pushable(self.repository(name))
+        return PushableRepository(self.repository(name))
 
     def adopt(self, name: str) -> Repository | None:
         """Serve the worktree with a name in the operator's folder, if it belongs to a served repository."""
@@ -195,8 +203,8 @@ class Repositories:
             return None
         if name not in self.repositories:
             try:
-                common = inspect(path, self.served).common_dir
-                if common not in {inspect(served, self.served).common_dir for served in self.served}:
+                common = find_layout(path, self.served).common_dir
+                if common not in {find_layout(served, self.served).common_dir for served in self.served}:
                     return None
                 self.repositories[name] = _open(path, self.repositories)
             except (Problem, OSError) as problem:
@@ -217,19 +225,19 @@ class Repositories:
             raise Invalid(f"{quote(name)} is taken, or can't be the name of a folder.", "Use letters, digits, `-`.")
         return NewWorktree(name, path)
 
-    def linked(self, name: str) -> Linked:
+    def removable_worktree(self, name: str) -> RemovableWorktree:
         """A worktree to remove.
 
         Raises:
             Refused: it is not in the folder for worktrees.
             NotFound: there is none of that name.
         """
-        repository = self.changeable(name or "?").repository
+        repository = self.writable_repository(name or "?").repository
         if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self.served:
             raise Refused(f"{quote(name)} was not made here, so it stays.", "The user can remove it.")
-        return Linked(repository)
+        return RemovableWorktree(repository)
 
-    def forget(self, linked: Linked) -> None:
+    def forget(self, linked: RemovableWorktree) -> None:
         """Stop serving a worktree."""
         self.repositories.pop(linked.repository.name, None)
 

@@ -10,11 +10,22 @@ import re
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Invalid, Refused, quote
-from mcp_git.path_quoting import shown, spelled
+from mcp_git.path_quoting import quote_path, unquote_path
 
 __all__ = [
-    "HEAD", "TOP", "Lines", "NewName", "Place", "Range", "Revision", "lines", "new_name", "place", "range_of", "ref",
-    "revision",
+    "HEAD",
+    "TOP_FOLDER",
+    "LineRange",
+    "NewName",
+    "Range",
+    "RepositoryPath",
+    "Revision",
+    "parse_lines",
+    "parse_new_name",
+    "parse_path",
+    "parse_range",
+    "parse_ref",
+    "parse_revision",
 ]  # fmt: skip
 
 _MOST_REVISION = 250
@@ -37,7 +48,7 @@ class Revision:
     text: str
 
     @property
-    def stage(self) -> bool:
+    def is_conflict_side(self) -> bool:
         """Whether it is a side of a conflict in the index."""
         return self.text.startswith(":")
 
@@ -60,18 +71,18 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Place:
+class RepositoryPath:
     """A file or folder of a repository, by its path from the top; empty for the top."""
 
-    path: str
+    text: str
 
     @property
     def display(self) -> str:
-        return shown(os.fsencode(self.path)) or "."
+        return quote_path(os.fsencode(self.text)) or "."
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineRange:
     """Lines of a file, or a function in it.
 
     Attributes:
@@ -84,10 +95,10 @@ class Lines:
 
 
 HEAD = Revision("HEAD")
-TOP = Place("")
+TOP_FOLDER = RepositoryPath("")
 
 
-def revision(text: str) -> Revision:
+def parse_revision(text: str) -> Revision:
     """The revision that `text` names: a hash, branch, tag, `HEAD~2`, `stash@{1}`.
 
     Raises:
@@ -103,7 +114,7 @@ def revision(text: str) -> Revision:
     return Revision(text)
 
 
-def range_of(text: str) -> Range | Revision:
+def parse_range(text: str) -> Range | Revision:
     """A revision, or two with `..` or `...` between them; a missing side is HEAD.
 
     Raises:
@@ -112,11 +123,11 @@ def range_of(text: str) -> Range | Revision:
     _refuse_options(text)
     start, dots, end = text.partition("...") if "..." in text else text.partition("..")
     if not dots:
-        return revision(text)
-    return Range(revision(start) if start else HEAD, dots, revision(end) if end else HEAD)
+        return parse_revision(text)
+    return Range(parse_revision(start) if start else HEAD, dots, parse_revision(end) if end else HEAD)
 
 
-def ref(name: str) -> Revision:
+def parse_ref(name: str) -> Revision:
     """A name of a branch or tag, to list or follow it.
 
     Raises:
@@ -127,7 +138,7 @@ def ref(name: str) -> Revision:
     return Revision(name)
 
 
-def new_name(name: str) -> NewName:
+def parse_new_name(name: str) -> NewName:
     """A name for a branch or tag; git has more rules, and says so.
 
     Raises:
@@ -135,17 +146,17 @@ def new_name(name: str) -> NewName:
     """
     if name == "HEAD" or name.startswith("refs/"):
         raise Invalid(f"{quote(name)} is a name that git keeps for itself.", "Use another.")
-    return NewName(ref(name).text)
+    return NewName(parse_ref(name).text)
 
 
-def place(path: str) -> Place:
+def parse_path(path: str) -> RepositoryPath:
     """The file or folder at `path`, from the top of a repository.
 
     Raises:
         Refused: it leads out of the repository, or into the git directory.
         Invalid: not a path.
     """
-    given, path = path, spelled(path)
+    given, path = path, unquote_path(path)
     if "\0" in path:
         raise Invalid(f"{quote(given)} holds a NUL.", "Paths have none.")
     if os.sep != "/":
@@ -157,10 +168,10 @@ def place(path: str) -> Place:
         raise Refused(f"{quote(given)} may lead out of the repository.", "Use a path from its top, without `..`.")
     if any(part.casefold().rstrip(" .") in (".git", "git~1") for part in parts):
         raise Refused(f"{quote(given)} is inside of the git directory.", "The tools show what is in it.")
-    return Place("/".join(parts))
+    return RepositoryPath("/".join(parts))
 
 
-def lines(text: str) -> Lines:
+def parse_lines(text: str) -> LineRange:
     """The lines that `text` names: `10-20`, or the function of that name.
 
     Raises:
@@ -169,13 +180,13 @@ def lines(text: str) -> Lines:
     if found := _LINES.fullmatch(text):
         first, last = int(found[1]), int(found[2] or found[1])
         if 0 < first <= last:
-            return Lines(first, last)
+            return LineRange(first, last)
     elif (name := text.strip().removeprefix(":").removesuffix("()")) and name.isprintable():
-        return Lines(function=name)
+        return LineRange(function=name)
     raise Invalid(f"{quote(text)} names no `lines`.", "Write `10-20`, or the name of a function.")
 
 
-def message(text: str) -> str:
+def clean_message(text: str) -> str:
     """A message of a commit, a tag or a stash, as git takes it; invalid characters become `?`.
 
     Raises:

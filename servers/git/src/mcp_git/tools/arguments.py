@@ -8,12 +8,12 @@ from pydantic import Field
 
 from mcp_batteries.server.fields import in_header
 
-__all__ = ["LONGEST", "FilePath", "Number", "RepositoryName", "Rev"]
+__all__ = ["MAX_CALL_SECONDS", "FilePath", "LineNumber", "RepositoryName", "Rev"]
 
 RepositoryName = Annotated[str, Field(description="Which, if several are served.", json_schema_extra=in_header("Repo"))]
 Rev = Annotated[str, Field(description="Commit, branch, tag or `HEAD~2`.")]
 FilePath = Annotated[str, Field(description="From the repository's root.")]
-Number = Annotated[int, Field(ge=1)]
+LineNumber = Annotated[int, Field(ge=1)]
 
-LONGEST = 3700.0
+MAX_CALL_SECONDS = 3700.0
 """Seconds, beyond what `--timeout` and `--remote-timeout` can say, so that these speak."""

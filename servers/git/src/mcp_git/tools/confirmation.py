@@ -9,20 +9,20 @@ from typing import Any
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.server.confirm import Question
-from mcp_git.engine.remote.push_request import Push, Wanted
+from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.engine.service import Engine
 from mcp_git.policy import Policy
 
-__all__ = ["PUSH", "Consent"]
+__all__ = ["PUSH_TOOL", "PushConfirmation"]
 
-PUSH = "run_push"
+PUSH_TOOL = "run_push"
 
-_asked: ContextVar[Push | None] = ContextVar("asked", default=None)
+_confirmed_push: ContextVar[PlannedPush | None] = ContextVar("asked", default=None)
 """Of the call that is run: what is pushed is what the user was shown, also if a branch moved while they thought."""
 
 
 @dataclass(frozen=True)
-class Consent:
+class PushConfirmation:
     """The guard of all tools that do more than read; only a push leaves the machine."""
 
     policy: Policy
@@ -34,29 +34,29 @@ class Consent:
         Raises:
             Problem: there is nothing to ask about, because the push can't be made.
         """
-        if tool != PUSH:
+        if tool != PUSH_TOOL:
             return None
         rev, to = values["rev"], values["to"]
-        wanted = Wanted(
+        wanted = PushRequest(
             values["remote"],
-            self.policy.revision(rev) if rev else None,
-            self.policy.new_name(to) if to else None,
+            self.policy.parse_revision(rev) if rev else None,
+            self.policy.parse_new_name(to) if to else None,
             values["tag"],
             values["force"],
             values["upstream"],
             values["delete"],
         )
-        plan = await self.engine.plan_push(self.policy.pushable(values["repo"]), wanted)
-        _asked.set(plan)
+        plan = await self.engine.plan_push(self.policy.pushable_repository(values["repo"]), wanted)
+        _confirmed_push.set(plan)
         return Question(plan.question, "The user can push in a terminal: `git push`.")
 
-    def agreed(self) -> Push:
+    def confirmed_push(self) -> PlannedPush:
         """What the user agreed to in this call.
 
         Raises:
             Refused: they were not asked.
         """
-        plan = _asked.get()
+        plan = _confirmed_push.get()
         if plan is None:
             raise Refused("The user was not asked about this push.", "Call the tool.")
         return plan

@@ -10,19 +10,19 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_git.engine.history.diff import Compared, Part
-from mcp_git.engine.history.log import Wanted
-from mcp_git.engine.history.refs import Kind
+from mcp_git.engine.history.diff import Comparison, UncommittedPart
+from mcp_git.engine.history.log import LogQuery
+from mcp_git.engine.history.refs import RefKind
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
-from mcp_git.tools.arguments import LONGEST, FilePath, Number, RepositoryName, Rev
+from mcp_git.tools.arguments import MAX_CALL_SECONDS, FilePath, LineNumber, RepositoryName, Rev
 from mcp_git.tools.views import CHANGES, HISTORY
 
 __all__ = ["ReadTools"]
 
 _adapt = renames(repo_path="repo", repository="repo", revision="rev", ref="rev", max_count="limit")
-_BLAMED = 200
+_DEFAULT_BLAMED_LINES = 200
 """Lines, unless the last one is named."""
 
 
@@ -31,16 +31,16 @@ class ReadTools:
     policy: Policy
     engine: Engine
 
-    @tool("Get status", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("Get status", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def get_status(self, repo: RepositoryName = "", path: FilePath = "", limit: Limit = 100) -> Answer:
         """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
         Begin here. Ignored files are left out. For the changed lines use `read_diff`, for another commit's
         files `list_files`.
         """
-        return await self.engine.status(self.policy.repository(repo), self.policy.place(path), limit)
+        return await self.engine.describe_status(self.policy.repository(repo), self.policy.parse_path(path), limit)
 
-    @tool("List commits", effect="read", view=HISTORY, seconds=LONGEST, adapt=_adapt)
+    @tool("List commits", effect="read", view=HISTORY, seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def list_commits(
         self,
         repo: RepositoryName = "",
@@ -65,16 +65,16 @@ class ReadTools:
         A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
         use `read_diff`, who last wrote a line `get_blame`.
         """
-        revision, place = self.policy.range(rev), self.policy.place(path)
+        revision, place = self.policy.parse_range(rev), self.policy.parse_path(path)
         if regex and not (text or author or message):
             raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
         if lines is not None and (not path or text or all_branches):
             raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
-        of = None if lines is None else self.policy.lines(lines)
-        wanted = Wanted(revision, place, author, message, text, regex, since, until, all_branches, graph, of)
-        return await self.engine.log(self.policy.repository(repo), wanted, limit, cursor)
+        of = None if lines is None else self.policy.parse_lines(lines)
+        wanted = LogQuery(revision, place, author, message, text, regex, since, until, all_branches, graph, of)
+        return await self.engine.list_commits(self.policy.repository(repo), wanted, limit, cursor)
 
-    @tool("Read a diff", effect="read", view=CHANGES, seconds=LONGEST, adapt=_adapt)
+    @tool("Read a diff", effect="read", view=CHANGES, seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def read_diff(
         self,
         repo: RepositoryName = "",
@@ -84,7 +84,7 @@ class ReadTools:
                 description="A commit (its message and changes), `a..b`, or `a...b`: what b changed since it left a."
             ),
         ] = None,
-        only: Annotated[Part, Field(description="Which uncommitted changes.")] = "all",
+        only: Annotated[UncommittedPart, Field(description="Which uncommitted changes.")] = "all",
         path: FilePath = "",
         context: Annotated[int, Field(ge=0, le=100)] = 3,
         files_only: bool = False,
@@ -96,35 +96,35 @@ class ReadTools:
         """
         if rev is not None and only != "all":
             raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
-        revision = None if rev is None else self.policy.range(rev)
-        compared = Compared(revision, only, self.policy.place(path), context, files_only)
-        return await self.engine.diff(self.policy.repository(repo), compared, cursor)
+        revision = None if rev is None else self.policy.parse_range(rev)
+        compared = Comparison(revision, only, self.policy.parse_path(path), context, files_only)
+        return await self.engine.read_diff(self.policy.repository(repo), compared, cursor)
 
-    @tool("Get blame", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("Get blame", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def get_blame(
         self,
         path: FilePath,
         repo: RepositoryName = "",
         rev: Rev | None = None,
-        start_line: Number = 1,
-        end_line: Number | None = None,
+        start_line: LineNumber = 1,
+        end_line: LineNumber | None = None,
     ) -> Answer:
         """Show which commit last changed each line of a file, when and by whom; without `end_line` 200 lines.
 
         Without `rev`, uncommitted lines too. To see what a commit changed use `read_diff`.
         """
-        last = end_line or start_line + _BLAMED - 1
+        last = end_line or start_line + _DEFAULT_BLAMED_LINES - 1
         if last < start_line:
             raise Invalid("`end_line` is before `start_line`.", "Exchange them.")
-        revision = None if rev is None else self.policy.revision(rev)
-        return await self.engine.blame(
-            self.policy.repository(repo), self.policy.place(path), revision, start_line, last
+        revision = None if rev is None else self.policy.parse_revision(rev)
+        return await self.engine.blame_lines(
+            self.policy.repository(repo), self.policy.parse_path(path), revision, start_line, last
         )
 
-    @tool("List refs", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("List refs", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def list_refs(
         self,
-        kind: Kind = "branches",
+        kind: RefKind = "branches",
         repo: RepositoryName = "",
         name: Annotated[str, Field(description="For kind=reflog: the branch.")] = "HEAD",
         limit: Limit = 100,
@@ -135,36 +135,38 @@ class ReadTools:
         Branches and tags come newest first, with commit and date. The reflog tells where `name` pointed before:
         lost commits are found there. For a branch's commits use `list_commits`.
         """
-        return await self.engine.refs(self.policy.repository(repo), kind, self.policy.ref(name), limit, cursor)
+        return await self.engine.list_refs(
+            self.policy.repository(repo), kind, self.policy.parse_ref(name), limit, cursor
+        )
 
-    @tool("Get merge base", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("Get merge base", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def get_merge_base(self, one: Rev, other: Rev = "HEAD", repo: RepositoryName = "") -> Answer:
         """Get the commit at which two revisions parted and how many commits each has had since.
 
         For those commits use `list_commits` with `a..b`, for what they changed `read_diff` with `a...b`.
         """
-        revisions = self.policy.revision(one), self.policy.revision(other)
-        return await self.engine.merge_base(self.policy.repository(repo), *revisions)
+        revisions = self.policy.parse_revision(one), self.policy.parse_revision(other)
+        return await self.engine.find_merge_base(self.policy.repository(repo), *revisions)
 
-    @tool("Read file", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("Read file", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def read_file(
         self,
         path: FilePath,
         repo: RepositoryName = "",
         rev: Rev = "HEAD",
-        start_line: Number = 1,
-        end_line: Number | None = None,
+        start_line: LineNumber = 1,
+        end_line: LineNumber | None = None,
     ) -> Answer:
         """Read a text file as it is in a commit, not on disk; a long one in pages, by `start_line`.
 
         In a conflict, rev=`:2` is our side of it and `:3` theirs. To see who wrote its lines use `get_blame`.
         """
-        place = self.policy.place(path)
-        return await self.engine.read(
-            self.policy.repository(repo), self.policy.revision(rev), place, start_line, end_line
+        place = self.policy.parse_path(path)
+        return await self.engine.read_file(
+            self.policy.repository(repo), self.policy.parse_revision(rev), place, start_line, end_line
         )
 
-    @tool("List files", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("List files", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def list_files(
         self,
         path: FilePath = "",
@@ -179,17 +181,22 @@ class ReadTools:
         With `recursive` all files below it, each folder named once. To read one use `read_file`, for uncommitted ones
         `get_status`, for text in them `search_text`.
         """
-        place = self.policy.place(path)
-        return await self.engine.tree(
+        place = self.policy.parse_path(path)
+        return await self.engine.list_files(
             self.policy.repository(repo),
-            self.policy.revision(rev),
+            self.policy.parse_revision(rev),
             place,
             recursive=recursive,
             limit=limit,
             cursor=cursor,
         )
 
-    @tool("Search text", effect="read", seconds=LONGEST, adapt=renames(query="pattern", repo_path="repo", ref="rev"))
+    @tool(
+        "Search text",
+        effect="read",
+        seconds=MAX_CALL_SECONDS,
+        adapt=renames(query="pattern", repo_path="repo", ref="rev"),
+    )
     async def search_text(
         self,
         pattern: Annotated[str, Field(description="POSIX extended regular expression.")],
@@ -206,8 +213,8 @@ class ReadTools:
         Matches come as `path:line:text`; several of one file or folder are grouped under its name. To find when a text
         was added or removed use `list_commits` with `text`.
         """
-        place = self.policy.place(path)
-        return await self.engine.search(
-            self.policy.repository(repo), self.policy.revision(rev), place, pattern,
+        place = self.policy.parse_path(path)
+        return await self.engine.search_text(
+            self.policy.repository(repo), self.policy.parse_revision(rev), place, pattern,
             literal=literal, ignore_case=ignore_case, limit=limit, cursor=cursor,
         )  # fmt: skip

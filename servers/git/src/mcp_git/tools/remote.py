@@ -11,8 +11,8 @@ from mcp_batteries.server.declare import renames, tool
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
-from mcp_git.tools.arguments import LONGEST, RepositoryName
-from mcp_git.tools.confirmation import Consent
+from mcp_git.tools.arguments import MAX_CALL_SECONDS, RepositoryName
+from mcp_git.tools.confirmation import PushConfirmation
 
 __all__ = ["RemoteTools"]
 
@@ -24,9 +24,9 @@ _adapt = renames(repo_path="repo", repository="repo", revision="rev")
 class RemoteTools:
     policy: Policy
     engine: Engine
-    consent: Consent
+    consent: PushConfirmation
 
-    @tool("Fetch", effect="destroy", gate="fetch", open_world=True, seconds=LONGEST, adapt=_adapt)
+    @tool("Fetch", effect="destroy", gate="fetch", open_world=True, seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_fetch(
         self,
         remote: RemoteName = "origin",
@@ -39,10 +39,10 @@ class RemoteTools:
 
         To see what came use `list_commits` with `main..origin/main`.
         """
-        only = self.policy.new_name(branch) if branch else None
-        return await self.engine.fetch(self.policy.fetchable(repo), remote, only, tags=tags, prune=prune)
+        only = self.policy.parse_new_name(branch) if branch else None
+        return await self.engine.fetch(self.policy.fetchable_repository(repo), remote, only, tags=tags, prune=prune)
 
-    @tool("Push", effect="destroy", gate="push", open_world=True, seconds=LONGEST, adapt=_adapt)
+    @tool("Push", effect="destroy", gate="push", open_world=True, seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_push(
         self,
         remote: RemoteName = "origin",
@@ -58,4 +58,4 @@ class RemoteTools:
 
         To see what would go use `list_commits` with `origin/main..main`.
         """
-        return await self.engine.push(self.policy.pushable(repo), self.consent.agreed())
+        return await self.engine.push(self.policy.pushable_repository(repo), self.consent.confirmed_push())

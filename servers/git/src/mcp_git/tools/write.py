@@ -10,13 +10,13 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
-from mcp_git.engine.operation.operation import Change
-from mcp_git.engine.operation.plan import Prepare
+from mcp_git.engine.operation.operation import Operation
+from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
-from mcp_git.tool_calls import call
-from mcp_git.tools.arguments import LONGEST, RepositoryName
+from mcp_git.tool_calls import format_call
+from mcp_git.tools.arguments import MAX_CALL_SECONDS, RepositoryName
 
 __all__ = ["WriteTools"]
 
@@ -38,7 +38,7 @@ class WriteTools:
     policy: Policy
     engine: Engine
 
-    @tool("Edit the index", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Edit the index", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def edit_index(
         self,
         paths: Paths = [],  # noqa: B006 - read only, and in the schema it reads as what it is
@@ -58,15 +58,15 @@ class WriteTools:
             raise Invalid("`rev` says what unstaged `paths` are then.", "Leave it out, or set `unstage`.")
         if not unstage:
             [(words, given)] = self._staging(paths, patch)
-            return await self._made(repo, Change(words, given, back="index"))
+            return await self._made(repo, Operation(words, given, undo_kind="index"))
         if patch:
             words = ["apply", "--cached", "--whitespace=nowarn", "--reverse", "-"]
-            return await self._made(repo, Change(words, _patch(patch), back="index"))
-        source = self.policy.revision(rev) if rev else None
+            return await self._made(repo, Operation(words, _patch(patch), undo_kind="index"))
+        source = self.policy.parse_revision(rev) if rev else None
         words = ["reset", "--quiet", *([source.text] if source else []), "--", *self._places(paths)]
-        return await self._made(repo, Change(words, named=source, back="index"))
+        return await self._made(repo, Operation(words, revision=source, undo_kind="index"))
 
-    @tool("Create commit", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Create commit", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_commit(
         self,
         message: Annotated[str, Field(min_length=1, description="Subject, empty line, body.")],
@@ -87,10 +87,16 @@ class WriteTools:
         first = self._staging(paths, patch)
         back = "commit all" if first or all_tracked else "soft"
         resolves = ["."] if all_tracked else self._places(paths)
-        change = Change(words, self.policy.message(message).encode(), back=back, first=first, resolves=resolves)
+        change = Operation(
+            words,
+            self.policy.clean_message(message).encode(),
+            undo_kind=back,
+            stage_first=first,
+            resolved_paths=resolves,
+        )
         return await self._made(repo, change)
 
-    @tool("Create branch", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Create branch", effect="write", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_branch(
         self,
         name: NewRef,
@@ -103,11 +109,11 @@ class WriteTools:
 
         To go to one that exists use `run_switch`.
         """
-        new, start = self.policy.new_name(name), self.policy.revision(rev)
-        follows = self.policy.ref(upstream) if upstream else None
+        new, start = self.policy.parse_new_name(name), self.policy.parse_revision(rev)
+        follows = self.policy.parse_ref(upstream) if upstream else None
         return await self._prepared(repo, lambda prepare: prepare.branch(new, start, switch, follows))
 
-    @tool("Create tag", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Create tag", effect="write", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_tag(
         self,
         name: NewRef,
@@ -116,14 +122,17 @@ class WriteTools:
         repo: RepositoryName = "",
     ) -> Answer:
         """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
-        new, start = self.policy.new_name(name), self.policy.revision(rev)
+        new, start = self.policy.parse_new_name(name), self.policy.parse_revision(rev)
         words = ["tag", "--no-sign", *(["--annotate", "--file=-"] if message else []), new.text, start.text]
-        undo = [call("delete_ref", name=new.text, kind="tag")]
+        undo = [format_call("delete_ref", name=new.text, kind="tag")]
         return await self._made(
-            repo, Change(words, self.policy.message(message).encode(), named=start, undo=undo, files=False)
+            repo,
+            Operation(
+                words, self.policy.clean_message(message).encode(), revision=start, undo_calls=undo, touches_files=False
+            ),
         )
 
-    @tool("Delete a ref", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Delete a ref", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def delete_ref(
         self,
         name: Annotated[str, Field(description="Branch or tag.")],
@@ -132,30 +141,30 @@ class WriteTools:
         repo: RepositoryName = "",
     ) -> Answer:
         """Delete a branch or tag here; a remote keeps its own. The answer says how to make it again."""
-        ref = self.policy.new_name(name)
+        ref = self.policy.parse_new_name(name)
         return await self._prepared(repo, lambda prepare: prepare.delete(ref, kind, force))
 
-    @tool("Switch", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Switch", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_switch(self, rev: Target, repo: RepositoryName = "") -> Answer:
         """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along.
 
         Refused where they would be overwritten: `run_stash` puts them aside. For a new branch use `create_branch`.
         """
-        revision = self.policy.revision(rev)
+        revision = self.policy.parse_revision(rev)
         return await self._prepared(repo, lambda prepare: prepare.switch(revision))
 
-    @tool("Restore files", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Restore files", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
         """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost.
 
         To unstage only use `edit_index`, to undo commits `run_reset`.
         """
-        source, places = self.policy.revision(rev), self._places(paths)
+        source, places = self.policy.parse_revision(rev), self._places(paths)
         if not places:
             raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
         return await self._prepared(repo, lambda prepare: prepare.restore(source, places))
 
-    @tool("Stash", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Stash", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_stash(
         self,
         action: Literal["push", "pop", "apply", "drop", "store"] = "push",
@@ -171,13 +180,13 @@ class WriteTools:
         """
         if action == "push":
             words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
-            words += ["--message", message] if (message := self.policy.message(message)) else []
-            undo = [call("run_stash", action="pop", index=True)]
-            return await self._made(repo, Change(words, undo=undo, moves="refs/stash"))
-        revision, said = self.policy.revision(rev), self.policy.message(message)
+            words += ["--message", message] if (message := self.policy.clean_message(message)) else []
+            undo = [format_call("run_stash", action="pop", index=True)]
+            return await self._made(repo, Operation(words, undo_calls=undo, moved_ref="refs/stash"))
+        revision, said = self.policy.parse_revision(rev), self.policy.clean_message(message)
         return await self._prepared(repo, lambda prepare: prepare.stash(action, revision, said, index))
 
-    @tool("Merge", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Merge", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_merge(
         self,
         rev: Target,
@@ -192,27 +201,31 @@ class WriteTools:
         """
         if message and squash:
             raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
-        named = self.policy.revision(rev)
+        named = self.policy.parse_revision(rev)
         words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
         words += ["--cleanup=scissors"]  # so that after a conflict lines with `#` are told from git's own
         # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
-        words += ["--squash"] * squash + (["--no-ff", f"--message={self.policy.message(message)}"] if message else [])
+        words += ["--squash"] * squash + (
+            ["--no-ff", f"--message={self.policy.clean_message(message)}"] if message else []
+        )
         back = "files" if squash else "keep"
-        on = self.policy.ref(into) if into else None
-        return await self._made(repo, Change([*words, named.text], named=named, back=back, loses=["."], into=on))
+        on = self.policy.parse_ref(into) if into else None
+        return await self._made(
+            repo, Operation([*words, named.text], revision=named, undo_kind=back, overwritten_paths=["."], on_branch=on)
+        )
 
-    @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Rebase", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
         """Put the commits of the current branch on top of another; stops at conflicts, then `run_step`.
 
         They become new commits, which is not for those that others have. The answer says how to undo it. To keep the
         commits use `run_merge`.
         """
-        named = self.policy.revision(rev)
+        named = self.policy.parse_revision(rev)
         words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
         return await self._prepared(repo, lambda prepare: prepare.pick(words, named, [f"{named.text}..HEAD"]))
 
-    @tool("Cherry-pick", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Cherry-pick", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_cherry_pick(
         self,
         rev: Target,
@@ -224,13 +237,13 @@ class WriteTools:
 
         The answer says how to undo it. For all commits of a branch use `run_merge`.
         """
-        named = self.policy.revision(rev)
+        named = self.policy.parse_revision(rev)
         words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
         words += ["--no-gpg-sign"]
-        on = self.policy.ref(into) if into else None
+        on = self.policy.parse_ref(into) if into else None
         return await self._prepared(repo, lambda prepare: prepare.pick(words, named, ["--no-walk", named.text], on))
 
-    @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Go on or give up", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_step(
         self,
         action: Literal["continue", "skip", "abort"],
@@ -248,7 +261,7 @@ class WriteTools:
         first, resolves = self._staging(paths, ""), self._places(paths)
         return await self._prepared(repo, lambda prepare: prepare.step(action, first, resolves))
 
-    @tool("Reset", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
+    @tool("Reset", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_reset(
         self,
         rev: Target,
@@ -263,16 +276,19 @@ class WriteTools:
         The answer says how to get back what `hard` overwrites. For single files use `run_restore`, to undo a commit
         that others have `run_cherry_pick` with `revert`.
         """
-        named = self.policy.revision(rev)
+        named = self.policy.parse_revision(rev)
         words = ["reset", "--quiet", f"--{mode}", named.text, "--"]
         source = named if mode == "hard" else None
         loses = ["."] if mode in ("keep", "hard") else []
         refreshed = mode == "keep"
         return await self._made(
-            repo, Change(words, named=named, back=mode, loses=loses, source=source, refreshed=refreshed)
+            repo,
+            Operation(
+                words, revision=named, undo_kind=mode, overwritten_paths=loses, source=source, refreshes_index=refreshed
+            ),
         )
 
-    @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), seconds=LONGEST, adapt=_adapt)
+    @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_worktree(
         self,
         name: NewRef,
@@ -284,21 +300,21 @@ class WriteTools:
 
         For work on two branches at once; to change branches in this one use `run_switch`.
         """
-        start = self.policy.revision(rev) if rev else None
-        new, on = self.policy.new_worktree(name), self.policy.new_name(branch or name)
-        return await self.engine.create_worktree(self.policy.changeable(repo), new, on, start)
+        start = self.policy.parse_revision(rev) if rev else None
+        new, on = self.policy.new_worktree(name), self.policy.parse_new_name(branch or name)
+        return await self.engine.create_worktree(self.policy.writable_repository(repo), new, on, start)
 
-    @tool("Delete worktree", effect="destroy", gate=("write", "worktree-folder"), seconds=LONGEST)
+    @tool("Delete worktree", effect="destroy", gate=("write", "worktree-folder"), seconds=MAX_CALL_SECONDS)
     async def delete_worktree(
         self,
         name: Annotated[str, Field(description="`list_refs` of `worktrees` has them.")],
         force: Annotated[bool, Field(description="Also with uncommitted changes, which become a stash.")] = False,
     ) -> Answer:
         """Remove a worktree that `create_worktree` made, with its ignored files; its branch stays."""
-        return await self.engine.delete_worktree(self.policy.linked(name), force=force)
+        return await self.engine.delete_worktree(self.policy.removable_worktree(name), force=force)
 
     def _places(self, paths: Sequence[str]) -> list[str]:
-        return [self.policy.place(path).path or "." for path in paths]
+        return [self.policy.parse_path(path).text or "." for path in paths]
 
     def _staging(self, paths: Sequence[str], patch: str) -> list[tuple[Sequence[str], bytes]]:
         """The commands that stage files and single hunks, each with what it reads."""
@@ -309,8 +325,8 @@ class WriteTools:
             found.append((["apply", "--cached", "--whitespace=nowarn", "-"], _patch(patch)))
         return found
 
-    async def _made(self, repo: str, change: Change) -> Answer:
-        return await self.engine.change(self.policy.changeable(repo), change)
+    async def _made(self, repo: str, change: Operation) -> Answer:
+        return await self.engine.run_operation(self.policy.writable_repository(repo), change)
 
-    async def _prepared(self, repo: str, prepare: Callable[[Prepare], Change]) -> Answer:
-        return await self.engine.prepared(self.policy.changeable(repo), prepare)
+    async def _prepared(self, repo: str, prepare: Callable[[OperationPlanner], Operation]) -> Answer:
+        return await self.engine.plan_and_run(self.policy.writable_repository(repo), prepare)

@@ -14,7 +14,7 @@ from time import time
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["for_git"]
+__all__ = ["to_git_date"]
 
 _FIRST, _LAST = date(1970, 1, 1), date(2099, 12, 31)
 """What git can count: it would take another year."""
@@ -61,7 +61,7 @@ _NAMED = {"noon": "12:00", "midnight": "00:00", "tea": "17:00"}
 """What git takes for the one before the hour that it is now, of whatever day."""
 
 
-def for_git(text: str, name: str, *, to_end: bool = False) -> str:
+def to_git_date(text: str, name: str, *, to_end: bool = False) -> str:
     """A date for one of git's options: a day, a month and a year begin with their first hour, and end with their last.
 
     Args:

@@ -16,18 +16,18 @@ from typing import Any, Literal
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
-from mcp_git.engine.history.missing_paths import refuse_unknown
-from mcp_git.engine.history.page_position import position
-from mcp_git.engine.program.git import Failed, Git
-from mcp_git.engine.program.output import clip, lines_of
-from mcp_git.engine.program.revisions import EMPTY_TREES, explained, has_commits
-from mcp_git.models import Answer, counted
-from mcp_git.path_quoting import one_line, shown
-from mcp_git.policy import Place, Policy, Range, Repository, Revision
+from mcp_git.engine.history.missing_paths import refuse_missing_path
+from mcp_git.engine.history.page_position import decode_position
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import clip, split_lines
+from mcp_git.engine.program.revisions import EMPTY_TREES, explain_failure, head_has_commit
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Policy, Range, Repository, RepositoryPath, Revision
 
-__all__ = ["Compared", "Part", "both_sides", "diff"]
+__all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff"]
 
-Part = Literal["all", "staged", "unstaged"]
+UncommittedPart = Literal["all", "staged", "unstaged"]
 
 _OPTIONS = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames", "--submodule=short",
@@ -47,7 +47,7 @@ _MOST_OF_BOTH = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """What is compared with what.
 
     Attributes:
@@ -58,16 +58,16 @@ class Compared:
     """
 
     revision: Revision | Range | None
-    part: Part
-    place: Place
+    part: UncommittedPart
+    place: RepositoryPath
     context: int = 3
     files_only: bool = False
 
     @property
     def title(self) -> str:
         what = {"all": "uncommitted changes", "staged": "staged changes", "unstaged": "changes that are not staged"}
-        title = what[self.part] if self.revision is None else one_line(self.revision.text)
-        return f"{title}, {self.place.display}" if self.place.path else title
+        title = what[self.part] if self.revision is None else escape_line_breaks(self.revision.text)
+        return f"{title}, {self.place.display}" if self.place.text else title
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,62 +83,62 @@ class _File:
     def counts(self) -> str:
         """What stands before the path in a line."""
         counts = "binary " if self.added is None else f"+{self.added} -{self.removed} "
-        return f"{counts}{shown(self.before)} -> " if self.before else counts
+        return f"{counts}{quote_path(self.before)} -> " if self.before else counts
 
     @property
     def line(self) -> str:
-        return self.counts + shown(self.path)
+        return self.counts + quote_path(self.path)
 
     @property
     def paths(self) -> list[str]:
         return [os.fsdecode(path) for path in (self.before, self.path) if path]
 
 
-def diff(
-    git: Git, policy: Policy, repository: Repository, compared: Compared, cursor: str | None, stop: Stop
+def read_diff(
+    git: Git, policy: Policy, repository: Repository, compared: Comparison, cursor: str | None, stop: Stop
 ) -> Answer:
     """A page of a change."""
     scope = [
-        compared.revision.text if compared.revision else None, compared.part, compared.place.path, compared.context,
+        compared.revision.text if compared.revision else None, compared.part, compared.place.text, compared.context,
     ]  # fmt: skip
-    begin, begun = position("diff", cursor, scope)
+    begin, begun = decode_position("diff", cursor, scope)
     try:
         words = _words(git, repository, compared)
         with _own_index(git, repository, compared) as beside:
             page = _Page(git, repository, compared, stop, beside)
             try:
                 page.make(words, cursor is None, begin)
-            except Failed:
+            except GitFailed:
                 # Before the first commit there is no HEAD to compare with.
-                if compared.revision is not None or has_commits(git, repository, stop):
+                if compared.revision is not None or head_has_commit(git, repository, stop):
                     raise
                 page = _Page(git, repository, compared, stop, beside)
                 page.make([*words[:-1], _empty_tree(git, repository, stop)], cursor is None, begin)
-    except Failed as failure:
-        raise explained(failure, git, repository, compared.revision, stop) from None
+    except GitFailed as failure:
+        raise explain_failure(failure, git, repository, compared.revision, stop) from None
     files, index = page.files, page.index
     if not files and cursor is None:
-        refuse_unknown(git, repository, compared.place, _compared(compared.revision), stop)
+        refuse_missing_path(git, repository, compared.place, _compared(compared.revision), stop)
     seen = hashlib.sha256("\n".join(f"{file.line} {file.before!r}" for file in files).encode()).hexdigest()
     if begun not in ([], [seen]):
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
     added, removed = sum(file.added or 0 for file in files), sum(file.removed or 0 for file in files)
     more = " or more" if page.cut else ""
-    counts = f"{counted(len(files), 'file')}{more}, +{added:,} -{removed:,}" if files else "no changes"
+    counts = f"{count(len(files), 'file')}{more}, +{added:,} -{removed:,}" if files else "no changes"
     following = Cursor.encode("diff", [index, page.offset, [seen]], scope) if index < len(files) else None
     facts = [compared.title, counts]
     if following is not None:
-        facts.append(f"the patch of {counted(len(files) - index, 'file')} follows")
+        facts.append(f"the patch of {count(len(files) - index, 'file')} follows")
     if compared.revision is None and not cursor:
         facts += _left_out(git, repository, compared, stop)
     structured: dict[str, Any] = {"parts": page.parts}
-    if compared == Compared(None, "all", policy.place("")) and not cursor:
+    if compared == Comparison(None, "all", policy.parse_path("")) and not cursor:
         structured["uri"] = repository.uri("diff")
     return Answer(facts, page.lines, following, lambda: structured)
 
 
 @contextmanager
-def _own_index(git: Git, repository: Repository, compared: Compared) -> Generator[str]:
+def _own_index(git: Git, repository: Repository, compared: Comparison) -> Generator[str]:
     """A copy of the index (`Git.own_index`) for a comparison with the work tree; empty for others.
 
     Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
@@ -150,7 +150,7 @@ def _own_index(git: Git, repository: Repository, compared: Compared) -> Generato
             layout = git.layout(repository)
             if _can_be_copied(os.path.join(layout.git_dir, "index")):
                 with suppress(FileNotFoundError):  # a git that ends has just taken it away
-                    beside = stack.enter_context(git.own_index(layout))
+                    beside = stack.enter_context(git.copy_index(layout))
         yield beside
 
 
@@ -169,15 +169,15 @@ def _compared(revision: Revision | Range | None) -> Sequence[str]:
     return (revision.text,) if revision else ()
 
 
-def _left_out(git: Git, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
+def _left_out(git: Git, repository: Repository, compared: Comparison, stop: Stop) -> list[str]:
     """What is in conflict, and new files, which no comparison shows until they are staged."""
     words = ["ls-files", "-z", "-t", "--unmerged", "--exclude-standard", "--directory", "--no-empty-directory"]
     words += [
         *(["--others"] if compared.part != "staged" else []),
         "--",
-        *([compared.place.path] * bool(compared.place.path)),
+        *([compared.place.text] * bool(compared.place.text)),
     ]
-    listed = git.run(repository, words, stop).out.split(b"\0")[:-1]
+    listed = git.run(repository, words, stop).stdout.split(b"\0")[:-1]
     new = [item[2:] for item in listed if item.startswith(b"? ")]
     conflicts = list(dict.fromkeys(item.partition(b"\t")[2] for item in listed if item.startswith(b"M ")))
     found = [(conflicts, "in conflict"), (new, "untracked not shown")]
@@ -185,7 +185,7 @@ def _left_out(git: Git, repository: Repository, compared: Compared, stop: Stop) 
 
 
 def _named(paths: Sequence[bytes]) -> str:
-    return ", ".join(shown(path) for path in paths[:_MOST_NAMED]) + ", ..." * (len(paths) > _MOST_NAMED)
+    return ", ".join(quote_path(path) for path in paths[:_MOST_NAMED]) + ", ..." * (len(paths) > _MOST_NAMED)
 
 
 class _Page:
@@ -196,7 +196,7 @@ class _Page:
         index, offset: the file, and the line of its patch, with which the next page goes on.
     """
 
-    def __init__(self, git: Git, repository: Repository, compared: Compared, stop: Stop, beside: str) -> None:
+    def __init__(self, git: Git, repository: Repository, compared: Comparison, stop: Stop, beside: str) -> None:
         self._git, self._repository, self._compared, self._stop = git, repository, compared, stop
         self._beside = beside
         self.lines: list[str] = []
@@ -214,12 +214,12 @@ class _Page:
             Failed: git can't compare it.
         """
         self.index, self.offset = begin
-        place = self._compared.place.path
+        place = self._compared.place.text
         at = ["--", *([place] if place else [])]
         patch = [*words, f"--unified={self._compared.context}", "--patch"]
         together = is_first and self._compared.revision is not None and not self._compared.files_only
         counts = [*(patch if together else words), "--numstat", "-z", *at]
-        with self._git.pieces(self._repository, counts, self._stop, beside=self._beside) as pieces:
+        with self._git.stream(self._repository, counts, self._stop, scratch_index=self._beside) as pieces:
             reader = _Reader(pieces)
             if isinstance(self._compared.revision, Revision):
                 self._head(reader.take(b"\0") or b"", reader.take(b"\0") or b"", is_first)
@@ -240,7 +240,7 @@ class _Page:
             paths = [path for file in self.files[self.index : end] for path in file.paths]
             silent = ["--format="] * isinstance(self._compared.revision, Revision)
             words = [*patch, *silent, "--", *paths]
-            with self._git.pieces(self._repository, words, self._stop, beside=self._beside) as pieces:
+            with self._git.stream(self._repository, words, self._stop, scratch_index=self._beside) as pieces:
                 if self._take(_Reader(pieces), end):
                     return
             self.index, self.offset = end, 0
@@ -251,7 +251,7 @@ class _Page:
         oid, author, parents, refs, *message = text.split("\n") + [""] * 4
         if not is_first:
             return
-        self.lines = [f"{oid} {one_line(refs)}".rstrip(), one_line(author)]
+        self.lines = [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
         if " " in parents:
             named = " ".join(parent[:9] for parent in parents.split())
             self.lines.append(f"merge of {named}; shown against the first")
@@ -282,7 +282,7 @@ class _Page:
     def _list(self) -> None:
         self.parts["files"] = len(self.lines)
         most = _MOST_FILES if self._compared.files_only else _MOST_LISTED
-        self.lines += below((file.counts, shown(file.path), ()) for file in self.files[:most])
+        self.lines += below((file.counts, quote_path(file.path), ()) for file in self.files[:most])
         more = len(self.files) - most
         self.lines += [*([f"… and {more:,} more files"] if more > 0 else []), *([""] if self.files else [])]
         self.parts["patch"] = len(self.lines)
@@ -332,7 +332,7 @@ class _Reader:
         return item
 
 
-def _words(git: Git, repository: Repository, compared: Compared) -> list[str]:
+def _words(git: Git, repository: Repository, compared: Comparison) -> list[str]:
     """The command that compares, to which the form of its answer is added."""
     match compared.revision:
         case Range(start=start, dots="..", end=end):
@@ -340,7 +340,7 @@ def _words(git: Git, repository: Repository, compared: Compared) -> list[str]:
         case Range():
             return ["diff", *_OPTIONS, compared.revision.text]
         case Revision(text=text):
-            if compared.revision.stage:
+            if compared.revision.is_conflict_side:
                 raise Invalid(
                     "A side of a conflict is not a change.", "Read the file with that `rev`, or leave it out."
                 )
@@ -364,12 +364,12 @@ def _text(line: bytes) -> str:
     return text if len(text) <= _MOST_LINE else f"{clip(text, _MOST_LINE)} [{len(line):,} bytes]"
 
 
-def both_sides(git: Git, repository: Repository, paths: Sequence[bytes], stop: Stop) -> dict[str, list[str]]:
+def read_conflict_sides(git: Git, repository: Repository, paths: Sequence[bytes], stop: Stop) -> dict[str, list[str]]:
     """Of each file in conflict, by its name as answers have it, the lines of both sides, as far as there is room."""
     words = ["diff", *_OPTIONS, "--unified=1", "--", *map(os.fsdecode, paths)]
-    found = git.run(repository, words, stop, most=_MOST_OF_BOTH)
-    lines = lines_of(found)
-    if found.cut:
+    found = git.run(repository, words, stop, max_bytes=_MOST_OF_BOTH)
+    lines = split_lines(found)
+    if found.is_cut:
         lines[-1] = "@@@ `read_diff` has the rest"
     by_name: dict[str, list[str]] = {}
     name, shows = "", None

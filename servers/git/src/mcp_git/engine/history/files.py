@@ -9,17 +9,17 @@ from collections.abc import Generator, Iterable, Sequence
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
-from mcp_git.engine.history.missing_paths import next_move, refuse_unknown
-from mcp_git.engine.history.page_position import position
-from mcp_git.engine.history.patterns import refuse_foreign
-from mcp_git.engine.program.git import Failed, Git
-from mcp_git.engine.program.output import clip, items
-from mcp_git.engine.program.revisions import commits, explained
-from mcp_git.models import Answer, counted
-from mcp_git.path_quoting import one_line, shown
-from mcp_git.policy import Place, Repository, Revision
+from mcp_git.engine.history.missing_paths import refuse_missing_path, suggest_path
+from mcp_git.engine.history.page_position import decode_position
+from mcp_git.engine.history.patterns import refuse_foreign_syntax
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import clip, split_records
+from mcp_git.engine.program.revisions import explain_failure, resolve_commits
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Repository, RepositoryPath, Revision
 
-__all__ = ["contents", "names", "read", "search", "tree"]
+__all__ = ["complete_paths", "list_files", "read_contents", "read_file", "search_text"]
 
 _LINE = 2000
 _MOST_WHOLE = 8 * 1024 * 1024
@@ -27,12 +27,18 @@ _SNIFFED = 8000
 _ROW = 300
 
 
-def _spec(revision: Revision, place: Place) -> str:
-    return f"{revision.text}:{place.path}"
+def _spec(revision: Revision, place: RepositoryPath) -> str:
+    return f"{revision.text}:{place.text}"
 
 
-def read(
-    git: Git, repository: Repository, revision: Revision, place: Place, first: int, last: int | None, stop: Stop
+def read_file(
+    git: Git,
+    repository: Repository,
+    revision: Revision,
+    place: RepositoryPath,
+    first: int,
+    last: int | None,
+    stop: Stop,
 ) -> Answer:
     """The lines of a file from `first` on, at most a page.
 
@@ -45,8 +51,8 @@ def read(
     room, number, size = DEFAULT_PAGE_BYTES, 0, 0
     cut = False
     try:
-        with git.pieces(repository, ["cat-file", "blob", _spec(revision, place)], stop) as pieces:
-            for line in items(pieces, b"\n"):
+        with git.stream(repository, ["cat-file", "blob", _spec(revision, place)], stop) as pieces:
+            for line in split_records(pieces, b"\n"):
                 number += 1
                 if b"\0" in line and size < _SNIFFED:
                     return Answer([f"{place.display} at {revision.text} is binary", "its bytes are not shown"])
@@ -62,38 +68,41 @@ def read(
                     cut = True
                     break
                 lines.append(text)
-    except Failed as failure:
+    except GitFailed as failure:
         raise _problem(failure, git, repository, revision, place, stop) from None
     end = first + len(lines) - 1
     if not lines:
-        facts = [f"{place.display} at {one_line(revision.text)} has {counted(number, 'line')}"]
+        facts = [f"{place.display} at {escape_line_breaks(revision.text)} has {count(number, 'line')}"]
     else:
-        facts = [f"{place.display} at {one_line(revision.text)}, lines {first}-{end}" + ("" if cut else f" of {end}")]
+        facts = [
+            f"{place.display} at {escape_line_breaks(revision.text)}, lines {first}-{end}"
+            + ("" if cut else f" of {end}")
+        ]
     if cut:
         facts.append(f"continue with start_line={end + 1}")
     return Answer(facts, lines)
 
 
-def contents(git: Git, repository: Repository, revision: Revision, place: Place, stop: Stop) -> bytes:
+def read_contents(git: Git, repository: Repository, revision: Revision, place: RepositoryPath, stop: Stop) -> bytes:
     """All of a file.
 
     Raises:
         TooLarge: it is larger than a resource may be.
     """
     try:
-        found = git.run(repository, ["cat-file", "blob", _spec(revision, place)], stop, most=_MOST_WHOLE)
-    except Failed as failure:
+        found = git.run(repository, ["cat-file", "blob", _spec(revision, place)], stop, max_bytes=_MOST_WHOLE)
+    except GitFailed as failure:
         raise _problem(failure, git, repository, revision, place, stop) from None
-    if found.cut:
+    if found.is_cut:
         raise TooLarge(f"{quote(place.display)} is larger than 8 MB.", "Read lines of it with `read_file`.")
-    return found.out
+    return found.stdout
 
 
-def tree(
+def list_files(
     git: Git,
     repository: Repository,
     revision: Revision,
-    place: Place,
+    place: RepositoryPath,
     *,
     recursive: bool,
     limit: int,
@@ -104,54 +113,54 @@ def tree(
 
     The pages behind the first one are of the commit that it was of, wherever the branch is then.
     """
-    scope = [revision.text, place.path, recursive]
-    (skip, _), begun = position("tree", cursor, scope)
-    words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), f"{(begun or [revision.text])[0]}:{place.path}"]
+    scope = [revision.text, place.text, recursive]
+    (skip, _), begun = decode_position("tree", cursor, scope)
+    words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), f"{(begun or [revision.text])[0]}:{place.text}"]
     rows: list[tuple[str, str, Sequence[str]]] = []
     number = 0
     more = None
     try:
-        with git.pieces(repository, words, stop) as pieces:
-            for item in items(pieces):
+        with git.stream(repository, words, stop) as pieces:
+            for item in split_records(pieces):
                 number += 1
                 if number <= skip:
                     continue
                 if len(rows) == limit:
-                    begun = begun or commits(git, repository, revision, stop)
+                    begun = begun or resolve_commits(git, repository, revision, stop)
                     more = Cursor.encode("tree", [skip + limit, 0, begun], scope)
                     break
                 described, _, name = item.partition(b"\t")
                 mode, kind, _, size = described.split()
                 end = {b"tree": "/", b"commit": " (submodule)"}.get(kind, " (link)" if mode == b"120000" else "")
                 # A partial clone knows no size of what it does not have.
-                rows.append((f"{size.decode()} " if size.isdigit() else "", f"{shown(name)}{end}", ()))
-    except Failed as failure:
+                rows.append((f"{size.decode()} " if size.isdigit() else "", f"{quote_path(name)}{end}", ()))
+    except GitFailed as failure:
         raise _problem(failure, git, repository, revision, place, stop) from None
-    what = f"entries {skip + 1:,}-{skip + len(rows):,}" if more or skip else counted(len(rows), "entry")
-    return Answer([f"{place.display} at {one_line(revision.text)}, {what}"], below(rows), more)
+    what = f"entries {skip + 1:,}-{skip + len(rows):,}" if more or skip else count(len(rows), "entry")
+    return Answer([f"{place.display} at {escape_line_breaks(revision.text)}, {what}"], below(rows), more)
 
 
-def names(git: Git, repository: Repository, start: str, stop: Stop) -> list[str]:
+def complete_paths(git: Git, repository: Repository, start: str, stop: Stop) -> list[str]:
     """Paths in HEAD and the folders on their way that begin with `start`, one level deep."""
     above, slash, _ = start.rpartition("/")
     try:
         listed = git.run(repository, ["ls-tree", "-z", f"HEAD:{above}"], stop)
-    except Failed:
+    except GitFailed:
         return []
     found: list[str] = []
-    for item in items([listed.out]):
+    for item in split_records([listed.stdout]):
         described, _, name = item.partition(b"\t")
         path = above + slash + os.fsdecode(name) + ("/" if b" tree " in described else "")
         if path.startswith(start):
-            found.append(shown(os.fsencode(path)))
+            found.append(quote_path(os.fsencode(path)))
     return found
 
 
-def search(
+def search_text(
     git: Git,
     repository: Repository,
     revision: Revision,
-    place: Place,
+    place: RepositoryPath,
     pattern: str,
     *,
     literal: bool,
@@ -164,41 +173,41 @@ def search(
     if not pattern or re.search(r"[\0\n]", pattern):
         raise Invalid(f"{quote(pattern)} is not one line to look for.", "Give a pattern without a line end.")
     if not literal:
-        refuse_foreign(pattern)
-    scope = [revision.text, place.path, pattern, literal, ignore_case]
-    (skip, _), begun = position("search", cursor, scope)
+        refuse_foreign_syntax(pattern)
+    scope = [revision.text, place.text, pattern, literal, ignore_case]
+    (skip, _), begun = decode_position("search", cursor, scope)
     searched = (begun or [revision.text])[0]
     words = ["grep", "-I", "-n", "-z", "--no-color", "-F" if literal else "-E", *(["-i"] if ignore_case else [])]
-    words += ["-e", pattern, searched, "--", *([place.path] if place.path else [])]
+    words += ["-e", pattern, searched, "--", *([place.text] if place.text else [])]
     rows: dict[str, list[str]] = {}
     number, found, room = 0, 0, DEFAULT_PAGE_BYTES
     more = None
     prefix = os.fsencode(f"{searched}:")
     remarks: list[str] = []
     try:
-        with git.pieces(repository, words, stop, fine=(0, 1), remarks=remarks) as pieces:
+        with git.stream(repository, words, stop, exit_codes=(0, 1), remarks=remarks) as pieces:
             for name, line, text in _matches(pieces):
                 number += 1
                 if number <= skip:
                     continue
                 row = clip(text.decode("utf-8", "replace").rstrip("\r"), _ROW)
                 row = f"{line.decode('ascii', 'replace')}:{row}"
-                path = shown(name.removeprefix(prefix))
+                path = quote_path(name.removeprefix(prefix))
                 room -= len(row.encode("utf-8", "replace")) + 1 + (len(path.encode()) + 1) * (path not in rows)
                 if found == limit or (room < 0 and found):
-                    begun = begun or commits(git, repository, revision, stop)
+                    begun = begun or resolve_commits(git, repository, revision, stop)
                     more = Cursor.encode("search", [skip + found, 0, begun], scope)
                     break
                 rows.setdefault(path, []).append(row)
                 found += 1
-    except Failed as failure:
-        raise explained(failure, git, repository, revision, stop) from None
+    except GitFailed as failure:
+        raise explain_failure(failure, git, repository, revision, stop) from None
     if not number:
-        refuse_unknown(git, repository, place, [revision.text], stop)
-    what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else counted(found, "match")
+        refuse_missing_path(git, repository, place, [revision.text], stop)
+    what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else count(found, "match")
     lacking = ["files that are not here were not searched"] * any("unable to read" in said for said in remarks)
     lines = below(("", path, matches) for path, matches in rows.items())
-    return Answer([f"{what} in {one_line(revision.text)}", *lacking], lines, more)
+    return Answer([f"{what} in {escape_line_breaks(revision.text)}", *lacking], lines, more)
 
 
 def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:
@@ -212,20 +221,20 @@ def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:
 
 
 def _problem(
-    failure: Failed, git: Git, repository: Repository, revision: Revision, place: Place, stop: Stop
+    failure: GitFailed, git: Git, repository: Repository, revision: Revision, place: RepositoryPath, stop: Stop
 ) -> Exception:
-    if revision.stage:
+    if revision.is_conflict_side:
         fix = "`get_status` has what is in conflict; a side that deleted it has none."
         return NotFound(f"`{place.display}` has no side `{revision.text}`.", fix)
-    told = explained(failure, git, repository, revision, stop)
+    told = explain_failure(failure, git, repository, revision, stop)
     if isinstance(told, NotFound):
         return told
     where = quote(revision.text)
     spec = _spec(revision, place)
     try:
         kind = git.run(repository, ["cat-file", "-t", spec], stop).text.strip()
-    except Failed:
-        fix = next_move(git, repository, place, revision.text, stop)
+    except GitFailed:
+        fix = suggest_path(git, repository, place, revision.text, stop)
         return NotFound(f"There is no `{place.display}` in {where}.", fix)
     if kind == "tree":
         return Invalid(f"`{place.display}` is a folder in {where}.", "Use `list_files` for it.")

@@ -9,12 +9,12 @@ from difflib import get_close_matches
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git import Failed, Git
-from mcp_git.engine.program.output import items
-from mcp_git.path_quoting import one_line, shown
-from mcp_git.policy import Place, Repository
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import split_records
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Repository, RepositoryPath
 
-__all__ = ["next_move", "refuse_unknown"]
+__all__ = ["refuse_missing_path", "suggest_path"]
 
 _MOST_COMPARED = 5000
 """Paths; to compare more of them takes longer than the call that failed."""
@@ -23,59 +23,64 @@ _MOST_LISTED = 4 * 1024 * 1024
 _SUBMODULE = b"160000 "
 
 
-def refuse_unknown(git: Git, repository: Repository, place: Place, revisions: Sequence[str], stop: Stop) -> None:
+def refuse_missing_path(
+    git: Git, repository: Repository, place: RepositoryPath, revisions: Sequence[str], stop: Stop
+) -> None:
     """Return if `place` is in the index, in the work tree (ignored or not), or in one of `revisions`.
 
     Raises:
         NotFound: it is in none of them.
     """
-    if not place.path or any(_is_in(git, repository, revision, place, stop) for revision in revisions):
+    if not place.text or any(_is_in(git, repository, revision, place, stop) for revision in revisions):
         return
     has_work_tree = git.layout(repository).work_tree is not None
     if has_work_tree:
-        words = ["ls-files", "-z", "--cached", "--others", "--directory", "--", place.path]
-        if git.run(repository, words, stop, most=1).out:
+        words = ["ls-files", "-z", "--cached", "--others", "--directory", "--", place.text]
+        if git.run(repository, words, stop, max_bytes=1).stdout:
             return
     where = " or ".join(
-        [*["the work tree"] * has_work_tree, *(quote(one_line(revision)) for revision in dict.fromkeys(revisions))]
+        [
+            *["the work tree"] * has_work_tree,
+            *(quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)),
+        ]
     )
-    fix = next_move(git, repository, place, None if has_work_tree else revisions[-1], stop)
+    fix = suggest_path(git, repository, place, None if has_work_tree else revisions[-1], stop)
     raise NotFound(f"There is no {quote(place.display)} in {where}.", fix)
 
 
-def _is_in(git: Git, repository: Repository, revision: str, place: Place, stop: Stop) -> bool:
-    words = ["rev-parse", "--verify", "--quiet", f"{revision}:{place.path}"]
-    return bool(git.run(repository, words, stop, fine=(0, 1, 128)).out)
+def _is_in(git: Git, repository: Repository, revision: str, place: RepositoryPath, stop: Stop) -> bool:
+    words = ["rev-parse", "--verify", "--quiet", f"{revision}:{place.text}"]
+    return bool(git.run(repository, words, stop, exit_codes=(0, 1, 128)).stdout)
 
 
-def next_move(git: Git, repository: Repository, place: Place, revision: str | None, stop: Stop) -> str:
+def suggest_path(git: Git, repository: Repository, place: RepositoryPath, revision: str | None, stop: Stop) -> str:
     """What to do after `place` was not found in a revision, or in index and work tree."""
     if inside := _submodule(git, repository, place, revision, stop):
         return f"{quote(inside)} is a submodule, which is not entered: serve its folder as well."
-    above = place.path.rpartition("/")[0]
+    above = place.text.rpartition("/")[0]
     # Beside it first, so that a large repository is not listed for one wrong letter.
     for folder in dict.fromkeys([above, ""]):
-        found = _near(_listed(git, repository, folder, revision, stop), place.path.casefold())
+        found = _near(_listed(git, repository, folder, revision, stop), place.text.casefold())
         if found:
-            return f"Did you mean {' or '.join(quote(shown(os.fsencode(path))) for path in found)}?"
+            return f"Did you mean {' or '.join(quote(quote_path(os.fsencode(path))) for path in found)}?"
     return "`list_files` has what there is."
 
 
-def _submodule(git: Git, repository: Repository, place: Place, revision: str | None, stop: Stop) -> str:
+def _submodule(git: Git, repository: Repository, place: RepositoryPath, revision: str | None, stop: Stop) -> str:
     """The submodule that `place` is or lies in, empty if there is none."""
-    if not place.path:
+    if not place.text:
         return ""
-    above = _on_the_way(place.path)
+    above = _on_the_way(place.text)
     words = (
         ["ls-files", "-z", "--stage", "--", above[0]] if revision is None else ["ls-tree", "-z", revision, "--", *above]
     )
     try:
-        with git.pieces(repository, words, stop) as pieces:
-            for item in items(pieces):
+        with git.stream(repository, words, stop) as pieces:
+            for item in split_records(pieces):
                 name = os.fsdecode(item.partition(b"\t")[2])
                 if item.startswith(_SUBMODULE) and name in above:
-                    return shown(os.fsencode(name))
-    except Failed:
+                    return quote_path(os.fsencode(name))
+    except GitFailed:
         pass
     return ""
 
@@ -87,8 +92,8 @@ def _listed(git: Git, repository: Repository, folder: str, revision: str | None,
     else:
         words = ["ls-tree", "-r", "-z", "--name-only", revision, *(["--", f"{folder}/"] if folder else [])]
     try:
-        listed = git.run(repository, words, stop, most=_MOST_LISTED).out
-    except Failed:
+        listed = git.run(repository, words, stop, max_bytes=_MOST_LISTED).stdout
+    except GitFailed:
         return []
     files = map(os.fsdecode, listed.split(b"\0")[:-1])
     return list(dict.fromkeys(path for file in files for path in _on_the_way(file)))

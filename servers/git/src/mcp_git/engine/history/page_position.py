@@ -8,12 +8,12 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor
 
-__all__ = ["position"]
+__all__ = ["decode_position"]
 
 _HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-def position(kind: str, cursor: str | None, scope: Any) -> tuple[list[int], list[str]]:
+def decode_position(kind: str, cursor: str | None, scope: Any) -> tuple[list[int], list[str]]:
     """The numbers and the hashes in a cursor: whoever can read one can make one, so nothing else comes out of it.
 
     Raises:

@@ -6,7 +6,7 @@ import re
 
 from mcp_batteries.errors import Invalid
 
-__all__ = ["refuse_foreign"]
+__all__ = ["refuse_foreign_syntax"]
 
 _TOKEN = re.compile(r"\[\^?\]?(?:\[([:.=]).*?\1\]|[^\]])*\]|\\.|\(\?|.", re.DOTALL)
 """A bracket expression, in which a group is not a group, or what stands outside of one."""
@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"\[\^?\]?(?:\[([:.=]).*?\1\]|[^\]])*\]|\\.|\(\?|.", re.DOTA
 _FOREIGN = re.compile(r"\(\?|\[?(?:\\\\|[^\\]|\\[^dD])*?(\\[dD])")
 
 
-def refuse_foreign(pattern: str) -> None:
+def refuse_foreign_syntax(pattern: str) -> None:
     """Return unless a pattern has what other languages know: for git it would be another character, and find nothing.
 
     Raises:

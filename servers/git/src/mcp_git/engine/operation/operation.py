@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Refused, quote
-from mcp_git.engine.operation.undo import Back
+from mcp_git.engine.operation.undo import UndoKind
 from mcp_git.policy import Revision
-from mcp_git.repository_paths import Layout, small_file
+from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["TO_LOOK", "Change", "refuse_steps", "refuse_under_way"]
+__all__ = ["INSPECTION_SECONDS", "Operation", "refuse_in_progress", "refuse_program_steps"]
 
-TO_LOOK = 10.0
+INSPECTION_SECONDS = 10.0
 """Seconds, once a change was stopped, for a look at what came of it."""
 _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop"})
 """Of a rebase under way: nothing else is continued, since a list that somebody else wrote can run programs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Operation:
     """A command that changes something.
 
     Attributes:
@@ -43,26 +43,26 @@ class Change:
         way: options of git itself, before the command.
     """
 
-    words: Sequence[str]
-    given: bytes = b""
-    named: Revision | None = None
-    undo: Sequence[str] | None = None
-    back: Back = "keep"
-    files: bool = True
-    loses: Sequence[str] = ()
+    arguments: Sequence[str]
+    stdin: bytes = b""
+    revision: Revision | None = None
+    undo_calls: Sequence[str] | None = None
+    undo_kind: UndoKind = "keep"
+    touches_files: bool = True
+    overwritten_paths: Sequence[str] = ()
     source: Revision | None = None
-    moves: str = ""
-    brings: Sequence[str] = ()
-    then: Callable[[], Sequence[str]] = tuple
-    first: Sequence[tuple[Sequence[str], bytes]] = ()
-    resolves: Sequence[str] = ()
-    refreshed: bool = False
-    into: Revision | None = None
-    home: Sequence[str] = ()
-    way: Sequence[str] = ()
+    moved_ref: str = ""
+    created_files: Sequence[str] = ()
+    after: Callable[[], Sequence[str]] = tuple
+    stage_first: Sequence[tuple[Sequence[str], bytes]] = ()
+    resolved_paths: Sequence[str] = ()
+    refreshes_index: bool = False
+    on_branch: Revision | None = None
+    return_calls: Sequence[str] = ()
+    git_options: Sequence[str] = ()
 
 
-def refuse_under_way(doing: Sequence[str]) -> None:
+def refuse_in_progress(doing: Sequence[str]) -> None:
     """Return if nothing is under way.
 
     Raises:
@@ -73,14 +73,14 @@ def refuse_under_way(doing: Sequence[str]) -> None:
         raise Conflict(f"There is a {doing[0]} here.", fix)
 
 
-def refuse_steps(layout: Layout) -> None:
+def refuse_program_steps(layout: Layout) -> None:
     """Return if what a rebase under way has still to do is only made of commits.
 
     Raises:
         Refused: it would run something.
     """
     path = os.path.join(layout.git_dir, "rebase-merge", "git-rebase-todo")
-    todo = small_file(path)
+    todo = read_small_file(path)
     if todo is None and os.path.lexists(path):
         raise Refused("The rebase under way has more steps than are looked at here.", "Use `git` itself for it.")
     for line in (todo or "").splitlines():

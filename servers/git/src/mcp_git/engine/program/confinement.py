@@ -67,7 +67,7 @@ class Confinements:
             writable=frozenset(writable),
         )
 
-    def local(self, layout: Layout, *, changes: bool, readable: Iterable[str], writable: Iterable[str]) -> Confinement:
+    def local(self, layout: Layout, *, writes: bool, readable: Iterable[str], writable: Iterable[str]) -> Confinement:
         """Return what a git may do that works on a repository.
 
         Args:
@@ -76,10 +76,10 @@ class Confinements:
             writable: Folders of ours that it changes.
         """
         parts = _parts(layout)
-        writes = frozenset(writable)
-        if changes:
-            writes |= parts
-        return self.plain(self._served | parts | frozenset(readable), writes)
+        writable_paths = frozenset(writable)
+        if writes:
+            writable_paths |= parts
+        return self.plain(self._served | parts | frozenset(readable), writable_paths)
 
     def remote(
         self,
@@ -104,7 +104,7 @@ class Confinements:
         return self._over_https(layout, users, scratch)
 
     def _to_a_folder(self, layout: Layout, other: Layout, remote_folders: Sequence[str], scratch: str) -> Confinement:
-        local = self.local(layout, changes=True, readable=remote_folders, writable=[scratch, *_parts(other)])
+        local = self.local(layout, writes=True, readable=remote_folders, writable=[scratch, *_parts(other)])
         shell = program_files(_SHELLS)
         return Confinement(
             executable=local.executable | shell.executable,
@@ -119,7 +119,7 @@ class Confinements:
         own = [os.path.expanduser(path) for path in [*named, "~/.netrc"]]
         if sys.platform != "win32":
             own.append(f"/tmp/krb5cc_{os.getuid()}")
-        local = self.local(layout, changes=True, readable=real_paths([*_CERTIFICATES, *own]), writable=[scratch])
+        local = self.local(layout, writes=True, readable=real_paths([*_CERTIFICATES, *own]), writable=[scratch])
         return Confinement(
             executable=local.executable | helpers.executable,
             readable=local.readable | helpers.readable,
@@ -137,7 +137,7 @@ class Confinements:
         writable: set[str] = set()
         for place in real_paths(filter(None, places)):
             writable |= everything_but(self._served, place)
-        local = self.local(layout, changes=True, readable=[], writable=[scratch])
+        local = self.local(layout, writes=True, readable=[], writable=[scratch])
         return Confinement(
             executable=local.executable | everything_but(self._served | _parts(layout)),
             readable=frozenset([os.sep]),

@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
-from mcp_git.engine.program.git_binary import Failed, Installed
-from mcp_git.engine.program.prespawn import Starter
-from mcp_git.engine.program.private_git_dir import Shadow, Shadows
+from mcp_git.engine.program.git_binary import GitBinary, GitFailed
+from mcp_git.engine.program.prespawn import Prespawner
+from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
 from mcp_git.policy import Policy, Repository
 from mcp_git.remote_addresses import Address
 from mcp_git.repository_paths import Layout, refuse_links_below, refuse_nested_repositories
 
-__all__ = ["Failed", "Git", "Output"]
+__all__ = ["Git", "GitFailed", "Output"]
 
-_MOST_OUTPUT = 64 * 1024 * 1024
-_MOST_SAID = 16_000
+_MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+_MAX_STDERR_BYTES = 16_000
 _DENIED = "ermission denied"
-_MATCH_NOTHING = frozenset(
+_COMMANDS_WITHOUT_PATTERNS = frozenset(
     {"cat-file", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "status"}
 )
-_PATTERNS = ("--author=", "--grep=", "-G")
+_PATTERN_OPTIONS = ("--author=", "--grep=", "-G")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Output:
         said: what it said beside that, such as how far it is.
     """
 
-    out: bytes
-    cut: bool = False
-    said: str = ""
+    stdout: bytes
+    is_cut: bool = False
+    stderr: str = ""
 
     @property
     def text(self) -> str:
-        return self.out.decode("utf-8", "replace")
+        return self.stdout.decode("utf-8", "replace")
 
 
 class Git:
@@ -58,11 +58,11 @@ class Git:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self.installed = Installed(policy)
-        self._shadows = Shadows(self.installed)
-        self._starter = Starter(self.installed)
+        self.binary = GitBinary(policy)
+        self._private_git_dirs = PrivateGitDirs(self.binary)
+        self._prespawner = Prespawner(self.binary)
 
-    def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
+    def layout(self, repository: Repository, *, writes: bool = False) -> Layout:
         """Where the parts of a repository are now, looked at before each run.
 
         Args:
@@ -73,8 +73,8 @@ class Git:
             NotFound: it is not a repository now.
         """
         # Where the kernel does not confine git, links are looked for at every depth before each run.
-        deep = changes or self.installed.confinements is None
-        return self._shadows.settled(self._policy.layout(repository, changes=deep))
+        deep = writes or self.binary.confinements is None
+        return self._private_git_dirs.apply_configured_work_tree(self._policy.layout(repository, writes=deep))
 
     def refuse_to_enter(self, layout: Layout) -> None:
         """Return if a change enters no repository inside this one, or the kernel keeps git inside of it.
@@ -82,21 +82,21 @@ class Git:
         Raises:
             Refused: there is such a repository, whose configuration could have git run anything.
         """
-        if self.installed.confinements is None:
+        if self.binary.confinements is None:
             refuse_nested_repositories(layout)
 
     def run(
         self,
         repository: Repository,
-        words: Sequence[str],
+        arguments: Sequence[str],
         stop: Stop,
         *,
-        given: bytes = b"",
-        most: int = _MOST_OUTPUT,
-        fine: Iterable[int] = (0,),
-        changes: bool = False,
-        literal: bool = True,
-        beside: str = "",
+        stdin: bytes = b"",
+        max_bytes: int = _MAX_OUTPUT_BYTES,
+        exit_codes: Iterable[int] = (0,),
+        writes: bool = False,
+        literal_paths: bool = True,
+        scratch_index: str = "",
     ) -> Output:
         """Run git and return what it prints, its first `most` bytes.
 
@@ -113,32 +113,39 @@ class Git:
         """
         pieces: list[bytes] = []
         size = 0
-        with self.pieces(
-            repository, words, stop, given=given, fine=fine, changes=changes, literal=literal, beside=beside
+        with self.stream(
+            repository,
+            arguments,
+            stop,
+            stdin=stdin,
+            exit_codes=exit_codes,
+            writes=writes,
+            literal_paths=literal_paths,
+            scratch_index=scratch_index,
         ) as found:
             for piece in found:
                 pieces.append(piece)
                 size += len(piece)
-                if size > most:
+                if size > max_bytes:
                     break
         out = b"".join(pieces)
-        return Output(out[:most], len(out) > most)
+        return Output(out[:max_bytes], len(out) > max_bytes)
 
     @contextmanager
-    def pieces(
+    def stream(
         self,
         repository: Repository,
-        words: Sequence[str],
+        arguments: Sequence[str],
         stop: Stop,
         *,
-        given: bytes = b"",
-        fine: Iterable[int] = (0,),
-        changes: bool = False,
-        literal: bool = True,
+        stdin: bytes = b"",
+        exit_codes: Iterable[int] = (0,),
+        writes: bool = False,
+        literal_paths: bool = True,
         layout: Layout | None = None,
-        beside: str = "",
+        scratch_index: str = "",
         remarks: list[str] | None = None,
-        again: bool = False,
+        is_repeated: bool = False,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
 
@@ -150,18 +157,23 @@ class Git:
         Raises:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
-        layout = layout or self.layout(repository, changes=changes)
-        shadow, environment = self._shadows.environment(layout)
-        if _matches_nothing(words, given):
+        layout = layout or self.layout(repository, writes=writes)
+        shadow, environment = self._private_git_dirs.prepare(layout)
+        if _needs_no_locale(arguments, stdin):
             environment.pop("LC_CTYPE")
-        if beside:
-            environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = git_config.in_quotes(layout.objects)
-        if literal and ("--" in words[:-1] or "--stdin" in words):
+        if scratch_index:
+            environment |= {
+                "GIT_INDEX_FILE": f"{scratch_index}/index",
+                "GIT_OBJECT_DIRECTORY": f"{scratch_index}/objects",
+            }
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = git_config.quote_value(layout.objects)
+        if literal_paths and ("--" in arguments[:-1] or "--stdin" in arguments):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
-            words = ["--literal-pathspecs", *words]
-        confinement = self._shadows.confinement(layout, shadow, changes=changes, beside=beside)
-        with self._started(layout, shadow, words, environment, confinement, stop, given, fine, again=again) as (
+            arguments = ["--literal-pathspecs", *arguments]
+        confinement = self._private_git_dirs.confinement(layout, shadow, writes=writes, scratch_index=scratch_index)
+        with self._start(
+            layout, shadow, arguments, environment, confinement, stop, stdin, exit_codes, again=is_repeated
+        ) as (
             pieces,
             said,
         ):
@@ -169,16 +181,16 @@ class Git:
             if remarks is not None:
                 remarks.append(said())
 
-    def afar(
+    def run_remote(
         self,
         repository: Repository,
-        words: Sequence[str],
+        arguments: Sequence[str],
         stop: Stop,
         *,
         address: Address,
         entries: Sequence[git_config.Entry],
-        hears: Callable[[str], None],
-        fine: Iterable[int] = (0,),
+        on_stderr: Callable[[str], None],
+        exit_codes: Iterable[int] = (0,),
     ) -> Output:
         """Run git to talk to a remote at one address, with `entries` as configuration for this run.
 
@@ -188,23 +200,26 @@ class Git:
         Raises:
             Failed: it ended otherwise than `fine`.
         """
-        layout = self.layout(repository, changes=True)
-        shadow, environment = self._shadows.environment(layout)
-        environment |= self.installed.afar(address.protocol, entries)
+        layout = self.layout(repository, writes=True)
+        shadow, environment = self._private_git_dirs.prepare(layout)
+        environment |= self.binary.remote_environment(address.protocol, entries)
         confinement = None
-        if self.installed.confinements is not None:
-            confinement = self.installed.confinements.remote(
-                layout, address, self.installed.users, self._policy.remote_folders, self.installed.scratch
+        if self.binary.confinements is not None:
+            confinement = self.binary.confinements.remote(
+                layout, address, self.binary.user_configuration, self._policy.remote_folders, self.binary.scratch_folder
             )
-        with self._started(layout, shadow, words, environment, confinement, stop, b"", fine, hears) as (pieces, said):
+        with self._start(layout, shadow, arguments, environment, confinement, stop, b"", exit_codes, on_stderr) as (
+            pieces,
+            said,
+        ):
             out = b"".join(pieces)
-            return Output(out, said=said())
+            return Output(out, stderr=said())
 
     @contextmanager
-    def _started(
+    def _start(
         self,
         layout: Layout,
-        shadow: Shadow,
+        shadow: PrivateGitDir,
         words: Sequence[str],
         environment: Mapping[str, str],
         confinement: Confinement | None,
@@ -214,39 +229,41 @@ class Git:
         hears: Callable[[str], None] | None = None,
         again: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
-        scratch, starter = self.installed.scratch, self._starter
+        scratch, starter = self.binary.scratch_folder, self._prespawner
         folder = layout.work_tree or layout.git_dir
-        command = Command(self.installed.program, words, folder, environment, confinement)
-        run = (starter.take(command, given) if again else None) or starter.start(command, given, apart=bool(hears))
+        command = Command(self.binary.program, words, folder, environment, confinement)
+        run = (starter.take(command, given) if again else None) or starter.start(
+            command, given, new_session=bool(hears)
+        )
         ended = False
 
         def text() -> str:
-            size = run.said.seek(0, 2)
-            run.said.seek(max(0, size - _MOST_SAID))
-            return _without(run.said.read(_MOST_SAID), shadow, layout, scratch)
+            size = run.stderr.seek(0, 2)
+            run.stderr.seek(max(0, size - _MAX_STDERR_BYTES))
+            return _hide_paths(run.stderr.read(_MAX_STDERR_BYTES), shadow, layout, scratch)
 
         meanwhile = None if hears is None else lambda: hears(text())
 
         def found() -> Generator[bytes]:
             nonlocal ended, run
             if again:
-                starter.prepare(command, fed=bool(given))
+                starter.prespawn(command, has_stdin=bool(given))
             silent = True
-            for piece in run.pieces(stop, meanwhile):
+            for piece in run.stream(stop, meanwhile):
                 silent = False
                 yield piece
             if silent and run.link and run.wait() not in fine:
                 # Whatever was the matter, one that was not started ahead tells it.
                 run.close()
                 run = starter.start(command, given)
-                yield from run.pieces(stop)
+                yield from run.stream(stop)
             ended = True
 
         try:
             yield found(), text
             if ended and (code := run.wait()) not in fine:
-                failure = Failed(text(), code)
-                if confinement is not None and _DENIED in failure.said:
+                failure = GitFailed(text(), code)
+                if confinement is not None and _DENIED in failure.stderr:
                     # What the kernel refused was most likely behind a link.
                     refuse_links_below(layout)
                 raise failure
@@ -254,37 +271,37 @@ class Git:
             run.close()
 
     @contextmanager
-    def own_index(self, layout: Layout) -> Generator[str]:
+    def copy_index(self, layout: Layout) -> Generator[str]:
         """A folder for `beside` with a copy of the repository's index, and no objects yet.
 
         Raises:
             FileNotFoundError: it has no index.
         """
-        with tempfile.TemporaryDirectory(dir=self.installed.scratch) as folder:
+        with tempfile.TemporaryDirectory(dir=self.binary.scratch_folder) as folder:
             os.mkdir(os.path.join(folder, "objects"))
             shutil.copy2(os.path.join(layout.git_dir, "index"), os.path.join(folder, "index"))
             yield folder
 
-    def configuration(self, repository: Repository) -> Sequence[git_config.Entry]:
+    def read_allowed_configuration(self, repository: Repository) -> Sequence[git_config.Entry]:
         """What git is told of the repository's configuration."""
-        return self._shadow(repository).entries
+        return self._private_git_dir(repository).configuration
 
     def is_partial(self, repository: Repository) -> bool:
         """Whether a repository lacks objects that its remote has."""
-        return self._shadow(repository).partial
+        return self._private_git_dir(repository).is_partial
 
     def configure(self, repository: Repository, words: Sequence[str]) -> None:
         """Change the repository's own configuration, which git otherwise neither reads nor writes here."""
-        layout = self.layout(repository, changes=True)
-        self.installed.of_a_file(words, f"{layout.common_dir}/config", changes=True)
+        layout = self.layout(repository, writes=True)
+        self.binary.run_config(words, f"{layout.common_dir}/config", writes=True)
 
-    def own_entries(self, repository: Repository, start: str) -> Sequence[git_config.Entry]:
+    def read_own_entries(self, repository: Repository, start: str) -> Sequence[git_config.Entry]:
         """What the repository's own configuration has below `start`, by the rest of the key; git is told none of it."""
-        layout = self.layout(repository, changes=True)
-        listed = self.installed.of_a_file(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
-        return [(key[len(start) :], value) for key, value in git_config.entries(listed) if key.startswith(start)]
+        layout = self.layout(repository, writes=True)
+        listed = self.binary.run_config(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
+        return [(key[len(start) :], value) for key, value in git_config.parse_entries(listed) if key.startswith(start)]
 
-    def served_by(self, layout: Layout, program: str) -> str:
+    def serving_command(self, layout: Layout, program: str) -> str:
         """The command that serves a repository beside to another git: as little of it is run as of one that is served.
 
         Args:
@@ -292,23 +309,23 @@ class Git:
         """
         import shlex
 
-        _, environment = self._shadows.environment(layout)
+        _, environment = self._private_git_dirs.prepare(layout)
         shown = ("GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_SHALLOW_FILE")
         given = [f"{name}={shlex.quote(environment[name])}" for name in shown if name in environment]
-        return " ".join([*given, shlex.quote(self.installed.program), program])
+        return " ".join([*given, shlex.quote(self.binary.program), program])
 
-    def _shadow(self, repository: Repository) -> Shadow:
-        return self._shadows.environment(self.layout(repository))[0]
+    def _private_git_dir(self, repository: Repository) -> PrivateGitDir:
+        return self._private_git_dirs.prepare(self.layout(repository))[0]
 
 
-def _matches_nothing(words: Sequence[str], given: bytes) -> bool:
+def _needs_no_locale(words: Sequence[str], given: bytes) -> bool:
     """Whether git needs no locale, which takes long to load, as only regular expressions have to do with one."""
-    if words[0] not in _MATCH_NOTHING or b"{/" in given:
+    if words[0] not in _COMMANDS_WITHOUT_PATTERNS or b"{/" in given:
         return False
-    return not any(word.startswith(_PATTERNS) or "{/" in word for word in words)
+    return not any(word.startswith(_PATTERN_OPTIONS) or "{/" in word for word in words)
 
 
-def _without(said: bytes, shadow: Shadow, layout: Layout, scratch: str) -> str:
+def _hide_paths(said: bytes, shadow: PrivateGitDir, layout: Layout, scratch: str) -> str:
     text = said.decode("utf-8", "replace")
     for place in (shadow.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
         text = text.replace(place, ".") if place else text

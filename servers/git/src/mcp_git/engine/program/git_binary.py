@@ -21,14 +21,14 @@ from mcp_git.engine.program.confinement import Confinements, choose_program, pro
 from mcp_git.policy import Policy
 from mcp_git.repository_paths import is_inside
 
-__all__ = ["Failed", "Installed"]
+__all__ = ["GitBinary", "GitFailed"]
 
 logger = logging.getLogger(__name__)
 
-_OLDEST = (2, 32)
+_OLDEST_VERSION = (2, 32)
 """The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL)."""
-KEPT = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
-_KEPT_AFAR = (
+PASSED_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
+_REMOTE_VARIABLES = (
     "HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTPS_PROXY", "NO_PROXY",
     "ALL_PROXY",
@@ -36,17 +36,17 @@ _KEPT_AFAR = (
 """What ssh, the user's credential helpers and HTTPS need."""
 
 
-class Failed(Problem):
+class GitFailed(Problem):
     """Raised when git ends with an error; `said` is what it said.
 
     Attributes:
         nested: whether a git failed that had entered a repository inside the one at hand.
     """
 
-    def __init__(self, said: str, code: int) -> None:
-        self.said, self.code = said, code
-        entered = re.search(r"failed in submodule (.+?)'?$", said, re.MULTILINE)
-        self.nested = entered is not None
+    def __init__(self, stderr: str, exit_code: int) -> None:
+        self.stderr, self.exit_code = stderr, exit_code
+        entered = re.search(r"failed in submodule (.+?)'?$", stderr, re.MULTILINE)
+        self.is_in_nested_repository = entered is not None
         if entered:
             # What it says of programs names paths outside.
             super().__init__(
@@ -56,12 +56,12 @@ class Failed(Problem):
             )
             return
         # Advice and warnings come first where there are any, such as that grafts are deprecated.
-        found = re.search(r"(?m)^(?:fatal|error): (.*)", said) or re.search(r"(?m)^(?!hint:|warning:)(.*\S)", said)
-        words = found[1] if found else f"it ended with {code}"
+        found = re.search(r"(?m)^(?:fatal|error): (.*)", stderr) or re.search(r"(?m)^(?!hint:|warning:)(.*\S)", stderr)
+        words = found[1] if found else f"it ended with {exit_code}"
         super().__init__(f"git: `{words[:300]}`.", "")
 
 
-class Installed:
+class GitBinary:
     """Git as it is installed here; every method blocks.
 
     Attributes:
@@ -73,19 +73,19 @@ class Installed:
         self._policy = policy
         self._scratch = Scratch("mcp-git")
         self.served = policy.served
-        self.unconfined = ""
+        self.why_unconfined = ""
 
     @cached_property
-    def scratch(self) -> str:
+    def scratch_folder(self) -> str:
         """A private folder, made when it is needed, that goes away with the process."""
         path = self._scratch.path
         os.mkdir(os.path.join(path, "nowhere"))
         return path
 
-    def renew(self) -> None:
+    def renew_scratch_folder(self) -> None:
         """Have another private folder made: a system may clean up what was not used for days."""
         self._scratch.renew()
-        for name in ("scratch", "common", "_configuration_afar"):
+        for name in ("scratch_folder", "environment", "_remote_configuration_file"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -95,11 +95,11 @@ class Installed:
         Raises:
             Unavailable: there is none.
         """
-        found = self.found()
+        found = self.find()
         self.program = found
         try:
-            known = self.version >= _OLDEST
-        except Failed:
+            known = self.version >= _OLDEST_VERSION
+        except GitFailed:
             known = False
         if not known:
             del self.program
@@ -111,10 +111,10 @@ class Installed:
     @cached_property
     def version(self) -> tuple[int, int]:
         """The first two numbers of it."""
-        found = re.search(r"(\d+)\.(\d+)", self.plain(["version"]).decode("utf-8", "replace"))
+        found = re.search(r"(\d+)\.(\d+)", self.run_without_repository(["version"]).decode("utf-8", "replace"))
         return (int(found[1]), int(found[2])) if found else (0, 0)
 
-    def found(self) -> str:
+    def find(self) -> str:
         """Where git is, whatever its version.
 
         Raises:
@@ -139,20 +139,20 @@ class Installed:
         """What each git may do, enforced by the kernel; None where nothing does that, as `unconfined` says."""
         try:
             sandbox = find_sandbox()
-            exec_path = os.fsdecode(self.plain(["--exec-path"]).rstrip(b"\n"))
+            exec_path = os.fsdecode(self.run_without_repository(["--exec-path"]).rstrip(b"\n"))
             confinements = Confinements(choose_program(self.program, exec_path), exec_path, self.served)
-            prove(sandbox, confinements, self.common)
+            prove(sandbox, confinements, self.environment)
         except NoSandbox as problem:
-            self.unconfined = str(problem)
-        except Failed:
-            self.unconfined = "this git does not say where its programs are"
+            self.why_unconfined = str(problem)
+        except GitFailed:
+            self.why_unconfined = "this git does not say where its programs are"
         else:
             return confinements
-        logger.info("Git runs without a sandbox, so less is served: %s", self.unconfined)
+        logger.info("Git runs without a sandbox, so less is served: %s", self.why_unconfined)
         return None
 
     def run(
-        self, words: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float,
+        self, arguments: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float,
         confinement: Confinement | None,
     ) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
         """Run git to its end.
@@ -176,18 +176,18 @@ class Installed:
                 creationflags=NO_WINDOW,
             )
 
-        command = [self.program, *words]
+        command = [self.program, *arguments]
         return spawn(command) if confinement is None else find_sandbox().start(confinement, command, spawn)
 
-    def plain(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
+    def run_without_repository(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
         """Run git where there is no repository.
 
         Raises:
             Failed: it ended with an error.
         """
-        return self._plain(words, environment, None)
+        return self._plain(arguments, environment, None)
 
-    def of_a_file(self, words: Sequence[str], path: str, *, changes: bool = False) -> bytes:
+    def run_config(self, arguments: Sequence[str], path: str, *, writes: bool = False) -> bytes:
         """Run `git config` with words for the file at `path`.
 
         Raises:
@@ -196,54 +196,56 @@ class Installed:
         confinement = None
         if self.confinements is not None:
             # Git writes another file beside it, which then takes its place.
-            writable = [os.path.dirname(path)] if changes else []
-            nowhere = os.path.join(self.scratch, "nowhere")
+            writable = [os.path.dirname(path)] if writes else []
+            nowhere = os.path.join(self.scratch_folder, "nowhere")
             confinement = self.confinements.plain([path, nowhere], writable)
-        return self._plain(["config", "--file", path, *words], None, confinement)
+        return self._plain(["config", "--file", path, *arguments], None, confinement)
 
     def _plain(
-        self, words: Sequence[str], environment: Mapping[str, str] | None, confinement: Confinement | None
+        self, arguments: Sequence[str], environment: Mapping[str, str] | None, confinement: Confinement | None
     ) -> bytes:
-        nowhere = os.path.join(self.scratch, "nowhere")
-        made = self.run(words, nowhere, environment or {**self.common, "GIT_DIR": nowhere}, 10, confinement)
+        nowhere = os.path.join(self.scratch_folder, "nowhere")
+        made = self.run(arguments, nowhere, environment or {**self.environment, "GIT_DIR": nowhere}, 10, confinement)
         if made.returncode:
-            raise Failed(made.stderr.decode("utf-8", "replace"), made.returncode)
+            raise GitFailed(made.stderr.decode("utf-8", "replace"), made.returncode)
         return made.stdout
 
     # What of the user's own reaches git
 
     @cached_property
-    def users(self) -> list[git_config.Entry]:
+    def user_configuration(self) -> list[git_config.Entry]:
         """The configuration of the one who started the server, which no repository can write."""
         entries: list[git_config.Entry] = []
-        environment = {**os.environ, "GIT_DIR": os.path.join(self.scratch, "nowhere"), "PATH": self._path}
+        environment = {**os.environ, "GIT_DIR": os.path.join(self.scratch_folder, "nowhere"), "PATH": self._path}
         for scope in ("--system", "--global"):
-            with suppress(Failed):
-                entries += git_config.entries(self.plain(["config", scope, "--includes", "--list", "-z"], environment))
+            with suppress(GitFailed):
+                entries += git_config.parse_entries(
+                    self.run_without_repository(["config", scope, "--includes", "--list", "-z"], environment)
+                )
         return entries
 
     @cached_property
-    def own(self) -> list[git_config.Entry]:
+    def passed_configuration(self) -> list[git_config.Entry]:
         """What of that matters everywhere, with the ignored names that have no key."""
-        found = dict(git_config.own(self.users))
+        found = dict(git_config.filter_user_entries(self.user_configuration))
         usual = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git", "ignore")
         ignored = os.path.expanduser(found.get("core.excludesfile", usual))
         found["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
         return list(found.items())
 
     @cached_property
-    def ignored_names(self) -> Sequence[str]:
+    def ignore_files(self) -> Sequence[str]:
         """The operator's file of ignored names, as a real path."""
-        return [os.path.realpath(value) for key, value in self.own if key == "core.excludesfile"]
+        return [os.path.realpath(value) for key, value in self.passed_configuration if key == "core.excludesfile"]
 
     @cached_property
-    def common(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """All that git finds in its environment whatever it does; nothing is passed on unseen."""
         return {
-            **{name: os.environ[name] for name in KEPT if name in os.environ},
+            **{name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ},
             "PATH": self._path,
-            "HOME": self.scratch,
-            "XDG_CONFIG_HOME": self.scratch,
+            "HOME": self.scratch_folder,
+            "XDG_CONFIG_HOME": self.scratch_folder,
             "LC_CTYPE": "C.UTF-8",
             "GIT_FLUSH": "0",
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -260,7 +262,7 @@ class Installed:
             "GIT_ADVICE": "0",
         }
 
-    def afar(self, protocol: str, entries: Sequence[git_config.Entry]) -> dict[str, str]:
+    def remote_environment(self, protocol: str, entries: Sequence[git_config.Entry]) -> dict[str, str]:
         """What is added to the environment of a run that talks to a remote by `protocol`.
 
         Who the user is to that remote is the user's own affair: their credential helpers, their ssh with its agent,
@@ -269,10 +271,10 @@ class Installed:
         Args:
             entries: configuration for this run alone.
         """
-        ssh = dict(self.users).get("core.sshcommand", "ssh -o BatchMode=yes")
+        ssh = dict(self.user_configuration).get("core.sshcommand", "ssh -o BatchMode=yes")
         found = {
-            **{name: os.environ[name] for name in _KEPT_AFAR if name in os.environ},
-            "GIT_CONFIG_GLOBAL": self._configuration_afar,
+            **{name: os.environ[name] for name in _REMOTE_VARIABLES if name in os.environ},
+            "GIT_CONFIG_GLOBAL": self._remote_configuration_file,
             "GIT_ALLOW_PROTOCOL": protocol,
             "GIT_SSH_COMMAND": ssh,
             "GIT_ASKPASS": "",
@@ -284,10 +286,10 @@ class Installed:
         return found
 
     @cached_property
-    def _configuration_afar(self) -> str:
-        path = os.path.join(self.scratch, "afar")
-        entries = [*git_config.own_afar(self.users), ("safe.directory", "*")]
+    def _remote_configuration_file(self) -> str:
+        path = os.path.join(self.scratch_folder, "afar")
+        entries = [*git_config.filter_remote_user_entries(self.user_configuration), ("safe.directory", "*")]
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(git_config.written(entries))
+            file.write(git_config.format_entries(entries))
         return path

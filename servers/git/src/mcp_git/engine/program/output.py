@@ -7,10 +7,10 @@ from collections.abc import Generator, Iterable
 from mcp_batteries.limits import head
 from mcp_git.engine.program.git import Output
 
-__all__ = ["clip", "items", "lines_of"]
+__all__ = ["clip", "split_lines", "split_records"]
 
 
-def items(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
+def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
     """What stands between the ends in `pieces`, and behind the last one if there is anything."""
     rest = b""
     for piece in pieces:
@@ -20,13 +20,13 @@ def items(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
         yield rest
 
 
-def lines_of(output: Output) -> list[str]:
+def split_lines(output: Output) -> list[str]:
     """The lines that git printed: what else ends a line for Python may stand in a subject."""
-    return output.text.removesuffix("\n").split("\n") if output.out else []
+    return output.text.removesuffix("\n").split("\n") if output.stdout else []
 
 
-def clip(text: str, most: int) -> str:
+def clip(text: str, max_bytes: int) -> str:
     """`text`, cut to `most` bytes of UTF-8."""
-    if len(text) <= most and text.isascii():
+    if len(text) <= max_bytes and text.isascii():
         return text
-    return text if head(text, most) == text else head(text, most - 3) + "…"
+    return text if head(text, max_bytes) == text else head(text, max_bytes - 3) + "…"

@@ -18,17 +18,26 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git_binary import Installed
-from mcp_git.engine.program.process import Command, Held, Pipe, Process, end, limit_memory, start, unnamed
+from mcp_git.engine.program.git_binary import GitBinary
+from mcp_git.engine.program.process import (
+    Command,
+    PipeReader,
+    Process,
+    StandbyProcess,
+    limit_memory,
+    open_unnamed_file,
+    start,
+    terminate,
+)
 
-__all__ = ["Run", "Starter"]
+__all__ = ["Prespawner", "RunningGit"]
 
-_MOST = 4
-_MOST_GIVEN = 4096
+_MAX_STANDBYS = 4
+_MAX_STDIN_BYTES = 4096
 """Bytes, which a pipe takes at once."""
 
 
-class Run:
+class RunningGit:
     """A git at work.
 
     Args:
@@ -38,14 +47,14 @@ class Run:
         said: what it says besides.
     """
 
-    def __init__(self, process: Process, said: IO[bytes], link: str = "") -> None:
+    def __init__(self, process: Process, stderr: IO[bytes], link: str = "") -> None:
         assert process.stdout is not None
-        self._process, self.said, self.link = process, said, link
-        self._pipe = Pipe(process.stdout)
+        self._process, self.stderr, self.link = process, stderr, link
+        self._pipe = PipeReader(process.stdout)
 
-    def pieces(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
+    def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
         """What it prints, as `Pipe.pieces`."""
-        return self._pipe.pieces(stop, meanwhile)
+        return self._pipe.stream(stop, meanwhile)
 
     def wait(self) -> int:
         """How it ended."""
@@ -53,38 +62,38 @@ class Run:
 
     def close(self) -> None:
         """End it, unless it has ended."""
-        end(self._process)
-        self._pipe.leave()
-        self.said.close()
+        terminate(self._process)
+        self._pipe.close()
+        self.stderr.close()
         if self.link:
             with suppress(FileNotFoundError):  # whoever tidies up temporary folders was faster
                 os.unlink(self.link)
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Standby:
     command: Command
-    held: Held
-    said: IO[bytes]
+    process: StandbyProcess
+    stderr: IO[bytes]
     link: str
 
     def end(self) -> None:
-        self.held.end()
-        self.said.close()
+        self.process.terminate()
+        self.stderr.close()
 
 
-class Starter:
+class Prespawner:
     """Starts gits; every method may be called by any thread."""
 
-    def __init__(self, installed: Installed) -> None:
-        self._installed = installed
-        self._waiting: OrderedDict[tuple[str, ...], _Waiting] = OrderedDict()
-        self._turn = threading.Lock()
-        self._number = 0
-        self._waits = sys.platform == "linux"
-        weakref.finalize(self, _end_all, self._waiting)
+    def __init__(self, installed: GitBinary) -> None:
+        self._binary = installed
+        self._standbys: OrderedDict[tuple[str, ...], _Standby] = OrderedDict()
+        self._lock = threading.Lock()
+        self._started_count = 0
+        self._can_prespawn = sys.platform == "linux"
+        weakref.finalize(self, _end_all, self._standbys)
 
-    def start(self, command: Command, given: bytes, *, apart: bool = False) -> Run:
+    def start(self, command: Command, stdin: bytes, *, new_session: bool = False) -> RunningGit:
         """Start one now.
 
         Args:
@@ -92,32 +101,32 @@ class Starter:
             apart: as `process.start`.
         """
         with ExitStack() as files:
-            said = files.enter_context(unnamed(self._installed.scratch))
+            said = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
             reads = None
-            if given:
-                reads = unnamed(self._installed.scratch)
+            if stdin:
+                reads = open_unnamed_file(self._binary.scratch_folder)
                 with reads:
-                    reads.write(given)
+                    reads.write(stdin)
                     reads.seek(0)
-                    process = start(command, reads=reads, said=said, apart=apart)
+                    process = start(command, stdin=reads, stderr=said, new_session=new_session)
             else:
-                process = start(command, reads=None, said=said, apart=apart)
+                process = start(command, stdin=None, stderr=said, new_session=new_session)
             files.pop_all()
         limit_memory(process.pid)
-        return Run(process, said)
+        return RunningGit(process, said)
 
-    def take(self, command: Command, given: bytes) -> Run | None:
+    def take(self, command: Command, stdin: bytes) -> RunningGit | None:
         """The one that waits for this command, let go; None if none does.
 
         Call it when the repository was looked at.
         """
-        with self._turn:
-            waiting = self._waiting.pop(_key(command), None)
+        with self._lock:
+            waiting = self._standbys.pop(_key(command), None)
         if waiting is None:
             return None
-        if waiting.held.process.poll() is not None:
-            self._waits = False  # This git reads no pipe.
-        if not self._waits or waiting.command != command or len(given) > _MOST_GIVEN:
+        if waiting.process.process.poll() is not None:
+            self._can_prespawn = False  # This git reads no pipe.
+        if not self._can_prespawn or waiting.command != command or len(stdin) > _MAX_STDIN_BYTES:
             waiting.end()
             return None
         try:
@@ -125,36 +134,36 @@ class Starter:
         except OSError:  # no room for it, or its folder is gone
             waiting.end()
             return None
-        waiting.held.release(given)
-        return Run(waiting.held.process, waiting.said, waiting.link)
+        waiting.process.release(stdin)
+        return RunningGit(waiting.process.process, waiting.stderr, waiting.link)
 
-    def prepare(self, command: Command, *, fed: bool) -> None:
+    def prespawn(self, command: Command, *, has_stdin: bool) -> None:
         """Start one for the next call with this command, unless one waits."""
         key = _key(command)
-        with self._turn:
-            if not self._waits or key in self._waiting:
+        with self._lock:
+            if not self._can_prespawn or key in self._standbys:
                 return
-            self._number += 1
-            link = os.path.join(self._installed.scratch, f"ahead{self._number}")
+            self._started_count += 1
+            link = os.path.join(self._binary.scratch_folder, f"ahead{self._started_count}")
             unseen = replace(command, environment={**command.environment, "GIT_DIR": link})
             try:
                 with ExitStack() as files:
-                    said = files.enter_context(unnamed(self._installed.scratch))
-                    held = Held(unseen, said, fed=fed)
+                    said = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
+                    held = StandbyProcess(unseen, said, has_stdin=has_stdin)
                     files.pop_all()
             except OSError:
                 return  # The call at hand needs none of this.
             limit_memory(held.process.pid)
-            self._waiting[key] = _Waiting(command, held, said, link)
-            oldest = self._waiting.popitem(last=False)[1] if len(self._waiting) > _MOST else None
+            self._standbys[key] = _Standby(command, held, said, link)
+            oldest = self._standbys.popitem(last=False)[1] if len(self._standbys) > _MAX_STANDBYS else None
         if oldest is not None:
             oldest.end()
 
 
-def _end_all(waiting: Mapping[tuple[str, ...], _Waiting]) -> None:
+def _end_all(waiting: Mapping[tuple[str, ...], _Standby]) -> None:
     for each in waiting.values():
         each.end()
 
 
 def _key(command: Command) -> tuple[str, ...]:
-    return command.environment["GIT_DIR"], *command.words
+    return command.environment["GIT_DIR"], *command.arguments

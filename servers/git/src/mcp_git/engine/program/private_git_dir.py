@@ -19,23 +19,23 @@ from dataclasses import replace
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
-from mcp_git.engine.program.git_binary import Failed, Installed
+from mcp_git.engine.program.git_binary import GitBinary, GitFailed
 from mcp_git.repository_paths import Layout, refuse_submodules_elsewhere
 
-__all__ = ["Shadow", "Shadows"]
+__all__ = ["PrivateGitDir", "PrivateGitDirs"]
 
-_INDEX_SECONDS = 60
-_MOST_CONFIGURATION = 1024 * 1024
+_INDEX_TIMEOUT_SECONDS = 60
+_MAX_CONFIGURATION_BYTES = 1024 * 1024
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
 _STAGED = re.compile(rb"(^|\0)\d{6} [0-9a-f]+ \d\t")
 _SUBMODULE = re.compile(rb"(?:^|\0)160000 [0-9a-f]+ \d\t([^\0]+)")
 
-_KNOWS_REFTABLE = (2, 45)
+_FIRST_WITH_REFTABLE = (2, 45)
 
 _Signature = tuple[int, int, int, int]
 
 
-class Shadow:
+class PrivateGitDir:
     """The common directory that git sees of one repository.
 
     Attributes:
@@ -48,26 +48,26 @@ class Shadow:
     """
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.config = folder, os.path.join(folder, "config")
-        self.turn = threading.Lock()
-        self.configured: tuple[_Signature | None, _Signature | None] | None = None
-        self.written: _Signature | None = None
-        self.entries: Sequence[git_config.Entry] = ()
-        self.partial = False
+        self.folder, self.config_path = folder, os.path.join(folder, "config")
+        self.lock = threading.Lock()
+        self.config_signatures: tuple[_Signature | None, _Signature | None] | None = None
+        self.written_signature: _Signature | None = None
+        self.configuration: Sequence[git_config.Entry] = ()
+        self.is_partial = False
         self.has_work_tree = True
-        self.index: _Signature | None = None
+        self.index_signature: _Signature | None = None
         self.submodules: Sequence[str] = ()
 
 
-class Shadows:
+class PrivateGitDirs:
     """Makes and renews them; every method blocks."""
 
-    def __init__(self, installed: Installed) -> None:
-        self._installed = installed
-        self._shadows: dict[Layout, Shadow] = {}
-        self._turn = threading.Lock()
+    def __init__(self, installed: GitBinary) -> None:
+        self._binary = installed
+        self._shadows: dict[Layout, PrivateGitDir] = {}
+        self._lock = threading.Lock()
 
-    def settled(self, layout: Layout) -> Layout:
+    def apply_configured_work_tree(self, layout: Layout) -> Layout:
         """The layout as the repository's configuration has it, which may say that it is bare.
 
         Raises:
@@ -75,36 +75,40 @@ class Shadows:
         """
         if not layout.work_tree:
             return layout
-        shadow = self._of(layout)
-        with shadow.turn:
-            self._configure(shadow, layout)
+        shadow = self._get(layout)
+        with shadow.lock:
+            self._write_configuration(shadow, layout)
         return layout if shadow.has_work_tree else replace(layout, work_tree=None)
 
-    def _of(self, layout: Layout) -> Shadow:
-        with self._turn:
+    def _get(self, layout: Layout) -> PrivateGitDir:
+        with self._lock:
             shadow = self._shadows.get(layout)
-            if shadow is not None and shadow.written is not None and shadow.written != _signature(shadow.config):
+            if (
+                shadow is not None
+                and shadow.written_signature is not None
+                and shadow.written_signature != _signature(shadow.config_path)
+            ):
                 # Cleaned up, and perhaps somebody else's by now.
-                self._installed.renew()
+                self._binary.renew_scratch_folder()
                 self._shadows.clear()
                 shadow = None
             if shadow is None:
-                folder = os.path.join(self._installed.scratch, str(len(self._shadows)))
+                folder = os.path.join(self._binary.scratch_folder, str(len(self._shadows)))
                 os.mkdir(folder)
-                shadow = self._shadows[layout] = Shadow(folder)
+                shadow = self._shadows[layout] = PrivateGitDir(folder)
             return shadow
 
-    def environment(self, layout: Layout) -> tuple[Shadow, dict[str, str]]:
+    def prepare(self, layout: Layout) -> tuple[PrivateGitDir, dict[str, str]]:
         """What git is to find in its environment to work on a repository.
 
         Raises:
             Unavailable: there is no git, or no place for what it is to find.
             Refused: its configuration or its index is not to be given to git.
         """
-        _ = self._installed.program  # there is none, or it is too old, before anything is made
-        shadow = self._of(layout)
+        _ = self._binary.program  # there is none, or it is too old, before anything is made
+        shadow = self._get(layout)
         environment = {
-            **self._installed.common,
+            **self._binary.environment,
             "GIT_DIR": layout.git_dir,
             "GIT_COMMON_DIR": shadow.folder,
             "GIT_OBJECT_DIRECTORY": layout.objects,
@@ -113,33 +117,35 @@ class Shadows:
         shallow = f"{layout.common_dir}{os.sep}shallow"
         if os.path.lexists(shallow):
             environment["GIT_SHALLOW_FILE"] = shallow
-        with shadow.turn:
+        with shadow.lock:
             if sys.platform == "win32":
-                self._link(shadow, layout)  # copies, which have to be new
-            self._configure(shadow, layout)
+                self._link_shared_parts(shadow, layout)  # copies, which have to be new
+            self._write_configuration(shadow, layout)
             if layout.work_tree:
-                self._check_index(shadow, layout, environment)
-                if self._installed.confinements is None:
-                    refuse_submodules_elsewhere(layout, shadow.submodules, self._installed.served)
+                self._refuse_index_outside(shadow, layout, environment)
+                if self._binary.confinements is None:
+                    refuse_submodules_elsewhere(layout, shadow.submodules, self._binary.served)
         return shadow, environment
 
-    def confinement(self, layout: Layout, shadow: Shadow, *, changes: bool, beside: str = "") -> Confinement | None:
+    def confinement(
+        self, layout: Layout, shadow: PrivateGitDir, *, writes: bool, scratch_index: str = ""
+    ) -> Confinement | None:
         """What a git may do that works on a repository; None where nothing confines it.
 
         Args:
             changes: whether it writes into the repository.
             beside: a folder with an index and objects that it writes instead.
         """
-        confinements = self._installed.confinements
+        confinements = self._binary.confinements
         if confinements is None:
             return None
-        readable = [shadow.folder, *self._installed.ignored_names]
-        writable = [beside] if beside else []
-        if changes:
+        readable = [shadow.folder, *self._binary.ignore_files]
+        writable = [scratch_index] if scratch_index else []
+        if writes:
             writable.append(shadow.folder)
-        return confinements.local(layout, changes=changes, readable=readable, writable=writable)
+        return confinements.local(layout, writes=writes, readable=readable, writable=writable)
 
-    def _link(self, shadow: Shadow, layout: Layout) -> None:
+    def _link_shared_parts(self, shadow: PrivateGitDir, layout: Layout) -> None:
         for name in ("refs", "logs", "info", "packed-refs", "reftable", "worktrees", "HEAD"):
             target, place = f"{layout.common_dir}{os.sep}{name}", f"{shadow.folder}{os.sep}{name}"
             if sys.platform == "win32":
@@ -147,59 +153,64 @@ class Shadows:
             elif not os.path.lexists(place) and (name != "reftable" or os.path.isdir(target)):
                 os.symlink(target, place)
 
-    def _configure(self, shadow: Shadow, layout: Layout) -> None:
+    def _write_configuration(self, shadow: PrivateGitDir, layout: Layout) -> None:
         paths = f"{layout.common_dir}{os.sep}config", f"{layout.git_dir}{os.sep}config.worktree"
         now = _signature(paths[0]), _signature(paths[1])
-        if now == shadow.configured:
+        if now == shadow.config_signatures:
             return
-        self._link(shadow, layout)
-        entries = self._listed(paths[0])
-        if dict(entries).get("extensions.worktreeconfig", "").lower() in git_config.TRUE:
-            entries += [entry for entry in self._listed(paths[1]) if not entry[0].startswith("extensions.")]
-        if ("extensions.refstorage", "reftable") in entries and self._installed.version < _KNOWS_REFTABLE:
+        self._link_shared_parts(shadow, layout)
+        entries = self._read_configuration(paths[0])
+        if dict(entries).get("extensions.worktreeconfig", "").lower() in git_config.TRUE_VALUES:
+            entries += [entry for entry in self._read_configuration(paths[1]) if not entry[0].startswith("extensions.")]
+        if ("extensions.refstorage", "reftable") in entries and self._binary.version < _FIRST_WITH_REFTABLE:
             raise Refused(
                 "This repository keeps its refs in a reftable, which this `git` does not know.",
                 "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
             )
         shadow.has_work_tree = _has_work_tree(dict(entries), layout)
-        shadow.entries, shadow.partial = git_config.allowed(entries), git_config.is_partial(entries)
+        shadow.configuration, shadow.is_partial = (
+            git_config.filter_repository_entries(entries),
+            git_config.is_partial(entries),
+        )
         bare = [("core.bare", "false" if layout.work_tree else "true")]
-        text = git_config.written([*self._installed.own, *shadow.entries, *git_config.HARDENED.items(), *bare])
-        with open(f"{shadow.config}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
+        text = git_config.format_entries(
+            [*self._binary.passed_configuration, *shadow.configuration, *git_config.HARDENED.items(), *bare]
+        )
+        with open(f"{shadow.config_path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-        shadow.written = None
-        os.replace(f"{shadow.config}.new", shadow.config)
-        shadow.configured, shadow.written = now, _signature(shadow.config)
+        shadow.written_signature = None
+        os.replace(f"{shadow.config_path}.new", shadow.config_path)
+        shadow.config_signatures, shadow.written_signature = now, _signature(shadow.config_path)
 
-    def _listed(self, path: str) -> list[git_config.Entry]:
+    def _read_configuration(self, path: str) -> list[git_config.Entry]:
         found = _signature(path)
         if found is None:
             return []
-        if found[1] > _MOST_CONFIGURATION:
+        if found[1] > _MAX_CONFIGURATION_BYTES:
             raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
         try:
-            return git_config.entries(self._installed.of_a_file(["--no-includes", "--list", "-z"], path))
-        except Failed:
+            return git_config.parse_entries(self._binary.run_config(["--no-includes", "--list", "-z"], path))
+        except GitFailed:
             raise Refused(
                 "The configuration of this repository can't be read (`config`).", "The operator can mend it."
             ) from None
 
-    def _check_index(self, shadow: Shadow, layout: Layout, environment: Mapping[str, str]) -> None:
+    def _refuse_index_outside(self, shadow: PrivateGitDir, layout: Layout, environment: Mapping[str, str]) -> None:
         """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
 
         Raises:
             Refused: one of them leads out, so that a diff would show what is there.
         """
         now = _signature(f"{layout.git_dir}{os.sep}index")
-        if now is None or now == shadow.index:
+        if now is None or now == shadow.index_signature:
             return
         try:
-            listed = self._installed.run(
+            listed = self._binary.run(
                 ["ls-files", "-z", "--stage"],
                 layout.work_tree or layout.git_dir,
                 environment,
-                _INDEX_SECONDS,
-                self.confinement(layout, shadow, changes=False),
+                _INDEX_TIMEOUT_SECONDS,
+                self.confinement(layout, shadow, writes=False),
             )
         except subprocess.TimeoutExpired:
             raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
@@ -210,7 +221,7 @@ class Shadows:
             raise Refused(
                 "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
             )
-        shadow.index = now
+        shadow.index_signature = now
         shadow.submodules = [os.fsdecode(path) for path in _SUBMODULE.findall(listed.stdout)]
 
 
@@ -218,12 +229,12 @@ def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
     """Whether git itself would take the folder for the work tree."""
     if (
         layout.git_dir != layout.common_dir
-        and entries.get("extensions.worktreeconfig", "").lower() not in git_config.TRUE
+        and entries.get("extensions.worktreeconfig", "").lower() not in git_config.TRUE_VALUES
     ):
         return True
     named = entries.get("core.worktree")
     is_elsewhere = named is not None and os.path.realpath(os.path.join(layout.git_dir, named)) != layout.work_tree
-    return not is_elsewhere and entries.get("core.bare", "").lower() not in git_config.TRUE
+    return not is_elsewhere and entries.get("core.bare", "").lower() not in git_config.TRUE_VALUES
 
 
 def _signature(path: str) -> _Signature | None:

@@ -24,38 +24,47 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
 from mcp_batteries.processes.sandbox import find_sandbox
 
-__all__ = ["Command", "Held", "Pipe", "Process", "end", "limit_memory", "start", "unnamed"]
+__all__ = [
+    "Command",
+    "PipeReader",
+    "Process",
+    "StandbyProcess",
+    "limit_memory",
+    "open_unnamed_file",
+    "start",
+    "terminate",
+]
 
 T = TypeVar("T")
 
-_PIECE = 64 * 1024
-_MOST_PIECES = 16
+_PIECE_BYTES = 64 * 1024
+_MAX_PIECES_AHEAD = 16
 """Read ahead of what is taken."""
-_MOST_MEMORY = 4 * 1024**3
-_TICK_SECONDS = 0.05
-_LAST_STANDARD = 2
-_UNKNOWN = 255
+_MAX_MEMORY_BYTES = 4 * 1024**3
+_POLL_SECONDS = 0.05
+_LAST_STANDARD_DESCRIPTOR = 2
+_UNKNOWN_EXIT_CODE = 255
 """Stands for how a process ended of which that can't be learned: never for an end that is fine."""
-_TOO_LONG = 206
+_WINDOWS_COMMAND_TOO_LONG = 206
 """How Windows says that a command line is."""
-_ENDS_SECONDS = 2.0
+_TERMINATION_SECONDS = 2.0
 """For git to remove its locks."""
-_WAITS = 3
+_STANDBY_DESCRIPTOR = 3
 """The descriptor that a git reads which waits."""
-_RESET = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
+_RESET_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 """Signals that Python ignores, and what it starts would too."""
 
 
-class Pipe:
+class PipeReader:
     """Reads a pipe so that a stop is heeded meanwhile; where pipes can't be waited for, on a thread of its own."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
-        self._ahead, self._poll = (_Ahead(pipe), None) if sys.platform == "win32" else (None, select.poll())
+        self._ahead, self._poll = (_ThreadedReader(pipe), None) if sys.platform == "win32" else (None, select.poll())
         if self._poll:
             self._poll.register(pipe, select.POLLIN)
 
-    def pieces(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
+    def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
         """What is read, until the end of the pipe.
 
         Args:
@@ -77,9 +86,9 @@ class Pipe:
 
     def _read(self) -> bytes | None:
         assert self._poll is not None
-        return os.read(self._pipe.fileno(), _PIECE) if self._poll.poll(_TICK_SECONDS * 1000) else None
+        return os.read(self._pipe.fileno(), _PIECE_BYTES) if self._poll.poll(_POLL_SECONDS * 1000) else None
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Read no more; what writes has ended."""
         if self._ahead:
             self._ahead.leave()
@@ -87,20 +96,20 @@ class Pipe:
             self._pipe.close()
 
 
-class _Ahead:
+class _ThreadedReader:
     """Reads a pipe on a thread, some pieces ahead of what is taken."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
         self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._room = threading.Semaphore(_MOST_PIECES)
+        self._room = threading.Semaphore(_MAX_PIECES_AHEAD)
         self._left = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         piece = b"more"
         while piece and not self._left:
-            piece = os.read(self._pipe.fileno(), _PIECE)
+            piece = os.read(self._pipe.fileno(), _PIECE_BYTES)
             self._pieces.put(piece)
             self._room.acquire()
         self._pipe.close()
@@ -108,18 +117,18 @@ class _Ahead:
     def take(self) -> bytes | None:
         """A piece; None where there is none yet, nothing at the end."""
         try:
-            piece = self._pieces.get(timeout=_TICK_SECONDS)
+            piece = self._pieces.get(timeout=_POLL_SECONDS)
         except queue.Empty:
             return None
         self._room.release()
         return piece
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self._left = True
         self._room.release()
 
 
-def unnamed(folder: str) -> IO[bytes]:
+def open_unnamed_file(folder: str) -> IO[bytes]:
     """A file without a name: in memory, where the system can, else in `folder`."""
     if sys.platform == "linux" and hasattr(os, "memfd_create"):
         with suppress(OSError):  # a filter of system calls may forbid it
@@ -127,7 +136,7 @@ def unnamed(folder: str) -> IO[bytes]:
     return tempfile.TemporaryFile(dir=folder)
 
 
-class _Spawned:
+class _SpawnedProcess:
     """A process of `posix_spawn`, as much of it as `Popen` has and is used here.
 
     Attributes:
@@ -159,13 +168,13 @@ class _Spawned:
                 pid, status = os.waitpid(self.pid, options)
             except ChildProcessError:
                 # Somebody else took its status, or SIGCHLD is ignored: whether it did its work, nobody knows.
-                self.returncode = _UNKNOWN
+                self.returncode = _UNKNOWN_EXIT_CODE
             else:
                 if pid:
                     self.returncode = os.waitstatus_to_exitcode(status)
 
 
-Process = _Spawned | subprocess.Popen[bytes]
+Process = _SpawnedProcess | subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +188,13 @@ class Command:
     """
 
     program: str
-    words: Sequence[str]
-    folder: str
+    arguments: Sequence[str]
+    working_folder: str
     environment: Mapping[str, str]
     confinement: Confinement | None = None
 
 
-def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: bool) -> Process:
+def start(command: Command, *, stdin: IO[bytes] | None, stderr: IO[bytes], new_session: bool) -> Process:
     """Start git in a process group of its own.
 
     Args:
@@ -200,32 +209,32 @@ def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: 
     def popen(words: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             words,
-            cwd=command.folder,
+            cwd=command.working_folder,
             env=command.environment,
-            stdin=reads or subprocess.DEVNULL,
+            stdin=stdin or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             bufsize=0,
-            start_new_session=apart,
-            process_group=None if apart else 0,
+            start_new_session=new_session,
+            process_group=None if new_session else 0,
             creationflags=NO_WINDOW,
         )
 
     try:
-        if sys.platform != "win32" and not apart:
+        if sys.platform != "win32" and not new_session:
             # The same by the system's own call, in half the time.
-            if spawned := _spawned(command, reads.fileno() if reads else None, said.fileno()):
+            if spawned := _spawn(command, stdin.fileno() if stdin else None, stderr.fileno()):
                 return spawned
-        return _confined(command, [command.program, *command.words], popen)
+        return _start_confined(command, [command.program, *command.arguments], popen)
     except OSError as error:
-        if error.errno != errno.E2BIG and getattr(error, "winerror", 0) != _TOO_LONG:
+        if error.errno != errno.E2BIG and getattr(error, "winerror", 0) != _WINDOWS_COMMAND_TOO_LONG:
             raise
         raise TooLarge(
             "The system hands no arguments as long as these to git.", "Give shorter or fewer ones."
         ) from None
 
 
-class Held:
+class StandbyProcess:
     """A git that has started and goes no further than its user's configuration, for which it reads a pipe.
 
     Args:
@@ -236,15 +245,15 @@ class Held:
         OSError: there is no room for it.
     """
 
-    def __init__(self, command: Command, said: IO[bytes], *, fed: bool) -> None:
+    def __init__(self, command: Command, stderr: IO[bytes], *, has_stdin: bool) -> None:
         self._feed = reads = -1
         waits, self._gate = os.pipe()
-        environment = {**command.environment, "GIT_CONFIG_GLOBAL": f"/dev/fd/{_WAITS}"}
+        environment = {**command.environment, "GIT_CONFIG_GLOBAL": f"/dev/fd/{_STANDBY_DESCRIPTOR}"}
         try:
-            if fed:
+            if has_stdin:
                 reads, self._feed = os.pipe()
-            spawned = _spawned(
-                replace(command, environment=environment), reads if fed else None, said.fileno(), waits=waits
+            spawned = _spawn(
+                replace(command, environment=environment), reads if has_stdin else None, stderr.fileno(), waits=waits
             )
             if spawned is None:
                 raise OSError(errno.EBADF, "standard descriptors are closed")
@@ -257,18 +266,18 @@ class Held:
                 if descriptor >= 0:
                     os.close(descriptor)
 
-    def release(self, given: bytes) -> None:
+    def release(self, stdin: bytes) -> None:
         """Let it go on, with less than a pipe holds to read."""
         try:
             if self._feed >= 0:
                 with suppress(BrokenPipeError):  # it has ended, which its reader notices
-                    os.write(self._feed, given)
+                    os.write(self._feed, stdin)
         finally:
             self._close()
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         """It is not needed."""
-        end(self.process)
+        terminate(self.process)
         self.process.stdout.close()
         self._close()
 
@@ -279,37 +288,37 @@ class Held:
         self._feed = self._gate = -1
 
 
-def _spawned(command: Command, reads: int | None, said: int, waits: int | None = None) -> _Spawned | None:
+def _spawn(command: Command, reads: int | None, said: int, waits: int | None = None) -> _SpawnedProcess | None:
     """None where standard descriptors were closed."""
     assert sys.platform != "win32"
     _close_on_exec()
     out, into = os.pipe()
     try:
-        if min(out, into, said, into if reads is None else reads) <= _LAST_STANDARD:
+        if min(out, into, said, into if reads is None else reads) <= _LAST_STANDARD_DESCRIPTOR:
             return None
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0) if reads is None else (os.POSIX_SPAWN_DUP2, reads, 0),
             (os.POSIX_SPAWN_DUP2, into, 1),
             (os.POSIX_SPAWN_DUP2, said, 2),
-            *([] if waits is None else [(os.POSIX_SPAWN_DUP2, waits, _WAITS)]),
+            *([] if waits is None else [(os.POSIX_SPAWN_DUP2, waits, _STANDBY_DESCRIPTOR)]),
         ]
 
         def spawn(words: Sequence[str]) -> int:
             assert sys.platform != "win32"
             return os.posix_spawn(
-                words[0], list(words), command.environment, file_actions=actions, setpgroup=0, setsigdef=_RESET
+                words[0], list(words), command.environment, file_actions=actions, setpgroup=0, setsigdef=_RESET_SIGNALS
             )
 
-        pid = _confined(command, [command.program, "-C", command.folder, *command.words], spawn)
+        pid = _start_confined(command, [command.program, "-C", command.working_folder, *command.arguments], spawn)
         out, stdout = -1, open(out, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
-        return _Spawned(pid, stdout)
+        return _SpawnedProcess(pid, stdout)
     finally:
         os.close(into)
         if out >= 0:
             os.close(out)
 
 
-def _confined(command: Command, words: Sequence[str], spawn: Callable[[Sequence[str]], T]) -> T:
+def _start_confined(command: Command, words: Sequence[str], spawn: Callable[[Sequence[str]], T]) -> T:
     """Start `words` by `spawn`, confined as the command is to be."""
     if command.confinement is None:
         return spawn(words)
@@ -321,12 +330,12 @@ def _close_on_exec() -> None:
     """Hand on no descriptor that came from whoever started this process; what Python opens is never handed on."""
     with suppress(OSError):
         for name in os.listdir("/dev/fd"):
-            if int(name) > _LAST_STANDARD:
+            if int(name) > _LAST_STANDARD_DESCRIPTOR:
                 with suppress(OSError):  # the one of the list is closed by now
                     os.set_inheritable(int(name), False)
 
 
-def end(process: Process) -> None:
+def terminate(process: Process) -> None:
     """End git and what it started, unless it has ended; asked first, as one that is killed leaves its locks behind."""
     if process.poll() is not None:
         return
@@ -335,7 +344,7 @@ def end(process: Process) -> None:
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGTERM)
-            until = time.monotonic() + _ENDS_SECONDS
+            until = time.monotonic() + _TERMINATION_SECONDS
             while process.poll() is None and time.monotonic() < until:
                 time.sleep(0.001)
             os.killpg(process.pid, signal.SIGKILL)
@@ -348,4 +357,4 @@ def limit_memory(process: int) -> None:
         import resource
 
         with suppress(OSError, ValueError):
-            resource.prlimit(process, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+            resource.prlimit(process, resource.RLIMIT_DATA, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))

@@ -7,10 +7,10 @@ import re
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git import Failed, Git
+from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
 
-__all__ = ["EMPTY_TREES", "commits", "commits_of", "explained", "has_commits", "oid"]
+__all__ = ["EMPTY_TREES", "explain_failure", "find_commits", "find_hash", "head_has_commit", "resolve_commits"]
 
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
@@ -19,29 +19,31 @@ EMPTY_TREES = {
 }
 
 
-def commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
+def resolve_commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
     """The hashes that `revision` means now, those that a range leaves out with a `^` before them."""
     return git.run(repository, ["rev-parse", "--revs-only", revision.text, "--"], stop).text.split()
 
 
-def has_commits(git: Git, repository: Repository, stop: Stop) -> bool:
+def head_has_commit(git: Git, repository: Repository, stop: Stop) -> bool:
     """Whether HEAD is a commit."""
-    return bool(oid(git, repository, "HEAD", stop))
+    return bool(find_hash(git, repository, "HEAD", stop))
 
 
-def oid(git: Git, repository: Repository, name: str, stop: Stop) -> str:
+def find_hash(git: Git, repository: Repository, name: str, stop: Stop) -> str:
     """The hash of what a name stands for now; empty where it stands for nothing."""
-    return git.run(repository, ["rev-parse", "--verify", "--quiet", name], stop, fine=(0, 1)).text.strip()
+    return git.run(repository, ["rev-parse", "--verify", "--quiet", name], stop, exit_codes=(0, 1)).text.strip()
 
 
-def explained(failure: Failed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop) -> Problem:
+def explain_failure(
+    failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop
+) -> Problem:
     """What a failure of git means to the caller who named a revision."""
     revisions = () if named is None else (named.start, named.end) if isinstance(named, Range) else (named,)
     for revision in revisions:
-        if revision.stage:
+        if revision.is_conflict_side:
             continue
         words = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
-        if git.run(repository, words, stop, fine=(0, 1, 128)).out:
+        if git.run(repository, words, stop, exit_codes=(0, 1, 128)).stdout:
             continue
         if revision.text == "HEAD":
             return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
@@ -51,16 +53,16 @@ def explained(failure: Failed, git: Git, repository: Repository, named: Revision
         if revision.text.startswith("stash@"):
             fix = "`list_refs` with kind=stashes has those there are."
         return NotFound(f"There is no revision {quote(revision.text)}.", fix)
-    if "timed out" in failure.said:
+    if "timed out" in failure.stderr:
         return failure
-    if re.search(r"invalid regex|(?:-e option|command line|header), ", failure.said):
+    if re.search(r"invalid regex|(?:-e option|command line|header), ", failure.stderr):
         return Invalid(str(failure).rstrip(), "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(str(failure).rstrip(), "`get_status` has the state of the repository.")
 
 
-def commits_of(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
+def find_commits(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
     """The hash that a revision is, in a list that is empty if it is none."""
     try:
-        return commits(git, repository, revision, stop)
-    except Failed:
+        return resolve_commits(git, repository, revision, stop)
+    except GitFailed:
         return []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_git.path_quoting import one_line
+from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import NewName, Remote, Revision
 
-__all__ = ["Push", "Wanted"]
+__all__ = ["PlannedPush", "PushRequest"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PushRequest:
     """What is to be pushed.
 
     Attributes:
@@ -26,15 +26,15 @@ class Wanted:
 
     remote: str
     revision: Revision | None = None
-    to: NewName | None = None
-    tag: bool = False
+    target: NewName | None = None
+    is_tag: bool = False
     force: bool = False
-    upstream: bool = False
+    sets_upstream: bool = False
     delete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class PlannedPush:
     """A push as the user is asked about it, and as it is then made: by hashes, not by names.
 
     Attributes:
@@ -49,37 +49,39 @@ class Push:
 
     remote: Remote
     source: str
-    branch: str
-    oid: str
-    ref: str
-    before: str
+    following_branch: str
+    commit: str
+    target_ref: str
+    known_commit: str
     force: bool
-    new: Sequence[str]
-    lost: Sequence[str]
+    new_commits: Sequence[str]
+    lost_commits: Sequence[str]
 
     @property
-    def short(self) -> str:
-        return one_line(self.ref.partition("/")[2].partition("/")[2])
+    def target_name(self) -> str:
+        return escape_line_breaks(self.target_ref.partition("/")[2].partition("/")[2])
 
     @property
     def kind(self) -> str:
-        return "tag" if self.ref.startswith("refs/tags/") else "branch"
+        return "tag" if self.target_ref.startswith("refs/tags/") else "branch"
 
     @property
-    def lease(self) -> Sequence[str]:
+    def lease_options(self) -> Sequence[str]:
         """What has to be there still, where something is replaced or deleted."""
-        return [f"--force-with-lease={self.ref}:{self.before}"] if self.force or not self.oid else []
+        return [f"--force-with-lease={self.target_ref}:{self.known_commit}"] if self.force or not self.commit else []
 
     @property
     def question(self) -> str:
         """What the user is asked: what goes where."""
-        where = f"the {self.kind} `{self.short}` of the remote `{self.remote.name}`, {self.remote.address.shown}"
-        if not self.oid:
-            return "\n".join([f"DELETE {where}?", f"It is at {self.before[:12]}.", *self.lost])
-        lines = [f"Push `{one_line(self.source)}` ({self.oid[:12]}) to {where}?", *self.new]
+        where = (
+            f"the {self.kind} `{self.target_name}` of the remote `{self.remote.name}`, {self.remote.address.display}"
+        )
+        if not self.commit:
+            return "\n".join([f"DELETE {where}?", f"It is at {self.known_commit[:12]}.", *self.lost_commits])
+        lines = [f"Push `{escape_line_breaks(self.source)}` ({self.commit[:12]}) to {where}?", *self.new_commits]
         if self.force:
-            lines.append(f"It may REPLACE what is there ({self.before[:12]}).")
-            lines += self.lost
-        if self.branch:
-            lines.append(f"The branch `{one_line(self.branch)}` will follow it.")
+            lines.append(f"It may REPLACE what is there ({self.known_commit[:12]}).")
+            lines += self.lost_commits
+        if self.following_branch:
+            lines.append(f"The branch `{escape_line_breaks(self.following_branch)}` will follow it.")
         return "\n".join(lines)

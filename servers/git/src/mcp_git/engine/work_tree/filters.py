@@ -9,7 +9,7 @@ from mcp_batteries.errors import Refused
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git
 from mcp_git.policy import Repository
-from mcp_git.repository_paths import Layout, small_file
+from mcp_git.repository_paths import Layout, read_small_file
 
 __all__ = ["refuse_filters"]
 
@@ -25,12 +25,12 @@ def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop,
     Raises:
         Refused: one is.
     """
-    own = small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
+    own = read_small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
     found = re.search(r"(?m)^[^#].*\sfilter=", own) is not None
     for where in [tree] if tree else ["--cached", "--untracked"]:
         words = ["grep", "-l", "--no-color", *([] if tree else [where]), "-E", "-e", _FILTER]
         words += [*([where] if tree else []), "--", ":(top,glob)**/.gitattributes"]
-        if found or git.run(repository, words, stop, fine=(0, 1), literal=False).out:
+        if found or git.run(repository, words, stop, exit_codes=(0, 1), literal_paths=False).stdout:
             raise Refused(
                 "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
                 "and none is run here.",

@@ -8,22 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.limits import Stop
-from mcp_git.engine.history.missing_paths import refuse_unknown
+from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.program.output import items
-from mcp_git.engine.work_tree.in_progress import under_way
-from mcp_git.models import Answer, counted
-from mcp_git.path_quoting import one_line, shown
-from mcp_git.policy import Place, Repository
+from mcp_git.engine.program.output import split_records
+from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Repository, RepositoryPath
 from mcp_git.repository_paths import Layout
 
-__all__ = ["State", "is_conflict", "look", "status"]
+__all__ = ["Status", "describe_status", "is_conflict", "read_status"]
 
 _FOLDED_LINES = 60
 
 
 @dataclass(slots=True)
-class State:
+class Status:
     """What `git status` says.
 
     Attributes:
@@ -38,42 +38,46 @@ class State:
     upstream: str = ""
     ahead: int = 0
     behind: int = 0
-    compared: bool = False
+    has_upstream_commit: bool = False
     stashes: int = 0
     entries: list[tuple[str, bytes, bytes]] = field(default_factory=list[tuple[str, bytes, bytes]])
-    doing: Sequence[str] = ()
+    in_progress: Sequence[str] = ()
 
     @property
     def branch(self) -> str:
         """One phrase for where HEAD is."""
         if self.oid == "(initial)":
-            return f"{one_line(self.head)}, no commits yet"
-        where = f"detached at {self.oid[:9]}" if self.head == "(detached)" else f"{one_line(self.head)} {self.oid[:9]}"
+            return f"{escape_line_breaks(self.head)}, no commits yet"
+        where = (
+            f"detached at {self.oid[:9]}"
+            if self.head == "(detached)"
+            else f"{escape_line_breaks(self.head)} {self.oid[:9]}"
+        )
         if not self.upstream:
             return where
-        if not self.compared:
-            return f"{where}, {one_line(self.upstream)} is gone"
+        if not self.has_upstream_commit:
+            return f"{where}, {escape_line_breaks(self.upstream)} is gone"
         parts = [f"{self.ahead} ahead"] * bool(self.ahead) + [f"{self.behind} behind"] * bool(self.behind)
-        return f"{where}, {', '.join(parts) or 'even with'} {one_line(self.upstream)}"
+        return f"{where}, {', '.join(parts) or 'even with'} {escape_line_breaks(self.upstream)}"
 
 
-def look(
-    git: Git, repository: Repository, stop: Stop, place: Place | None = None, layout: Layout | None = None
-) -> State:
+def read_status(
+    git: Git, repository: Repository, stop: Stop, place: RepositoryPath | None = None, layout: Layout | None = None
+) -> Status:
     """Run `git status`, and see meanwhile what is under way."""
     layout = layout or git.layout(repository)
     words = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty"]
-    state = State()
-    words += ["--", *([place.path] if place and place.path else [])]
-    with git.pieces(repository, words, stop, layout=layout, again=place is None or not place.path) as pieces:
-        state.doing = under_way(git, repository, layout, stop)
-        listed = items(pieces)
+    state = Status()
+    words += ["--", *([place.text] if place and place.text else [])]
+    with git.stream(repository, words, stop, layout=layout, is_repeated=place is None or not place.text) as pieces:
+        state.in_progress = find_operations_in_progress(git, repository, layout, stop)
+        listed = split_records(pieces)
         for item in listed:
             _take(state, item, listed)
     return state
 
 
-def _take(state: State, item: bytes, following: Iterator[bytes]) -> None:
+def _take(state: Status, item: bytes, following: Iterator[bytes]) -> None:
     kind = item[:1]
     if kind == b"#":
         _, what, *values = item.decode("utf-8", "replace").split(" ")
@@ -85,7 +89,7 @@ def _take(state: State, item: bytes, following: Iterator[bytes]) -> None:
             case "branch.upstream":
                 state.upstream = values[0]
             case "branch.ab":
-                state.compared = True
+                state.has_upstream_commit = True
                 state.ahead, state.behind = abs(int(values[0])), abs(int(values[1]))
             case "stash":
                 state.stashes = int(values[0])
@@ -108,25 +112,25 @@ def _letters(two: bytes) -> str:
     return two.decode("ascii", "replace").replace(".", " ")
 
 
-def status(git: Git, repository: Repository, place: Place, limit: int, stop: Stop) -> Answer:
+def describe_status(git: Git, repository: Repository, place: RepositoryPath, limit: int, stop: Stop) -> Answer:
     """The state in one answer: each file, or from `limit` files on the folders with their numbers."""
     layout = git.layout(repository)
     if layout.work_tree is None:
-        head = git.run(repository, ["symbolic-ref", "--short", "HEAD"], stop, fine=(0, 1, 128)).text.strip()
+        head = git.run(repository, ["symbolic-ref", "--short", "HEAD"], stop, exit_codes=(0, 1, 128)).text.strip()
         configured = " by `core.bare` or `core.worktree`" if layout.git_dir != repository.path else ""
-        where = f"bare repository{configured}, HEAD is {one_line(head) or 'detached'}"
+        where = f"bare repository{configured}, HEAD is {escape_line_breaks(head) or 'detached'}"
         return Answer([where, "there is no work tree here"])
-    state = look(git, repository, stop, place, layout)
+    state = read_status(git, repository, stop, place, layout)
     if not state.entries:
-        refuse_unknown(git, repository, place, (), stop)
-    facts = [state.branch, *state.doing]
+        refuse_missing_path(git, repository, place, (), stop)
+    facts = [state.branch, *state.in_progress]
     numbers = _numbers(entry[0] for entry in state.entries)
-    clean = f"{place.display} is clean" if place.path else "clean"
+    clean = f"{place.display} is clean" if place.text else "clean"
     facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or clean)
-    if "in conflict" in numbers and any(what.startswith("rebase") for what in state.doing):
+    if "in conflict" in numbers and any(what.startswith("rebase") for what in state.in_progress):
         facts.append("there rev=`:2` is the new base and `:3` the commit put on it")
     if state.stashes:
-        facts.append(counted(state.stashes, "stash"))
+        facts.append(count(state.stashes, "stash"))
     if len(state.entries) <= limit:
         return Answer(facts, [_line(entry) for entry in state.entries])
     facts.append(f"folded: name a folder as `path`, or a `limit` of {len(state.entries)}, for the files")
@@ -154,12 +158,12 @@ def _numbers(letters: Sequence[str] | Iterator[str]) -> Counter[str]:
 
 def _line(entry: tuple[str, bytes, bytes]) -> str:
     letters, path, before = entry
-    return f"{letters} {shown(before)} -> {shown(path)}" if before else f"{letters} {shown(path)}"
+    return f"{letters} {quote_path(before)} -> {quote_path(path)}" if before else f"{letters} {quote_path(path)}"
 
 
-def _folded(entries: Sequence[tuple[str, bytes, bytes]], place: Place) -> list[str]:
+def _folded(entries: Sequence[tuple[str, bytes, bytes]], place: RepositoryPath) -> list[str]:
     """A line for each folder, opened as deep as there is room for."""
-    above = os.fsencode(place.path).strip(b"/")
+    above = os.fsencode(place.text).strip(b"/")
     groups = _grouped(entries, above + b"/" if above else b"")
     opened = True
     while opened:
@@ -179,7 +183,7 @@ def _folded(entries: Sequence[tuple[str, bytes, bytes]], place: Place) -> list[s
             lines.append(_line(inside[0]))
         else:
             numbers = _numbers(letters for letters, _, _ in inside)
-            lines.append(f"{shown(name)} {', '.join(f'{number:,} {what}' for what, number in numbers.items())}")
+            lines.append(f"{quote_path(name)} {', '.join(f'{number:,} {what}' for what, number in numbers.items())}")
     return lines if len(lines) <= 4 * _FOLDED_LINES else [*lines[: 4 * _FOLDED_LINES], f"… {len(lines)} lines in all"]
 
 

@@ -6,17 +6,17 @@ import os
 from collections.abc import Iterator
 
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git import Failed, Git
-from mcp_git.engine.program.output import items
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import split_records
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 
-__all__ = ["folders_of"]
+__all__ = ["find_watched_folders"]
 
 _MOST = 50_000
 
 
-def folders_of(git: Git, repository: Repository, work_tree: bool, stop: Stop) -> tuple[Layout, set[str]]:
+def find_watched_folders(git: Git, repository: Repository, work_tree: bool, stop: Stop) -> tuple[Layout, set[str]]:
     """The git directory's folders that hold refs and what is under way; with `work_tree` those of files that are not
     ignored as well."""
     layout = git.layout(repository)
@@ -35,9 +35,9 @@ def folders_of(git: Git, repository: Repository, work_tree: bool, stop: Stop) ->
 def _ignored(git: Git, repository: Repository, top: str, stop: Stop) -> set[str]:
     words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
     try:
-        with git.pieces(repository, words, stop) as pieces:
-            return {os.path.join(top, os.fsdecode(name[:-1])) for name in items(pieces) if name.endswith(b"/")}
-    except Failed:
+        with git.stream(repository, words, stop) as pieces:
+            return {os.path.join(top, os.fsdecode(name[:-1])) for name in split_records(pieces) if name.endswith(b"/")}
+    except GitFailed:
         return set()
 
 

@@ -13,16 +13,16 @@ from contextlib import ExitStack, suppress
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git import Failed, Git
-from mcp_git.engine.program.revisions import explained, has_commits, oid
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.revisions import explain_failure, find_hash, head_has_commit
 from mcp_git.engine.work_tree.filters import refuse_filters
-from mcp_git.engine.work_tree.in_progress import under_way
-from mcp_git.engine.work_tree.status import look
-from mcp_git.models import Answer, counted
-from mcp_git.path_quoting import one_line
-from mcp_git.policy import Changeable, Linked, NewName, NewWorktree, Policy, Repository, Revision
-from mcp_git.repository_paths import Layout, small_file
-from mcp_git.tool_calls import call
+from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
+from mcp_git.engine.work_tree.status import read_status
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.policy import NewName, NewWorktree, Policy, RemovableWorktree, Repository, Revision, WritableRepository
+from mcp_git.repository_paths import Layout, read_small_file
+from mcp_git.tool_calls import format_call
 
 __all__ = ["Worktrees"]
 
@@ -34,7 +34,7 @@ class Worktrees:
         self._git, self._policy = git, policy
 
     def create(
-        self, changeable: Changeable, new: NewWorktree, branch: NewName, start: Revision | None, stop: Stop
+        self, changeable: WritableRepository, new: NewWorktree, branch: NewName, start: Revision | None, stop: Stop
     ) -> Answer:
         """Make a worktree for a branch, which is made as well if it is not there.
 
@@ -43,14 +43,14 @@ class Worktrees:
             Problem: git refused.
         """
         repository = changeable.repository
-        layout = self._git.layout(repository, changes=True)
+        layout = self._git.layout(repository, writes=True)
         if layout.has_reftable:
             raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
-        there = bool(oid(self._git, repository, ref, stop))
+        there = bool(find_hash(self._git, repository, ref, stop))
         if there and start is not None:
             raise Invalid(f"There is a branch {quote(branch.text)} already.", "Leave `rev` out, or name another.")
-        if not there and start is None and not has_commits(self._git, repository, stop):
+        if not there and start is None and not head_has_commit(self._git, repository, stop):
             raise Conflict("`HEAD` has no commit yet.", "`create_commit` first.")
         if holder := _holder(layout, ref):
             raise Conflict(f"The branch {quote(branch.text)} is already in {quote(holder)}.", "Use that, or another.")
@@ -58,9 +58,9 @@ class Worktrees:
             if not there:
                 words = ["branch", "--no-track", branch.text, start.text if start else "HEAD"]
                 try:
-                    self._git.run(repository, words, stop, changes=True)
-                except Failed as failure:
-                    raise explained(failure, self._git, repository, start, stop) from None
+                    self._git.run(repository, words, stop, writes=True)
+                except GitFailed as failure:
+                    raise explain_failure(failure, self._git, repository, start, stop) from None
                 undo.callback(self._forget_branch, repository, branch)
             refuse_filters(self._git, repository, layout, stop, ref)
             try:
@@ -69,13 +69,13 @@ class Worktrees:
                 raise Unavailable(
                     f"The worktree can't be made: {reason(error)}.", "The operator can mend it."
                 ) from None
-            self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop, changes=True)
+            self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop, writes=True)
             undo.pop_all()
-        state = look(self._git, linked, stop)
+        state = read_status(self._git, linked, stop)
         facts = [f"worktree {new.name}: {state.branch}", f'use it as repo="{new.name}"']
-        ways = [call("delete_worktree", name=new.name)]
+        ways = [format_call("delete_worktree", name=new.name)]
         if not there:
-            ways.append(call("delete_ref", name=branch.text, force=True, repo=repository.name))
+            ways.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
         return Answer(facts, [f"undo: {way}" for way in ways])
 
     def _link(self, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
@@ -106,10 +106,10 @@ class Worktrees:
         return linked
 
     def _forget_branch(self, repository: Repository, branch: NewName) -> None:
-        with suppress(Failed):
-            self._git.run(repository, ["branch", "--quiet", "-D", branch.text], Stop(10), changes=True)
+        with suppress(GitFailed):
+            self._git.run(repository, ["branch", "--quiet", "-D", branch.text], Stop(10), writes=True)
 
-    def delete(self, linked: Linked, force: bool, stop: Stop) -> Answer:
+    def delete(self, linked: RemovableWorktree, force: bool, stop: Stop) -> Answer:
         """Remove a worktree; its branch stays, and with `force` what is not committed becomes a stash.
 
         Raises:
@@ -117,24 +117,26 @@ class Worktrees:
             Refused: it is locked, or holds submodules.
         """
         repository = linked.repository
-        layout = self._git.layout(repository, changes=True)
+        layout = self._git.layout(repository, writes=True)
         if layout.git_dir == layout.common_dir or layout.work_tree is None:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
-        if (why := small_file(os.path.join(layout.git_dir, "locked"))) is not None:
-            raise Refused(f"It is locked: {quote(one_line(why))}.", "The user can unlock it: `git worktree unlock`.")
-        if doing := under_way(self._git, repository, layout, stop):
+        if (why := read_small_file(os.path.join(layout.git_dir, "locked"))) is not None:
+            raise Refused(
+                f"It is locked: {quote(escape_line_breaks(why))}.", "The user can unlock it: `git worktree unlock`."
+            )
+        if doing := find_operations_in_progress(self._git, repository, layout, stop):
             raise Conflict(f"In it a {doing[0]}.", "`run_step` with `abort` there, first.")
         self._refuse_submodules(repository, layout.work_tree, stop)
         self._git.refuse_to_enter(layout)
-        state = look(self._git, repository, stop)
-        lines = [f"undo: {call('create_worktree', name=repository.name, branch=state.head)}"]
+        state = read_status(self._git, repository, stop)
+        lines = [f"undo: {format_call('create_worktree', name=repository.name, branch=state.head)}"]
         if state.entries:
-            number = counted(len(state.entries), "file")
+            number = count(len(state.entries), "file")
             if not force:
                 raise Conflict(f"{number} in it is not committed.", "Commit, or `force`, which makes a stash of it.")
             words = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
-            self._git.run(repository, words, stop, changes=True)
-            lines.append(f"undo: {call('run_stash', action='pop', index=True, repo=repository.name)}")
+            self._git.run(repository, words, stop, writes=True)
+            lines.append(f"undo: {format_call('run_stash', action='pop', index=True, repo=repository.name)}")
         try:
             shutil.rmtree(self._git.layout(repository).work_tree or layout.work_tree)
             shutil.rmtree(layout.git_dir)
@@ -147,7 +149,7 @@ class Worktrees:
         return Answer([f"removed the worktree {repository.name}", at], lines if state.head != "(detached)" else [])
 
     def _refuse_submodules(self, repository: Repository, top: str, stop: Stop) -> None:
-        listed = self._git.run(repository, ["ls-files", "--stage", "-z"], stop).out
+        listed = self._git.run(repository, ["ls-files", "--stage", "-z"], stop).stdout
         for path in re.findall(rb"(?:^|\0)160000 [^\t]*\t([^\0]+)", listed):
             if os.path.lexists(os.path.join(os.fsencode(top), path, b".git")):
                 raise Refused("It holds submodules with repositories of their own.", "The user can remove it.")
@@ -158,7 +160,7 @@ def _holder(layout: Layout, ref: str) -> str:
     above = os.path.join(layout.common_dir, "worktrees")
     places = [layout.common_dir, *(os.path.join(above, name) for name in _names(above))]
     for place in places:
-        heads = (small_file(os.path.join(place, name)) for name in ("HEAD", "rebase-merge/head-name"))
+        heads = (read_small_file(os.path.join(place, name)) for name in ("HEAD", "rebase-merge/head-name"))
         if any(head is not None and head.removeprefix("ref: ").strip() == ref for head in heads):
             return "the main worktree" if place == layout.common_dir else os.path.basename(place)
     return ""
