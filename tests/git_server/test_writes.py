@@ -405,7 +405,9 @@ async def test_who_owns_a_repository_does_not_matter(tmp_path: Path, monkeypatch
     """Git refuses what belongs to somebody else, unless it is told where it is and reads nothing of it unasked."""
     made = made_app(tmp_path)
     made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
-    monkeypatch.setattr(git_binary, "KEPT", (*git_binary.PASSED_VARIABLES, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
+    monkeypatch.setattr(
+        git_binary, "PASSED_VARIABLES", (*git_binary.PASSED_VARIABLES, "GIT_TEST_ASSUME_DIFFERENT_OWNER")
+    )
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     for place in (made, Made(tmp_path / "beside")):
         with pytest.raises(AssertionError, match="dubious ownership"):

@@ -11,12 +11,15 @@ __all__ = ["format_call"]
 
 
 def format_call(tool: str, **arguments: object) -> str:
-    """A call as a line of an answer names it."""
-    given = ", ".join(f"{name}={LINE_BREAKS.sub(_escaped, json.dumps(value, ensure_ascii=False))}"
-                      for name, value in arguments.items())  # fmt: skip
-    return f"`{tool}` with {given}"
+    """Return a call as a line of an answer names it."""
+    formatted = ", ".join(f"{name}={_format_value(value)}" for name, value in arguments.items())
+    return f"`{tool}` with {formatted}"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    """As JSON spells it, so that who reads the call back has the character itself."""
-    return f"\\u{ord(found[0]):04x}"
+def _format_value(value: object) -> str:
+    return LINE_BREAKS.sub(_escape, json.dumps(value, ensure_ascii=False))
+
+
+def _escape(match: re.Match[str]) -> str:
+    """Spell a character as JSON does, so that who reads the call back has the character itself."""
+    return f"\\u{ord(match[0]):04x}"

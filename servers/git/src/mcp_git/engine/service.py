@@ -52,7 +52,7 @@ class Engine:
     def __init__(self, policy: Policy, *, timeout_seconds: int, remote_timeout_seconds: int) -> None:
         self._policy, self._seconds, self._seconds_afar = policy, timeout_seconds, remote_timeout_seconds
         self.git = Git(policy)
-        self._changes = OperationRunner(self.git, policy)
+        self._changes = OperationRunner(self.git)
         self._remotes = Remotes(self.git, policy)
         self._worktrees = Worktrees(self.git, policy)
 

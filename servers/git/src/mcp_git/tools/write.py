@@ -10,8 +10,9 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
-from mcp_git.engine.operation.operation import Operation
+from mcp_git.engine.operation.operation import GitInput, Operation
 from mcp_git.engine.operation.plan import OperationPlanner
+from mcp_git.engine.operation.undo import UndoKind
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
@@ -26,8 +27,10 @@ Target = Annotated[str, Field(description="Commit, branch or tag.")]
 Into = Annotated[str, Field(description="Branch to switch to first.")]
 
 
-def _patch(text: str) -> bytes:
-    return (text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape")
+def _encode_patch(text: str) -> bytes:
+    if not text.endswith("\n"):
+        text += "\n"
+    return text.encode("utf-8", "surrogateescape")
 
 
 _adapt = renames(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
@@ -57,14 +60,18 @@ class WriteTools:
         if rev and (patch or not unstage):
             raise Invalid("`rev` says what unstaged `paths` are then.", "Leave it out, or set `unstage`.")
         if not unstage:
-            [(words, given)] = self._staging(paths, patch)
-            return await self._made(repo, Operation(words, given, undo_kind="index"))
+            [command] = self._stage_commands(paths, patch)
+            return await self._run(repo, Operation(command.arguments, command.stdin, undo_kind=UndoKind.INDEX))
         if patch:
-            words = ["apply", "--cached", "--whitespace=nowarn", "--reverse", "-"]
-            return await self._made(repo, Operation(words, _patch(patch), undo_kind="index"))
-        source = self.policy.parse_revision(rev) if rev else None
-        words = ["reset", "--quiet", *([source.text] if source else []), "--", *self._places(paths)]
-        return await self._made(repo, Operation(words, revision=source, undo_kind="index"))
+            arguments = ["apply", "--cached", "--whitespace=nowarn", "--reverse", "-"]
+            return await self._run(repo, Operation(arguments, _encode_patch(patch), undo_kind=UndoKind.INDEX))
+        arguments = ["reset", "--quiet"]
+        source = None
+        if rev:
+            source = self.policy.parse_revision(rev)
+            arguments.append(source.text)
+        arguments += ["--", *self._parse_paths(paths)]
+        return await self._run(repo, Operation(arguments, revision=source, undo_kind=UndoKind.INDEX))
 
     @tool("Create commit", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_commit(
@@ -82,19 +89,20 @@ class WriteTools:
 
         Nothing stays staged by a commit that fails. To stage without a commit use `edit_index`.
         """
-        words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
-        words += ["--all"] * all_tracked + ["--amend"] * amend
-        first = self._staging(paths, patch)
-        back = "commit all" if first or all_tracked else "soft"
-        resolves = ["."] if all_tracked else self._places(paths)
-        change = Operation(
-            words,
+        arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
+        if all_tracked:
+            arguments.append("--all")
+        if amend:
+            arguments.append("--amend")
+        stage_first = self._stage_commands(paths, patch)
+        operation = Operation(
+            arguments,
             self.policy.clean_message(message).encode(),
-            undo_kind=back,
-            stage_first=first,
-            resolved_paths=resolves,
+            undo_kind=UndoKind.UNCOMMIT_ALL if stage_first or all_tracked else UndoKind.SOFT,
+            stage_first=stage_first,
+            resolved_paths=["."] if all_tracked else self._parse_paths(paths),
         )
-        return await self._made(repo, change)
+        return await self._run(repo, operation)
 
     @tool("Create branch", effect="write", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_branch(
@@ -109,9 +117,10 @@ class WriteTools:
 
         To go to one that exists use `run_switch`.
         """
-        new, start = self.policy.parse_new_name(name), self.policy.parse_revision(rev)
-        follows = self.policy.parse_ref(upstream) if upstream else None
-        return await self._prepared(repo, lambda prepare: prepare.branch(new, start, switch, follows))
+        new = self.policy.parse_new_name(name)
+        start = self.policy.parse_revision(rev)
+        followed = self.policy.parse_ref(upstream) if upstream else None
+        return await self._plan_and_run(repo, lambda planner: planner.create_branch(new, start, switch, followed))
 
     @tool("Create tag", effect="write", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_tag(
@@ -122,15 +131,19 @@ class WriteTools:
         repo: RepositoryName = "",
     ) -> Answer:
         """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
-        new, start = self.policy.parse_new_name(name), self.policy.parse_revision(rev)
-        words = ["tag", "--no-sign", *(["--annotate", "--file=-"] if message else []), new.text, start.text]
-        undo = [format_call("delete_ref", name=new.text, kind="tag")]
-        return await self._made(
-            repo,
-            Operation(
-                words, self.policy.clean_message(message).encode(), revision=start, undo_calls=undo, touches_files=False
-            ),
+        new = self.policy.parse_new_name(name)
+        start = self.policy.parse_revision(rev)
+        arguments = ["tag", "--no-sign"]
+        if message:
+            arguments += ["--annotate", "--file=-"]
+        operation = Operation(
+            [*arguments, new.text, start.text],
+            self.policy.clean_message(message).encode(),
+            revision=start,
+            undo_calls=[format_call("delete_ref", name=new.text, kind="tag")],
+            touches_files=False,
         )
+        return await self._run(repo, operation)
 
     @tool("Delete a ref", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def delete_ref(
@@ -142,7 +155,7 @@ class WriteTools:
     ) -> Answer:
         """Delete a branch or tag here; a remote keeps its own. The answer says how to make it again."""
         ref = self.policy.parse_new_name(name)
-        return await self._prepared(repo, lambda prepare: prepare.delete(ref, kind, force))
+        return await self._plan_and_run(repo, lambda planner: planner.delete(ref, kind, force))
 
     @tool("Switch", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_switch(self, rev: Target, repo: RepositoryName = "") -> Answer:
@@ -151,7 +164,7 @@ class WriteTools:
         Refused where they would be overwritten: `run_stash` puts them aside. For a new branch use `create_branch`.
         """
         revision = self.policy.parse_revision(rev)
-        return await self._prepared(repo, lambda prepare: prepare.switch(revision))
+        return await self._plan_and_run(repo, lambda planner: planner.switch(revision))
 
     @tool("Restore files", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
@@ -159,10 +172,11 @@ class WriteTools:
 
         To unstage only use `edit_index`, to undo commits `run_reset`.
         """
-        source, places = self.policy.parse_revision(rev), self._places(paths)
-        if not places:
+        source = self.policy.parse_revision(rev)
+        parsed_paths = self._parse_paths(paths)
+        if not parsed_paths:
             raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
-        return await self._prepared(repo, lambda prepare: prepare.restore(source, places))
+        return await self._plan_and_run(repo, lambda planner: planner.restore(source, parsed_paths))
 
     @tool("Stash", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_stash(
@@ -179,12 +193,20 @@ class WriteTools:
         `list_refs` with kind=stashes lists them; `store` lists a dropped one again, by its hash.
         """
         if action == "push":
-            words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
-            words += ["--message", message] if (message := self.policy.clean_message(message)) else []
-            undo = [format_call("run_stash", action="pop", index=True)]
-            return await self._made(repo, Operation(words, undo_calls=undo, moved_ref="refs/stash"))
-        revision, said = self.policy.parse_revision(rev), self.policy.clean_message(message)
-        return await self._prepared(repo, lambda prepare: prepare.stash(action, revision, said, index))
+            return await self._run(repo, _push_stash(self.policy.clean_message(message), untracked))
+        revision = self.policy.parse_revision(rev)
+        cleaned_message = self.policy.clean_message(message)
+
+        def plan(planner: OperationPlanner) -> Operation:
+            match action:
+                case "store":
+                    return planner.store_stash(revision, cleaned_message)
+                case "drop":
+                    return planner.drop_stash(revision)
+                case "apply" | "pop":
+                    return planner.apply_stash(action, revision, index)
+
+        return await self._plan_and_run(repo, plan)
 
     @tool("Merge", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_merge(
@@ -201,18 +223,23 @@ class WriteTools:
         """
         if message and squash:
             raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
-        named = self.policy.parse_revision(rev)
-        words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
-        words += ["--cleanup=scissors"]  # so that after a conflict lines with `#` are told from git's own
-        # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
-        words += ["--squash"] * squash + (
-            ["--no-ff", f"--message={self.policy.clean_message(message)}"] if message else []
+        revision = self.policy.parse_revision(rev)
+        arguments = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
+        # So that after a conflict lines of a message with `#` are told from git's own.
+        arguments.append("--cleanup=scissors")
+        if squash:
+            arguments.append("--squash")
+        if message:
+            # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
+            arguments += ["--no-ff", f"--message={self.policy.clean_message(message)}"]
+        operation = Operation(
+            [*arguments, revision.text],
+            revision=revision,
+            undo_kind=UndoKind.FILES if squash else UndoKind.KEEP,
+            overwritten_paths=["."],
+            on_branch=self.policy.parse_ref(into) if into else None,
         )
-        back = "files" if squash else "keep"
-        on = self.policy.parse_ref(into) if into else None
-        return await self._made(
-            repo, Operation([*words, named.text], revision=named, undo_kind=back, overwritten_paths=["."], on_branch=on)
-        )
+        return await self._run(repo, operation)
 
     @tool("Rebase", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
@@ -221,9 +248,10 @@ class WriteTools:
         They become new commits, which is not for those that others have. The answer says how to undo it. To keep the
         commits use `run_merge`.
         """
-        named = self.policy.parse_revision(rev)
-        words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
-        return await self._prepared(repo, lambda prepare: prepare.pick(words, named, [f"{named.text}..HEAD"]))
+        revision = self.policy.parse_revision(rev)
+        arguments = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
+        span = [f"{revision.text}..HEAD"]
+        return await self._plan_and_run(repo, lambda planner: planner.pick(arguments, revision, span))
 
     @tool("Cherry-pick", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_cherry_pick(
@@ -237,11 +265,12 @@ class WriteTools:
 
         The answer says how to undo it. For all commits of a branch use `run_merge`.
         """
-        named = self.policy.parse_revision(rev)
-        words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
-        words += ["--no-gpg-sign"]
-        on = self.policy.parse_ref(into) if into else None
-        return await self._prepared(repo, lambda prepare: prepare.pick(words, named, ["--no-walk", named.text], on))
+        revision = self.policy.parse_revision(rev)
+        arguments = ["revert", "--no-edit"] if revert else ["cherry-pick"]
+        arguments.append("--no-gpg-sign")
+        branch = self.policy.parse_ref(into) if into else None
+        span = ["--no-walk", revision.text]
+        return await self._plan_and_run(repo, lambda planner: planner.pick(arguments, revision, span, branch))
 
     @tool("Go on or give up", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_step(
@@ -258,8 +287,9 @@ class WriteTools:
         """
         if paths and action != "continue":
             raise Invalid(f"To `{action}` stages nothing.", "Leave `paths` out.")
-        first, resolves = self._staging(paths, ""), self._places(paths)
-        return await self._prepared(repo, lambda prepare: prepare.step(action, first, resolves))
+        stage_first = self._stage_commands(paths, "")
+        resolved_paths = self._parse_paths(paths)
+        return await self._plan_and_run(repo, lambda planner: planner.step(action, stage_first, resolved_paths))
 
     @tool("Reset", effect="destroy", gate="write", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def run_reset(
@@ -276,17 +306,16 @@ class WriteTools:
         The answer says how to get back what `hard` overwrites. For single files use `run_restore`, to undo a commit
         that others have `run_cherry_pick` with `revert`.
         """
-        named = self.policy.parse_revision(rev)
-        words = ["reset", "--quiet", f"--{mode}", named.text, "--"]
-        source = named if mode == "hard" else None
-        loses = ["."] if mode in ("keep", "hard") else []
-        refreshed = mode == "keep"
-        return await self._made(
-            repo,
-            Operation(
-                words, revision=named, undo_kind=mode, overwritten_paths=loses, source=source, refreshes_index=refreshed
-            ),
+        revision = self.policy.parse_revision(rev)
+        operation = Operation(
+            ["reset", "--quiet", f"--{mode}", revision.text, "--"],
+            revision=revision,
+            undo_kind=UndoKind(mode),
+            overwritten_paths=["."] if mode in ("keep", "hard") else [],
+            source=revision if mode == "hard" else None,
+            refreshes_index=mode == "keep",
         )
+        return await self._run(repo, operation)
 
     @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def create_worktree(
@@ -301,8 +330,9 @@ class WriteTools:
         For work on two branches at once; to change branches in this one use `run_switch`.
         """
         start = self.policy.parse_revision(rev) if rev else None
-        new, on = self.policy.new_worktree(name), self.policy.parse_new_name(branch or name)
-        return await self.engine.create_worktree(self.policy.writable_repository(repo), new, on, start)
+        new = self.policy.new_worktree(name)
+        new_branch = self.policy.parse_new_name(branch or name)
+        return await self.engine.create_worktree(self.policy.writable_repository(repo), new, new_branch, start)
 
     @tool("Delete worktree", effect="destroy", gate=("write", "worktree-folder"), seconds=MAX_CALL_SECONDS)
     async def delete_worktree(
@@ -313,20 +343,31 @@ class WriteTools:
         """Remove a worktree that `create_worktree` made, with its ignored files; its branch stays."""
         return await self.engine.delete_worktree(self.policy.removable_worktree(name), force=force)
 
-    def _places(self, paths: Sequence[str]) -> list[str]:
+    def _parse_paths(self, paths: Sequence[str]) -> list[str]:
         return [self.policy.parse_path(path).text or "." for path in paths]
 
-    def _staging(self, paths: Sequence[str], patch: str) -> list[tuple[Sequence[str], bytes]]:
-        """The commands that stage files and single hunks, each with what it reads."""
-        found: list[tuple[Sequence[str], bytes]] = []
+    def _stage_commands(self, paths: Sequence[str], patch: str) -> list[GitInput]:
+        """Return the commands that stage files and single hunks."""
+        commands: list[GitInput] = []
         if paths:
-            found.append((["add", "--all", "--", *self._places(paths)], b""))
+            commands.append(GitInput(["add", "--all", "--", *self._parse_paths(paths)]))
         if patch:
-            found.append((["apply", "--cached", "--whitespace=nowarn", "-"], _patch(patch)))
-        return found
+            commands.append(GitInput(["apply", "--cached", "--whitespace=nowarn", "-"], _encode_patch(patch)))
+        return commands
 
-    async def _made(self, repo: str, change: Operation) -> Answer:
-        return await self.engine.run_operation(self.policy.writable_repository(repo), change)
+    async def _run(self, repo: str, operation: Operation) -> Answer:
+        return await self.engine.run_operation(self.policy.writable_repository(repo), operation)
 
-    async def _prepared(self, repo: str, prepare: Callable[[OperationPlanner], Operation]) -> Answer:
-        return await self.engine.plan_and_run(self.policy.writable_repository(repo), prepare)
+    async def _plan_and_run(self, repo: str, plan: Callable[[OperationPlanner], Operation]) -> Answer:
+        return await self.engine.plan_and_run(self.policy.writable_repository(repo), plan)
+
+
+def _push_stash(message: str, with_untracked: bool) -> Operation:
+    """Return the operation that puts uncommitted changes aside."""
+    arguments = ["stash", "push", "--quiet"]
+    if with_untracked:
+        arguments.append("--include-untracked")
+    if message:
+        arguments += ["--message", message]
+    undo_calls = [format_call("run_stash", action="pop", index=True)]
+    return Operation(arguments, undo_calls=undo_calls, moved_ref="refs/stash")

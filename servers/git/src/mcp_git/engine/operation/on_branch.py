@@ -1,9 +1,9 @@
-"""Makes a change on another branch: HEAD goes there first, and back if nothing comes of it."""
+"""Runs an operation on another branch: HEAD goes there first, and back if nothing comes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Conflict, NotFound, quote
 from mcp_batteries.limits import Stop
@@ -18,61 +18,89 @@ from mcp_git.tool_calls import format_call
 
 __all__ = ["run_on_branch"]
 
+# An ignored file that was overwritten would not come back.
+_SWITCH = ("switch", "--quiet", "--no-guess", "--no-overwrite-ignore")
+
 
 def run_on_branch(
     git: Git,
     repository: Repository,
     layout: Layout,
-    change: Operation,
-    into: Revision,
-    make: Callable[[Operation], Answer],
+    operation: Operation,
+    branch: Revision,
+    run: Callable[[Operation], Answer],
     stop: Stop,
 ) -> Answer:
-    """Make a change on the branch `into`; where nothing comes of it, HEAD is then where it was.
+    """Run an operation on a branch; where nothing comes of it, HEAD is then where it was.
 
     Args:
-        make: makes a change where HEAD is.
+        run: runs an operation where HEAD is.
 
     Raises:
         NotFound: there is no such branch.
         Conflict: no way to it and back leaves all as it is.
-        Problem: what `make` raises.
+        Problem: what `run` raises.
     """
-    branch = into.text
-    was = read_status(git, repository, stop, layout=layout)
-    if was.head == branch:
-        return make(change)
-    _refuse_leaving(git, repository, branch, was, stop)
+    before = read_status(git, repository, stop, layout=layout)
+    if before.head == branch.text:
+        return run(operation)
+    _refuse_leaving(git, repository, branch.text, before, stop)
+    target = operation.arguments[-1]
     try:
-        meant = git.run(repository, ["rev-parse", "--verify", f"{change.arguments[-1]}^{{commit}}"], stop).text
+        meant = git.run(repository, ["rev-parse", "--verify", f"{target}^{{commit}}"], stop).text.strip()
     except GitFailed as failure:
-        raise explain_failure(failure, git, repository, change.revision, stop) from None
-    detached = was.head == "(detached)"
-    home = format_call("run_switch", rev=was.oid if detached else was.head)
-    # An ignored file that was overwritten would not come back.
-    words = ["switch", "--quiet", "--no-guess", "--no-overwrite-ignore"]
-    tip, entries = find_hash(git, repository, f"refs/heads/{branch}", stop), was.entries
+        raise explain_failure(failure, git, repository, operation.revision, stop) from None
+    return_call = format_call("run_switch", rev=before.oid if before.is_detached else before.head)
+    tip = find_hash(git, repository, f"refs/heads/{branch.text}", stop)
+    arrival = _Arrival(branch.text, tip, before.entries)
     try:
-        make(Operation([*words, branch], revision=into, undo_calls=(), overwritten_paths=["."]))
-        entries = read_status(git, repository, stop, layout=layout).entries
-        # By its name, which a merge's message tells, unless that is another commit there.
-        name = change.arguments[-1] if detached or change.arguments[-1] not in ("HEAD", "@") else was.head
-        if find_hash(git, repository, f"{name}^{{commit}}", stop) != meant.strip():
-            name = meant.strip()
-        change = replace(change, arguments=[*change.arguments[:-1], name], return_calls=[home])
-        return make(change)
+        run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=(), overwritten_paths=["."]))
+        arrival.entries = read_status(git, repository, stop, layout=layout).entries
+        name = _name_target(git, repository, target, meant, before, stop)
+        operation = replace(operation, arguments=[*operation.arguments[:-1], name], return_calls=[return_call])
+        return run(operation)
     except BaseException:
         now = read_status(git, repository, Stop(INSPECTION_SECONDS), layout=layout)
-        if (now.head, now.oid, now.entries) == (branch, tip, entries) and not now.in_progress:
-            words += ["--detach", was.oid] if detached else [was.head]
+        if arrival.is_unchanged(now):
             try:
-                git.run(repository, words, Stop(INSPECTION_SECONDS), writes=True)
+                git.run(repository, _return_arguments(before), Stop(INSPECTION_SECONDS), writes=True)
             except GitFailed as failure:
-                raise Conflict(f"{failure} HEAD stays on {quote(branch)}.", f"{home} leads back.") from None
+                message = f"{failure} HEAD stays on {quote(branch.text)}."
+                raise Conflict(message, f"{return_call} leads back.") from None
         raise
 
 
-def _refuse_leaving(git: Git, repository: Repository, branch: str, was: Status, stop: Stop) -> None:
+@dataclass
+class _Arrival:
+    """The state in which HEAD is on the branch, and nothing was done there yet."""
+
+    branch: str
+    tip: str
+    entries: Sequence[object]
+
+    def is_unchanged(self, now: Status) -> bool:
+        is_there = now.head == self.branch and now.oid == self.tip
+        return is_there and now.entries == self.entries and not now.in_progress
+
+
+def _return_arguments(before: Status) -> list[str]:
+    if before.is_detached:
+        return [*_SWITCH, "--detach", before.oid]
+    return [*_SWITCH, before.head]
+
+
+def _name_target(git: Git, repository: Repository, target: str, meant: str, before: Status, stop: Stop) -> str:
+    """Return what names the commit that was meant before HEAD moved: by its name, which a merge's message tells, unless
+    that is another commit on this branch."""
+    name = target
+    if not before.is_detached and target in ("HEAD", "@"):
+        name = before.head
+    if find_hash(git, repository, f"{name}^{{commit}}", stop) == meant:
+        return name
+    return meant
+
+
+def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Status, stop: Stop) -> None:
     """Return if there is such a branch, and a switch to it and back leaves all as it is.
 
     What is staged as that branch has it would be staged no longer, and what is deleted be written again.
@@ -84,9 +112,9 @@ def _refuse_leaving(git: Git, repository: Repository, branch: str, was: Status, 
     if not find_hash(git, repository, f"refs/heads/{branch}", stop):
         fix = "`list_refs` has branches; of a remote's `create_branch` makes one here."
         raise NotFound(f"There is no branch {quote(branch)} here.", fix)
-    if was.oid[:1] == "(":
+    if not status.has_commit:
         raise Conflict("`HEAD` has no commit yet, so no way leads back to it.", "Use `run_switch` first.")
-    refuse_in_progress(was.in_progress)
-    if any(letters not in ("??", " M", " T") for letters, _, _ in was.entries):
+    refuse_in_progress(status.in_progress)
+    if any(entry.letters not in ("??", " M", " T") for entry in status.entries):
         fix = "Commit it, or put it aside with `run_stash`, first."
         raise Conflict(f"What is staged or deleted does not come along to {quote(branch)}.", fix)

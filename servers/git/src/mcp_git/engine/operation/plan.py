@@ -1,42 +1,59 @@
-"""Prepares changes whose command or undo depends on the state of the repository at their turn."""
+"""Plans operations whose command or undo depends on the state of the repository at their turn."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.operation.operation import Operation, refuse_program_steps
-from mcp_git.engine.operation.undo import list_untracked_of_stash, refuse_obstructed_stash
+from mcp_git.engine.operation.operation import GitInput, Operation, refuse_program_steps
+from mcp_git.engine.operation.undo import HASH_LENGTH, UndoKind
+from mcp_git.engine.operation.untracked_files import list_untracked_of_stash, refuse_obstructed_stash
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import find_commits, find_hash
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status import read_status
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import NewName, Policy, Repository, Revision
-from mcp_git.repository_paths import read_small_file
+from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import format_call
 
 __all__ = ["OperationPlanner"]
 
-_HASH = 12
-_RETURNS = [
-    (("rebase-merge", "head-name"), "rebased"), (("rebase-merge", "update-refs"), "rebased"),
-    (("rebase-apply", "head-name"), "rebased"), (("BISECT_START",), "bisected"),
-]  # fmt: skip
-"""The files in which git notes what branch it moves, or goes back to, at the end."""
-_CUT = re.compile(r"(?m)^. -+ >8 -+$")
-"""Below it nothing of a message counts; what is above is kept as it is, lines with `#` too."""
-_CUTS = ["-c", "commit.cleanup=scissors"]
-"""Lets git write it at a conflict, and heed it; else lines with `#` are taken for git's own remarks."""
+
+class _ReturnFile(NamedTuple):
+    """A file in which git notes what branch it moves, or goes back to, at the end of an operation in progress."""
+
+    path: tuple[str, ...]
+    participle: Literal["rebased", "bisected"]
+
+
+_RETURN_FILES = [
+    _ReturnFile(("rebase-merge", "head-name"), "rebased"),
+    _ReturnFile(("rebase-merge", "update-refs"), "rebased"),
+    _ReturnFile(("rebase-apply", "head-name"), "rebased"),
+    _ReturnFile(("BISECT_START",), "bisected"),
+]
+# Below this line nothing of a message counts; what is above is kept as it is, lines with `#` too.
+_SCISSORS = re.compile(r"(?m)^. -+ >8 -+$")
+# Lets git write that line at a conflict, and heed it; otherwise it takes lines with `#` for its own remarks.
+_SCISSORS_OPTIONS = ["-c", "commit.cleanup=scissors"]
+
+
+class _Upstream(NamedTuple):
+    """What a branch follows: a remote, `.` for none, and a ref there."""
+
+    remote: str
+    ref: str
 
 
 @dataclass(frozen=True, slots=True)
 class OperationPlanner:
-    """Says what a change is; every method blocks."""
+    """Says what an operation is; every method blocks."""
 
     git: Git
     policy: Policy
@@ -44,64 +61,88 @@ class OperationPlanner:
     stop: Stop
 
     def switch(self, revision: Revision) -> Operation:
-        """To a branch, or to a commit that has none."""
-        branch = not revision.text.startswith("@") and bool(self._oid(f"refs/heads/{revision.text}"))
-        way = [] if branch else ["--detach"]
-        words = ["switch", "--quiet", "--no-guess", *way, revision.text]
-        undo = self._back(revision.text if branch else "")
-        return Operation(words, revision=revision, undo_calls=undo, undo_kind="carried", overwritten_paths=["."])
+        """Plan to switch to a branch, or to a commit that has none."""
+        is_branch = not revision.text.startswith("@") and bool(self._find_hash(f"refs/heads/{revision.text}"))
+        arguments = ["switch", "--quiet", "--no-guess"]
+        if not is_branch:
+            arguments.append("--detach")
+        return Operation(
+            [*arguments, revision.text],
+            revision=revision,
+            undo_calls=self._return_calls(revision.text if is_branch else ""),
+            undo_kind=UndoKind.CARRIED,
+            overwritten_paths=["."],
+        )
 
-    def branch(self, new: NewName, start: Revision, switch: bool, upstream: Revision | None) -> Operation:
-        """A new one."""
-        words = ["switch", "--quiet", "--no-track", "--create"] if switch else ["branch", "--no-track"]
-        follows = self._upstream(upstream) if upstream else ()
+    def create_branch(self, new: NewName, start: Revision, switches: bool, upstream: Revision | None) -> Operation:
+        """Plan to create a branch, and to switch to it if asked."""
+        followed = self._resolve_upstream(upstream) if upstream else None
 
         def follow() -> Sequence[str]:
-            for key, value in zip(("remote", "merge"), follows, strict=False):
-                self.git.configure(self.repository, ["--replace-all", f"branch.{new.text}.{key}", value])
-            return [f"it follows {upstream.text}"] if upstream else []
+            if upstream is None or followed is None:
+                return []
+            self._configure_branch(new.text, "remote", followed.remote)
+            self._configure_branch(new.text, "merge", followed.ref)
+            return [f"it follows {upstream.text}"]
 
-        undo = [*(self._back(new.text) if switch else ()), format_call("delete_ref", name=new.text, force=True)]
-        loses = ["."] if switch else []
-        words += [new.text, self._exact(start)]
+        if switches:
+            arguments = ["switch", "--quiet", "--no-track", "--create"]
+            undo_calls = list(self._return_calls(new.text))
+            overwritten_paths = ["."]
+        else:
+            arguments = ["branch", "--no-track"]
+            undo_calls = []
+            overwritten_paths = []
+        undo_calls.append(format_call("delete_ref", name=new.text, force=True))
         return Operation(
-            words,
+            [*arguments, new.text, self._disambiguate(start)],
             revision=start,
-            undo_calls=undo,
-            undo_kind="carried",
-            touches_files=switch,
-            overwritten_paths=loses,
+            undo_calls=undo_calls,
+            undo_kind=UndoKind.CARRIED,
+            touches_files=switches,
+            overwritten_paths=overwritten_paths,
             after=follow,
         )
 
-    def restore(self, source: Revision, places: Sequence[str]) -> Operation:
-        """Of files, as a commit has them."""
-        words = ["restore", f"--source={self._exact(source)}", "--staged", "--worktree", "--", *places]
-        return Operation(words, revision=source, undo_kind="files", overwritten_paths=places, source=source)
+    def _configure_branch(self, branch: str, key: str, value: str) -> None:
+        self.git.configure(self.repository, ["--replace-all", f"branch.{branch}.{key}", value])
 
-    def delete(self, name: NewName, kind: str, force: bool) -> Operation:
-        """Of a branch or a tag, with what is configured for the branch."""
-        found = self._oid(f"refs/{'tags' if kind == 'tag' else 'heads'}/{name.text}")
+    def restore(self, source: Revision, paths: Sequence[str]) -> Operation:
+        """Plan to write files as a commit has them."""
+        arguments = ["restore", f"--source={self._disambiguate(source)}", "--staged", "--worktree", "--", *paths]
+        return Operation(arguments, revision=source, undo_kind=UndoKind.FILES, overwritten_paths=paths, source=source)
+
+    def delete(self, name: NewName, kind: Literal["branch", "tag"], force: bool) -> Operation:
+        """Plan to delete a branch or a tag."""
         if kind == "tag":
-            undo = [format_call("create_tag", name=name.text, rev=found)]
-            return Operation(["tag", "--delete", name.text], touches_files=False, undo_calls=undo)
-        self._refuse_rebased(name.text)
-        entries = self.git.read_own_entries(self.repository, f"branch.{name.text}.")
-        followed = self._followed(dict(entries))
-        upstream = {"upstream": followed} if followed else {}
-        undo = [format_call("create_branch", name=name.text, rev=found, **upstream)]
+            commit = self._find_hash(f"refs/tags/{name.text}")
+            undo_calls = [format_call("create_tag", name=name.text, rev=commit)]
+            return Operation(["tag", "--delete", name.text], touches_files=False, undo_calls=undo_calls)
+        return self._delete_branch(name.text, force)
+
+    def _delete_branch(self, name: str, force: bool) -> Operation:
+        """Plan to delete a branch, with what is configured for it."""
+        commit = self._find_hash(f"refs/heads/{name}")
+        self._refuse_moving_branch(name)
+        entries = self.git.read_own_entries(self.repository, f"branch.{name}.")
+        upstream = self._name_upstream(dict(entries))
+        if upstream:
+            undo_call = format_call("create_branch", name=name, rev=commit, upstream=upstream)
+        else:
+            undo_call = format_call("create_branch", name=name, rev=commit)
 
         def forget() -> Sequence[str]:
             if entries:
-                self.git.configure(self.repository, ["--remove-section", f"branch.{name.text}"])
-            lost = [key for key, _ in entries if not (followed and key in ("remote", "merge"))]
-            return [f"forgotten: branch.{escape_line_breaks(name.text)}.{escape_line_breaks(key)}" for key in lost]
+                self.git.configure(self.repository, ["--remove-section", f"branch.{name}"])
+            restored_keys = ("remote", "merge") if upstream else ()
+            lost = [key for key, _ in entries if key not in restored_keys]
+            return [f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost]
 
-        words = ["branch", "--quiet", "-D" if force else "-d", name.text]
-        return Operation(words, touches_files=False, undo_calls=undo, after=forget)
+        arguments = ["branch", "--quiet", "-D" if force else "-d", name]
+        return Operation(arguments, touches_files=False, undo_calls=[undo_call], after=forget)
 
-    def _refuse_rebased(self, branch: str) -> None:
-        """Return unless a rebase or bisect under way in any worktree goes back to this branch.
+    def _refuse_moving_branch(self, branch: str) -> None:
+        """Return unless a rebase or bisect in progress in any worktree goes back to this branch.
 
         Git itself does not see that from here.
 
@@ -109,138 +150,207 @@ class OperationPlanner:
             Conflict: one does.
         """
         layout = self.git.layout(self.repository)
-        trees = os.path.join(layout.common_dir, "worktrees")
-        others = [os.path.join(trees, name) for name in (os.listdir(trees) if os.path.isdir(trees) else ())]
-        for folder in (layout.common_dir, *others):
-            for name, what in _RETURNS:
-                begun = (read_small_file(os.path.join(folder, *name)) or "").splitlines()
-                if f"refs/heads/{branch}" in begun or (what == "bisected" and branch in begun):
-                    here = folder == layout.git_dir
-                    fix = "End that first, with `run_step`." if here and what == "rebased" else "End that first."
-                    where = "" if here else " in another worktree"
-                    raise Conflict(f"The branch {quote(branch)} is being {what}{where}.", fix)
+        for folder in _list_git_dirs(layout):
+            for file in _RETURN_FILES:
+                lines = (read_small_file(os.path.join(folder, *file.path)) or "").splitlines()
+                is_named = f"refs/heads/{branch}" in lines
+                if file.participle == "bisected":
+                    is_named = is_named or branch in lines
+                if not is_named:
+                    continue
+                is_here = folder == layout.git_dir
+                location = "" if is_here else " in another worktree"
+                fix = "End that first."
+                if is_here and file.participle == "rebased":
+                    fix = "End that first, with `run_step`."
+                raise Conflict(f"The branch {quote(branch)} is being {file.participle}{location}.", fix)
 
-    def stash(self, action: str, revision: Revision, message: str, index: bool) -> Operation:
-        """Bring one back, drop it, or put one back that was dropped."""
-        found = find_commits(self.git, self.repository, revision, self.stop)
-        oid = found[0][:_HASH] if found else ""
-        if action == "store":
-            words = ["stash", "store", "--quiet", *(["--message", message] if message else []), oid or revision.text]
-            return Operation(
-                words, revision=revision, undo_calls=[format_call("run_stash", action="drop")], moved_ref="refs/stash"
-            )
-        again = format_call("run_stash", action="store", rev=oid, message=self._said(revision)) if oid else ""
-        if again and oid != self._oid("refs/stash"):
-            again += " (as the first of the stashes then)"
-        if action == "drop":
-            return Operation(
-                ["stash", "drop", "--quiet", revision.text], revision=revision, undo_calls=[again], touches_files=False
-            )
-        refuse_obstructed_stash(self.git, self.repository, self.git.layout(self.repository), revision.text, self.stop)
-        words = ["stash", action, "--quiet", *(["--index"] if index else []), revision.text]
-        before = self._oid("refs/stash"), self._number()
+    def store_stash(self, revision: Revision, message: str) -> Operation:
+        """Plan to put a stash back that was dropped."""
+        arguments = ["stash", "store", "--quiet"]
+        if message:
+            arguments += ["--message", message]
+        arguments.append(self._find_stash(revision) or revision.text)
+        undo_calls = [format_call("run_stash", action="drop")]
+        return Operation(arguments, revision=revision, undo_calls=undo_calls, moved_ref="refs/stash")
 
-        def dropped() -> Sequence[str]:
-            gone = (self._oid("refs/stash"), self._number()) != before
-            return [f"undo: {again}"] if gone else []
+    def drop_stash(self, revision: Revision) -> Operation:
+        """Plan to drop a stash."""
+        undo_calls = [self._store_call(revision)]
+        arguments = ["stash", "drop", "--quiet", revision.text]
+        return Operation(arguments, revision=revision, undo_calls=undo_calls, touches_files=False)
 
-        brings = list_untracked_of_stash(self.git, self.repository, revision.text, self.stop)
+    def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> Operation:
+        """Plan to bring a stash back, and with `pop` to drop it then."""
+        store_call = self._store_call(revision)
+        layout = self.git.layout(self.repository)
+        refuse_obstructed_stash(self.git, self.repository, layout, revision.text, self.stop)
+        arguments = ["stash", action, "--quiet"]
+        if restores_index:
+            arguments.append("--index")
+        arguments.append(revision.text)
+        stash_before = self._find_hash("refs/stash")
+        number_before = self._count_stashes()
+
+        def name_undo_if_dropped() -> Sequence[str]:
+            if self._find_hash("refs/stash") == stash_before and self._count_stashes() == number_before:
+                return []
+            return [f"undo: {store_call}"]
+
         return Operation(
-            words, revision=revision, undo_kind="files", overwritten_paths=["."], after=dropped, created_files=brings
+            arguments,
+            revision=revision,
+            undo_kind=UndoKind.FILES,
+            overwritten_paths=["."],
+            after=name_undo_if_dropped,
+            created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.stop),
         )
 
+    def _store_call(self, revision: Revision) -> str:
+        """Return the call that puts a stash back once it is dropped; empty if there is no such stash."""
+        oid = self._find_stash(revision)
+        if not oid:
+            return ""
+        call = format_call("run_stash", action="store", rev=oid, message=self._read_stash_message(revision))
+        if oid != self._find_hash("refs/stash"):
+            call += " (as the first of the stashes then)"
+        return call
+
+    def _find_stash(self, revision: Revision) -> str:
+        commits = find_commits(self.git, self.repository, revision, self.stop)
+        return commits[0][:HASH_LENGTH] if commits else ""
+
     def step(
-        self, action: str, first: Sequence[tuple[Sequence[str], bytes]] = (), resolves: Sequence[str] = ()
+        self,
+        action: Literal["continue", "skip", "abort"],
+        stage_first: Sequence[GitInput] = (),
+        resolved_paths: Sequence[str] = (),
     ) -> Operation:
-        """Continue, skip or abort what is under way; to continue, `first` stages what is resolved."""
+        """Plan to continue, skip or abort what is in progress; to continue, `stage_first` stages what is resolved."""
         layout = self.git.layout(self.repository)
-        doing = find_operations_in_progress(self.git, self.repository, layout, self.stop)
-        if not doing or doing[0].startswith("bisect"):
+        in_progress = find_operations_in_progress(self.git, self.repository, layout, self.stop)
+        if not in_progress or in_progress[0].startswith("bisect"):
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
+        command = in_progress[0].split(" ")[0]
         if action == "abort":
-            return Operation([doing[0].split(" ")[0], "--abort"], undo_calls=())
+            return Operation([command, "--abort"], undo_calls=())
         refuse_program_steps(layout)
-        begun = [
-            read_small_file(os.path.join(layout.git_dir, name, "orig-head"))
-            for name in ("rebase-merge", "rebase-apply")
-        ]
-        start = next((oid for oid in begun if oid), "") or read_status(self.git, self.repository, self.stop).oid
-        undo = [f"{format_call('run_reset', rev=start[:_HASH], mode='keep')} (to before it began)"]
-        words, way = [doing[0].split(" ")[0], f"--{action}"], []
-        if _CUT.search(read_small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or ""):
-            one = not os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
-            if action == "continue" and words[0] == "cherry-pick" and one:
-                words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]  # which `--continue` does its own way
-            way = _CUTS
-        return Operation(words, undo_calls=undo, stage_first=first, resolved_paths=resolves, git_options=way)
+        start = self._find_start(layout)[:HASH_LENGTH]
+        undo_calls = [f"{format_call('run_reset', rev=start, mode='keep')} (to before it began)"]
+        arguments = [command, f"--{action}"]
+        git_options: Sequence[str] = ()
+        if _SCISSORS.search(read_small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or ""):
+            git_options = _SCISSORS_OPTIONS
+            is_single = not os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
+            if action == "continue" and command == "cherry-pick" and is_single:
+                # `--continue` cleans the message its own way.
+                arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
+        return Operation(
+            arguments,
+            undo_calls=undo_calls,
+            stage_first=stage_first,
+            resolved_paths=resolved_paths,
+            git_options=git_options,
+        )
+
+    def _find_start(self, layout: Layout) -> str:
+        """Return the commit at which what is in progress began."""
+        for folder in ("rebase-merge", "rebase-apply"):
+            original = read_small_file(os.path.join(layout.git_dir, folder, "orig-head"))
+            if original:
+                return original
+        return read_status(self.git, self.repository, self.stop).oid
 
     def pick(
-        self, words: Sequence[str], revision: Revision, span: Sequence[str], into: Revision | None = None
+        self, arguments: Sequence[str], revision: Revision, span: Sequence[str], on_branch: Revision | None = None
     ) -> Operation:
-        """Make commits once more; after a conflict too, lines of their messages that begin with `#` stay.
+        """Plan to make commits once more; after a conflict too, lines of their messages that begin with `#` stay.
 
         Args:
             span: which commits.
         """
-        marked = ["log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--"]
-        way = _CUTS if self.git.run(self.repository, marked, self.stop, exit_codes=(0, 128)).stdout else []
-        return Operation([*words, revision.text], revision=revision, on_branch=into, git_options=way)
+        search = ["log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--"]
+        git_options: Sequence[str] = ()
+        if self.git.run(self.repository, search, self.stop, exit_codes=(0, 128)).stdout:
+            git_options = _SCISSORS_OPTIONS
+        return Operation([*arguments, revision.text], revision=revision, on_branch=on_branch, git_options=git_options)
 
-    def _back(self, to: str) -> Sequence[str]:
-        """The call that leads to where HEAD is now; none if it is there already, or at no commit."""
-        before = read_status(self.git, self.repository, self.stop)
-        if before.oid[:1] == "(" or before.head == to:
+    def _return_calls(self, target: str) -> Sequence[str]:
+        """Return the call that leads to where HEAD is now; none if that is `target`, or no commit."""
+        status = read_status(self.git, self.repository, self.stop)
+        if not status.has_commit or status.head == target:
             return ()
-        return [format_call("run_switch", rev=before.oid[:_HASH] if before.head == "(detached)" else before.head)]
+        position = status.oid[:HASH_LENGTH] if status.is_detached else status.head
+        return [format_call("run_switch", rev=position)]
 
-    def _oid(self, ref: str) -> str:
-        return find_hash(self.git, self.repository, ref, self.stop)[:_HASH]
+    def _find_hash(self, ref: str) -> str:
+        return find_hash(self.git, self.repository, ref, self.stop)[:HASH_LENGTH]
 
-    def _exact(self, revision: Revision) -> str:
-        """What stands for `revision` in every command: some of git's take the branch of that name for it, where there
-        is a tag as well, or HEAD."""
-        meant = self._oid(revision.text)
-        return meant if meant and self._oid(f"refs/heads/{revision.text}") not in ("", meant) else revision.text
+    def _disambiguate(self, revision: Revision) -> str:
+        """Return what stands for `revision` in every command.
 
-    def _number(self) -> int:
+        Some of git's take the branch of that name for it, where there is a tag as well, or HEAD.
+        """
+        commit = self._find_hash(revision.text)
+        if not commit:
+            return revision.text
+        branch = self._find_hash(f"refs/heads/{revision.text}")
+        if branch in ("", commit):
+            return revision.text
+        return commit
+
+    def _count_stashes(self) -> int:
+        arguments = ["rev-list", "--walk-reflogs", "--count", "refs/stash", "--"]
         try:
-            words = ["rev-list", "--walk-reflogs", "--count", "refs/stash", "--"]
-            return int(self.git.run(self.repository, words, self.stop).text)
+            return int(self.git.run(self.repository, arguments, self.stop).text)
         except GitFailed:
             return 0
 
-    def _said(self, revision: Revision) -> str:
-        """With which message a stash was made."""
-        words = ["log", "--walk-reflogs", "--max-count=1", "--format=%gs", revision.text, "--"]
+    def _read_stash_message(self, revision: Revision) -> str:
+        arguments = ["log", "--walk-reflogs", "--max-count=1", "--format=%gs", revision.text, "--"]
         try:
-            return self.git.run(self.repository, words, self.stop).text.removesuffix("\n")
+            return self.git.run(self.repository, arguments, self.stop).text.removesuffix("\n")
         except GitFailed:
             return ""
 
-    def _upstream(self, upstream: Revision) -> tuple[str, str]:
-        """The remote and the name there of what a branch is to follow."""
-        if self._oid(f"refs/heads/{upstream.text}"):
-            return ".", f"refs/heads/{upstream.text}"
-        if self._oid(f"refs/remotes/{upstream.text}"):
-            for remote in self._remotes():
+    def _resolve_upstream(self, upstream: Revision) -> _Upstream:
+        """Return the remote and the name there of what a branch is to follow."""
+        if self._find_hash(f"refs/heads/{upstream.text}"):
+            return _Upstream(".", f"refs/heads/{upstream.text}")
+        if self._find_hash(f"refs/remotes/{upstream.text}"):
+            for remote in self._list_remotes():
                 if upstream.text.startswith(f"{remote}/"):
-                    return remote, f"refs/heads/{upstream.text.removeprefix(f'{remote}/')}"
+                    return _Upstream(remote, f"refs/heads/{upstream.text.removeprefix(f'{remote}/')}")
         fix = "`list_refs` has branches, those of remotes too."
         raise NotFound(f"There is no branch {quote(upstream.text)} to follow.", fix)
 
-    def _followed(self, entries: dict[str, str]) -> str:
-        """What a branch of that configuration follows, as `_upstream` takes it; empty for what that can't say."""
-        branch = entries.get("merge", "").removeprefix("refs/heads/")
+    def _name_upstream(self, entries: Mapping[str, str]) -> str:
+        """Return what a branch of that configuration follows, as `_resolve_upstream` takes it; empty for what that
+        can't say."""
         remote = entries.get("remote", "")
+        ref = entries.get("merge", "")
+        branch = ref.removeprefix("refs/heads/")
         name = branch if remote == "." else f"{remote}/{branch}"
         try:
-            return name if self._upstream(self.policy.parse_ref(name)) == (remote, entries.get("merge")) else ""
+            upstream = self._resolve_upstream(self.policy.parse_ref(name))
         except (NotFound, Invalid):
             return ""
+        return name if upstream == (remote, ref) else ""
 
-    def _remotes(self) -> list[str]:
-        found = (
-            re.fullmatch(r"remote\.(.+)\.url", key, re.S)
-            for key, _ in self.git.read_allowed_configuration(self.repository)
-        )
-        return sorted({each[1] for each in found if each}, key=len, reverse=True)
+    def _list_remotes(self) -> list[str]:
+        """Return the names of the remotes, the longest first."""
+        names: set[str] = set()
+        for key, _ in self.git.read_allowed_configuration(self.repository):
+            match = re.fullmatch(r"remote\.(.+)\.url", key, re.DOTALL)
+            if match:
+                names.add(match[1])
+        return sorted(names, key=len, reverse=True)
+
+
+def _list_git_dirs(layout: Layout) -> list[str]:
+    """Return the git directories of a repository and of its worktrees."""
+    worktrees = os.path.join(layout.common_dir, "worktrees")
+    folders = [layout.common_dir]
+    if os.path.isdir(worktrees):
+        folders += [os.path.join(worktrees, name) for name in os.listdir(worktrees)]
+    return folders

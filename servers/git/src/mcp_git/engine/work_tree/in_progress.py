@@ -11,36 +11,66 @@ from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["find_operations_in_progress"]
+__all__ = ["find_operations_in_progress", "find_picked_commits"]
+
+_PICKS = {"CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
+_COMMANDS_BY_STEP = {"pick": "cherry-pick", "revert": "revert"}
+_MAX_NUMBER_LENGTH = 9
+_MAX_BRANCH_LENGTH = 60
 
 
 def find_operations_in_progress(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
-    """What was begun in a repository and is not finished; the first word is git's own for it."""
+    """Return what was begun in a repository and is not finished; the first word of each is git's own for it."""
+    operations: list[str] = []
+    if _exists(layout, "rebase-merge"):
+        operations.append(_describe_rebase(layout, "rebase-merge", "msgnum", "end"))
+    if _exists(layout, "rebase-apply"):
+        operations.append(_describe_rebase(layout, "rebase-apply", "next", "last"))
+    if _exists(layout, "MERGE_HEAD"):
+        operations.append("merge under way")
+    if not operations:
+        operations = _find_picks(git, repository, layout, stop)
+    if _exists(layout, "BISECT_LOG"):
+        operations.append("bisect under way")
+    return operations
 
-    def there(name: str) -> bool:
-        return os.path.exists(f"{layout.git_dir}{os.sep}{name}")
 
-    def is_commit(name: str) -> bool:
-        # A reftable holds what is otherwise a file.
-        return there(name) or (layout.has_reftable and bool(find_hash(git, repository, name, stop)))
+def find_picked_commits(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+    """Return the commits at which a cherry-pick and a revert stand; empty for none, as between two of several."""
+    if layout.has_reftable:
+        return [find_hash(git, repository, name, stop) for name in _PICKS]
+    return [read_small_file(os.path.join(layout.git_dir, name)) or "" for name in _PICKS]
 
-    found: list[str] = []
-    for folder, number, last in (("rebase-merge", "msgnum", "end"), ("rebase-apply", "next", "last")):
-        if there(folder):
-            step, end = (read_small_file(os.path.join(layout.git_dir, folder, name)) for name in (number, last))
-            what = "am" if there(os.path.join(folder, "applying")) else "rebase"
-            branch = read_small_file(os.path.join(layout.git_dir, folder, "head-name")) or ""
-            of = f", of {escape_line_breaks(branch[11:])[:60]}" if branch.startswith("refs/heads/") else ""
-            found.append(
-                f"{what} under way, step {escape_line_breaks(step or '?')[:9]} of {escape_line_breaks(end or '?')[:9]}{of}"
-            )
-    if there("MERGE_HEAD"):
-        found.append("merge under way")
-    if not found:
-        # Between two commits of several only the list is there.
-        todo = read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or ""
-        of_several = {"pick": "cherry-pick", "revert": "revert"}.get(todo.split(" ")[0])
-        for name, what in {"CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}.items():
-            if what == of_several or is_commit(name):
-                found.append(f"{what} under way")
-    return [*found, *(["bisect under way"] if there("BISECT_LOG") else [])]
+
+def _exists(layout: Layout, name: str) -> bool:
+    return os.path.exists(f"{layout.git_dir}{os.sep}{name}")
+
+
+def _describe_rebase(layout: Layout, folder: str, step_file: str, end_file: str) -> str:
+    def read(name: str) -> str | None:
+        return read_small_file(os.path.join(layout.git_dir, folder, name))
+
+    command = "am" if _exists(layout, os.path.join(folder, "applying")) else "rebase"
+    step = escape_line_breaks(read(step_file) or "?")[:_MAX_NUMBER_LENGTH]
+    end = escape_line_breaks(read(end_file) or "?")[:_MAX_NUMBER_LENGTH]
+    phrase = f"{command} under way, step {step} of {end}"
+    ref = read("head-name") or ""
+    if ref.startswith("refs/heads/"):
+        branch = escape_line_breaks(ref.removeprefix("refs/heads/"))[:_MAX_BRANCH_LENGTH]
+        phrase += f", of {branch}"
+    return phrase
+
+
+def _find_picks(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+    # Between two commits of several only the list of steps is there.
+    todo = read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or ""
+    command_of_list = _COMMANDS_BY_STEP.get(todo.split(" ")[0])
+    operations: list[str] = []
+    for name, command in _PICKS.items():
+        is_begun = command == command_of_list or _exists(layout, name)
+        if not is_begun and layout.has_reftable:
+            # A reftable holds what is otherwise a file.
+            is_begun = bool(find_hash(git, repository, name, stop))
+        if is_begun:
+            operations.append(f"{command} under way")
+    return operations

@@ -1,0 +1,66 @@
+"""Finds files in conflict and commits that are empty, and refuses files that still have the marks of a conflict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mcp_batteries.errors import Conflict, quote
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.work_tree.status import Status, is_conflict
+from mcp_git.path_quoting import quote_path
+from mcp_git.policy import Repository
+
+__all__ = ["is_empty_pick", "list_conflicts", "list_new_conflicts", "refuse_conflict_marks"]
+
+_MARKS = ["-e", "^<<<<<<< ", "-e", "^>>>>>>> "]
+
+
+def list_conflicts(status: Status) -> list[bytes]:
+    """Return the files in conflict."""
+    return [entry.path for entry in status.entries if is_conflict(entry.letters)]
+
+
+def list_new_conflicts(status: Status, before: Status) -> list[bytes]:
+    """Return the files that came into conflict since `before`; at another commit all that are in conflict."""
+    conflicts = list_conflicts(status)
+    if before.oid != status.oid:
+        return conflicts
+    earlier = list_conflicts(before)
+    return [path for path in conflicts if path not in earlier]
+
+
+def is_empty_pick(picked_commits: Sequence[str], status: Status) -> bool:
+    """Whether a cherry-pick or revert stands at a commit of which nothing is staged, so that it can't continue."""
+    if not any(picked_commits):
+        return False
+    is_picking = status.in_progress[:1] in (["cherry-pick under way"], ["revert under way"])
+    return is_picking and all(entry.letters[0] in " ?" for entry in status.entries)
+
+
+def refuse_conflict_marks(
+    git: Git, repository: Repository, status: Status, resolved_paths: Sequence[str], stop: Stop
+) -> None:
+    """Return if no file in conflict that `resolved_paths` name still has the marks of both sides in it.
+
+    Raises:
+        Conflict: one has.
+    """
+    resolved = [os.fsencode(path).rstrip(b"/") for path in resolved_paths]
+    files = [os.fsdecode(path) for path in list_conflicts(status) if _is_at_or_below(path, resolved)]
+    if not files:
+        return
+    arguments = ["grep", "-l", "-z", "-I", "--no-color", "--all-match", *_MARKS, "--", *files]
+    marked = git.run(repository, arguments, stop, exit_codes=(0, 1)).stdout.split(b"\0")[:-1]
+    if not marked:
+        return
+    more = f" and {len(marked) - 1:,} more" if len(marked) > 1 else ""
+    raise Conflict(
+        f"{quote(quote_path(marked[0]))}{more} still has the marks of a conflict, such as `<<<<<<<`.",
+        "Nothing was changed. Resolve it first; where they are meant, stage it with `edit_index`.",
+    )
+
+
+def _is_at_or_below(path: bytes, folders: Sequence[bytes]) -> bool:
+    return any(folder in (b".", path) or path.startswith(folder + b"/") for folder in folders)

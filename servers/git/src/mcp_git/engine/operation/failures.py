@@ -1,0 +1,128 @@
+"""Says what a failure of an operation means, and what to do next."""
+
+from __future__ import annotations
+
+import re
+
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
+from mcp_batteries.limits import Stop
+from mcp_git.engine.operation.operation import Operation
+from mcp_git.engine.operation.undo import Snapshot, UndoKind, take_snapshot
+from mcp_git.engine.operation.untracked_files import describe_remaining_files
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.revisions import explain_failure
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Repository
+from mcp_git.repository_paths import Layout
+
+__all__ = ["explain_operation_failure", "nothing_to_do"]
+
+_MAX_MESSAGE_LENGTH = 400
+_ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
+# What git says to somebody in a shell.
+_SHELL_ADVICE = re.compile(
+    r"^(?:fatal|error): | If you are sure you want to delete it, run '[^']*'| If you wish to commit it anyway, use: .*"
+)
+# What to do next, by a pattern of what git says.
+_NEXT_MOVES = {
+    "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit.",
+    "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
+    "tag .* already exists": "Choose another name.",
+    "is not fully merged": "Set `force` to delete it all the same.",
+    "(?:checked out|used by worktree) at": "It is in another worktree, which `list_refs` with kind=worktrees names: "
+    "work there, or go to another branch there.",
+    "is now empty": "`run_step` with action=skip leaves it out.",
+    "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
+    "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
+    "empty commit message": "`create_commit` with a `message` ends it too.",
+    "into an empty head": "Leave out the `message`: there is no commit yet to merge with.",
+    "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
+}
+
+
+def explain_operation_failure(
+    failure: GitFailed,
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    operation: Operation,
+    before: Snapshot,
+    stop: Stop,
+) -> Problem:
+    """Return what a failure of an operation means to the caller.
+
+    Args:
+        before: the state before the operation.
+    """
+    with take_snapshot(git, repository, layout, bool(operation.overwritten_paths), stop) as now:
+        if not _is_same_state(now, before):
+            return _explain_half_done(failure, layout, operation, before, now)
+    if failure.is_in_nested_repository:
+        return failure
+    if "tell me who you are" in failure.stderr or "auto-detection is disabled" in failure.stderr:
+        return Refused(
+            "Git knows no `user.name` and `user.email` to commit as.", "The operator can set them: `git config`."
+        )
+    if "index.lock" in failure.stderr or "Unable to create" in failure.stderr:
+        return Conflict("Another `git` is at work in this repository.", "Call again when it is done.")
+    problem = explain_failure(failure, git, repository, operation.revision, stop)
+    if not isinstance(problem, Invalid):
+        return problem
+    message = _join_message(failure.stderr)
+    if not message:
+        return nothing_to_do(operation)
+    message = _SHELL_ADVICE.sub("", message).rstrip(".")
+    next_move = _find_next_move(message, before.status.head)
+    return Conflict(
+        f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`.", f"Nothing was changed. {next_move}".rstrip()
+    )
+
+
+def nothing_to_do(operation: Operation) -> Conflict:
+    """Return that git had nothing to do, and what to do then."""
+    if operation.arguments[-1] == "--continue":
+        fix = "Nothing was changed. `run_step` with action=skip leaves it out."
+    elif operation.command == "commit":
+        fix = "Name what to stage in `paths`, or set `all_tracked`."
+    else:
+        fix = "See `get_status`."
+    return Conflict(f"git found nothing to {operation.command}.", fix)
+
+
+def _is_same_state(one: Snapshot, other: Snapshot) -> bool:
+    has_same_trees = one.index_tree == other.index_tree and one.files_tree == other.files_tree
+    return has_same_trees and one.status == other.status
+
+
+def _join_message(stderr: str) -> str:
+    """Return what git says of the failure, without advice and warnings, in one line."""
+    return " ".join(line.strip() for line in stderr.splitlines() if line and not _ASIDE.search(line))
+
+
+def _find_next_move(message: str, branch: str) -> str:
+    if re.search(f"(?i)cannot delete branch '{re.escape(branch)}'", message):
+        return "Go to another branch with `run_switch` first."
+    for pattern, next_move in _NEXT_MOVES.items():
+        if re.search(pattern, message):
+            return next_move
+    return ""
+
+
+def _explain_half_done(
+    failure: GitFailed, layout: Layout, operation: Operation, before: Snapshot, now: Snapshot
+) -> Conflict:
+    """Return what is left when git failed in the middle; only where the files were kept does a call lead back."""
+    calls: list[str] = []
+    if operation.overwritten_paths:
+        kind = UndoKind.HARD if now.status.oid != before.status.oid else UndoKind.FILES
+        calls = before.undo_calls(kind, now.status)
+    if calls:
+        before.store(layout)
+    lines = [f"\nundo: {call}" for call in [*calls, *operation.return_calls]]
+    known = {entry.path for entry in before.status.entries}
+    new_files = [
+        quote_path(entry.path) for entry in now.status.entries if entry.letters == "??" and entry.path not in known
+    ]
+    if new_files:
+        lines.append(f"\n{describe_remaining_files(sorted(new_files))}")
+    return Conflict(f"{failure}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")

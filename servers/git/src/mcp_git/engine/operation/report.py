@@ -1,0 +1,260 @@
+"""Tells what an operation did: what happened, what is left to do, and how to undo it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mcp_batteries.limits import Stop
+from mcp_git.engine.history.diff import read_conflict_sides
+from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
+from mcp_git.engine.operation.operation import Operation
+from mcp_git.engine.operation.undo import HASH_LENGTH, Snapshot, UndoKind, list_staged_since
+from mcp_git.engine.operation.untracked_files import describe_remaining_files, list_untracked
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import clip, split_lines
+from mcp_git.engine.work_tree.in_progress import find_picked_commits
+from mcp_git.engine.work_tree.status import Status, read_status
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Repository
+from mcp_git.repository_paths import Layout
+from mcp_git.tool_calls import format_call
+
+__all__ = ["report_operation"]
+
+_MAX_LISTED = 20
+_MAX_ROW_BYTES = 120
+# How many bytes of names one command is given.
+_MAX_NAMES_BYTES = 50_000
+# Commands that make one commit with the caller's own subject, or none: of others the new commits of HEAD are listed.
+_COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
+# What the two letters of a conflict say, in git's words; `UU` is the usual one.
+_CONFLICT_KINDS = {
+    "DD": "deleted by both", "AU": "added by us", "UD": "deleted by them", "UA": "added by them", "DU": "deleted by us",
+    "AA": "added by both",
+}  # fmt: skip
+
+
+def report_operation(
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    operation: Operation,
+    before: Snapshot,
+    picked_commits: Sequence[str],
+    stop: Stop,
+) -> Answer:
+    """Return what an operation did.
+
+    Args:
+        before: the state before it.
+        picked_commits: the commits at which a cherry-pick and a revert stood before it.
+    """
+    after = read_status(git, repository, stop, layout=layout)
+    picked_after = find_picked_commits(git, repository, layout, stop)
+    report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, stop)
+    report.write()
+    return Answer(report.facts, report.lines)
+
+
+@dataclass
+class _Report:
+    """The answer to an operation as it is written.
+
+    Attributes:
+        before: the state before the operation.
+        after: the state after it.
+        facts: the parts of its first line.
+        lines: the others.
+    """
+
+    git: Git
+    repository: Repository
+    layout: Layout
+    operation: Operation
+    before: Snapshot
+    picked_before: Sequence[str]
+    after: Status
+    picked_after: Sequence[str]
+    stop: Stop
+    facts: list[str] = field(default_factory=list[str])
+    lines: list[str] = field(default_factory=list[str])
+
+    def write(self) -> None:
+        self.facts += [self.after.branch, *self.after.in_progress]
+        self._add_up_to_date()
+        self._add_new_commits()
+        self._add_conflicts()
+        self.lines += self.operation.after()
+        self._add_lost_operations()
+        self._add_lost_marks()
+        self._add_restored_deletions()
+        if self.after.in_progress:
+            self._add_next_step()
+        if not self.after.in_progress or self.operation.undo_kind in (UndoKind.INDEX, UndoKind.FILES):
+            self._add_undo()
+
+    def _add_up_to_date(self) -> None:
+        if self.operation.command != "merge" or self.operation.ends_in_progress:
+            return
+        status = self.before.status
+        is_same_operation = self.after.in_progress == status.in_progress
+        if self.after.oid == status.oid and self.after.entries == status.entries and is_same_operation:
+            self.facts.append("already up to date")
+
+    def _add_new_commits(self) -> None:
+        has_moved = self.after.has_commit and self.after.oid != self.before.status.oid
+        if not has_moved or self.operation.command in _COMMANDS_WITHOUT_NEWS:
+            return
+        span = self.after.oid
+        if self.before.head:
+            span = f"{self.before.status.oid}..{self.after.oid}"
+        arguments = ["log", "--format=%h %s", f"--max-count={_MAX_LISTED}", span, "--"]
+        for line in split_lines(self.git.run(self.repository, arguments, self.stop)):
+            self.lines.append(clip(escape_line_breaks(line), _MAX_ROW_BYTES))
+
+    def _add_conflicts(self) -> None:
+        conflicts = list_conflicts(self.after)
+        if conflicts:
+            self.facts.append(f"{len(conflicts):,} in conflict")
+            self._add_conflict_sides(conflicts)
+        others = len(self.after.entries) - len(conflicts)
+        if others:
+            self.facts.append(f"{count(others, 'other file')} not committed")
+        else:
+            self.facts.append("nothing else uncommitted")
+
+    def _add_conflict_sides(self, conflicts: Sequence[bytes]) -> None:
+        sides: dict[str, list[str]] = {}
+        new_conflicts = list_new_conflicts(self.after, self.before.status)
+        if new_conflicts:
+            sides = read_conflict_sides(self.git, self.repository, new_conflicts[:_MAX_LISTED], self.stop)
+        letters = {entry.path: entry.letters for entry in self.after.entries}
+        for path in conflicts[:_MAX_LISTED]:
+            name = quote_path(path)
+            kind = _CONFLICT_KINDS.get(letters[path])
+            self.lines.append(f"conflict: {name} ({kind})" if kind else f"conflict: {name}")
+            self.lines += sides.get(name, ())
+
+    def _add_lost_operations(self) -> None:
+        """Add what of operations in progress no undo brings back."""
+        if self.operation.command == "commit" or self.operation.ends_in_progress:
+            return
+        commands_after = {phrase.split(" ")[0] for phrase in self.after.in_progress}
+        lost = [phrase for phrase in self.before.status.in_progress if phrase.split(" ")[0] not in commands_after]
+        if not lost and self._has_picked_another():
+            lost = ["at which commit it stands"]
+        self.lines += [f"not brought back by an undo: {phrase}" for phrase in lost]
+
+    def _has_picked_another(self) -> bool:
+        pairs = zip(self.picked_before, self.picked_after, strict=True)
+        return any(before and before != after for before, after in pairs)
+
+    def _add_lost_marks(self) -> None:
+        lost = _list_intended(self.before.status) - _list_intended(self.after)
+        if lost:
+            names = ", ".join(sorted(map(quote_path, lost))[:_MAX_LISTED])
+            self.lines.append(clip(f"no undo brings back the mark `--intent-to-add` of {names}", 2 * _MAX_ROW_BYTES))
+
+    def _add_restored_deletions(self) -> None:
+        """Add what is staged as new and was deleted again, which a stash does not say."""
+        if list(self.operation.arguments[:2]) != ["stash", "push"]:
+            return
+        deleted = {quote_path(entry.path) for entry in self.before.status.entries if entry.letters == "AD"}
+        if deleted:
+            names = ", ".join(sorted(deleted))
+            self.lines.append(f"the undo brings back these files, which were staged and then deleted: {names}")
+
+    def _add_next_step(self) -> None:
+        action = "continue"
+        if is_empty_pick(self.picked_after, self.after):
+            self.facts.append("nothing of the commit at hand is left")
+            action = "skip"
+        self.facts.append(f"go on with `run_step`: {action} or abort")
+        self.lines += [f"then {call} leads back" for call in self.operation.return_calls]
+
+    def _add_undo(self) -> None:
+        if self.operation.undo_kind == UndoKind.INDEX:
+            self.before.store(self.layout)  # `list_staged_since` compares with it.
+        calls = self._find_undo_calls()
+        if self._names_snapshot(calls):
+            self.before.store(self.layout)
+        if calls and self.operation.created_files:
+            stage_calls, remaining = self._stage_created_files()
+            calls = [*stage_calls, *calls]
+            if remaining:
+                self.lines.append(describe_remaining_files(remaining))
+        self.lines += [f"undo: {call}" for call in [*calls, *self.operation.return_calls]]
+
+    def _names_snapshot(self, calls: Sequence[str]) -> bool:
+        trees = [tree for tree in (self.before.index_tree, self.before.files_tree) if tree]
+        return any(tree in call for tree in trees for call in calls)
+
+    def _find_undo_calls(self) -> Sequence[str]:
+        operation = self.operation
+        if operation.undo_kind == UndoKind.INDEX:
+            staged = list_staged_since(self.git, self.repository, self.before, self.stop)
+            return self.before.undo_calls(UndoKind.INDEX, self.after, staged)
+        calls = self.before.undo_calls(operation.undo_kind, self.after, operation.overwritten_paths or (".",))
+        if operation.undo_calls is not None:
+            if calls and operation.undo_calls and operation.undo_kind == UndoKind.CARRIED:
+                return [*self._discard_calls(), *operation.undo_calls, *calls]
+            return operation.undo_calls
+        if self.before.status.in_progress and operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL):
+            return [f"{format_call('run_reset', rev=self.before.head, mode='keep')} (to before it began)"]
+        return calls
+
+    def _discard_calls(self) -> list[str]:
+        """Return the call that takes away what was staged as it is here, and changed since.
+
+        It is in the way of going back, and the calls behind that restore it.
+        """
+        if self.before.index_tree and self.before.files_tree:
+            return [format_call("run_reset", rev=self.after.oid[:HASH_LENGTH], mode="hard")]
+        return []
+
+    def _stage_created_files(self) -> tuple[list[str], list[str]]:
+        """Return the call with which files that it made go too, and which files stay.
+
+        A restore takes away what is staged.
+        """
+        created = {os.fsencode(name) for name in self.operation.created_files}
+        untracked: list[bytes] = []
+        # More names fit into no command, and nobody reads them one by one.
+        if sum(map(len, created)) < _MAX_NAMES_BYTES:
+            untracked = list_untracked(self.git, self.repository, created, self.stop)
+        paths = list(dict.fromkeys(untracked))
+        if len(paths) > _MAX_LISTED:
+            paths = self._fold_into_folders(untracked, created)
+        if len(paths) > _MAX_LISTED:
+            paths = []
+            untracked = []
+        top = os.fsencode(self.layout.work_tree or "")
+        remaining = sorted(created.difference(untracked))
+        remaining_names = [quote_path(path) for path in remaining if os.path.lexists(os.path.join(top, path))]
+        if not paths:
+            return [], remaining_names
+        return [format_call("edit_index", paths=[quote_path(path) for path in paths])], remaining_names
+
+    def _fold_into_folders(self, files: Sequence[bytes], created: set[bytes]) -> list[bytes]:
+        """Replace files by the new folders in which they lie, where these hold nothing else."""
+        folders = [entry.path for entry in self.after.entries if entry.letters == "??" and entry.path.endswith(b"/")]
+        # Somebody else's file in a folder, seen before the operation or not, is not taken away with it.
+        untracked = list_untracked(self.git, self.repository, folders, self.stop)
+        others = [path for path in untracked if path not in created]
+        own_folders = [folder for folder in folders if not any(path.startswith(folder) for path in others)]
+        return list(dict.fromkeys(_find_folder(path, own_folders) or path for path in files))
+
+
+def _find_folder(path: bytes, folders: Sequence[bytes]) -> bytes:
+    for folder in folders:
+        if path.startswith(folder):
+            return folder
+    return b""
+
+
+def _list_intended(status: Status) -> set[bytes]:
+    """Return what is only meant to be added, which trees can't say."""
+    return {entry.path for entry in status.entries if entry.letters == " A"}

@@ -1,0 +1,127 @@
+"""Protects files that git does not know: what would overwrite one is refused, as nothing would bring it back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+from mcp_batteries.errors import Conflict, quote
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.path_quoting import quote_path
+from mcp_git.policy import Repository, Revision
+from mcp_git.repository_paths import Layout
+
+__all__ = [
+    "describe_remaining_files",
+    "list_untracked",
+    "list_untracked_of_stash",
+    "refuse_obstructed_stash",
+    "refuse_overwriting_untracked",
+]
+
+_MAX_NAMES = 20
+_SUBMODULE_MODE = ":160000"
+
+
+def refuse_overwriting_untracked(
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    source: Revision,
+    paths: Sequence[str],
+    stop: Stop,
+    *,
+    even_same_content: bool = False,
+) -> None:
+    """Return if no untracked file lies where one of `source` is to be written.
+
+    Args:
+        even_same_content: whether a file of the same content counts, which an undo would take away.
+
+    Raises:
+        Conflict: one does, and nothing would bring it back.
+    """
+    arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--", *paths]
+    try:
+        listed = git.run(repository, arguments, stop).stdout
+    except GitFailed:
+        return  # The operation itself will say so.
+    top = layout.work_tree or ""
+    # Each file has two fields: how it differs, and its name.
+    fields = listed.split(b"\0")[:-1]
+    obstacles: set[str] = set()
+    for difference, encoded_name in zip(fields[::2], fields[1::2], strict=True):
+        name = os.fsdecode(encoded_name)
+        mode, _, oid, *_ = difference.decode().split(" ")
+        if mode == _SUBMODULE_MODE:
+            continue  # A submodule's folder stays as it is.
+        obstacle = _find_obstacle(top, name)
+        if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, oid, stop)):
+            obstacles.add(obstacle)
+    if not obstacles:
+        return
+    arguments = ["ls-files", "-z", "--others", "--", *sorted(obstacles)]
+    untracked = git.run(repository, arguments, stop).stdout.split(b"\0")[0]
+    if untracked:
+        raise Conflict(
+            f"{quote(quote_path(untracked))} is untracked, and would be overwritten for good.",
+            "Stage it with `edit_index` first, or move it away.",
+        )
+
+
+def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, stash: str, stop: Stop) -> None:
+    """Return if nothing lies where a stash has untracked files: git would bring back all else of it, and then fail.
+
+    Raises:
+        Conflict: something does.
+    """
+    for name in list_untracked_of_stash(git, repository, stash, stop):
+        obstacle = _find_obstacle(layout.work_tree or "", name)
+        if obstacle:
+            raise Conflict(
+                f"The stash has {quote(quote_path(os.fsencode(obstacle)))} as an untracked file, and it is there.",
+                "Nothing was changed. Move it away, or put it aside as well: `run_stash` with untracked=true.",
+            )
+
+
+def list_untracked_of_stash(git: Git, repository: Repository, stash: str, stop: Stop) -> list[str]:
+    """Return the untracked files that a stash has."""
+    arguments = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
+    listed = git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout
+    return [os.fsdecode(name) for name in listed.split(b"\0")[:-1]]
+
+
+def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], stop: Stop) -> list[bytes]:
+    """Return the files at `paths` and below that git neither knows nor ignores."""
+    if not paths:
+        return []
+    arguments = ["ls-files", "-z", "--others", "--exclude-standard", "--", *map(os.fsdecode, paths)]
+    return git.run(repository, arguments, stop).stdout.split(b"\0")[:-1]
+
+
+def describe_remaining_files(names: Sequence[str]) -> str:
+    """Return the line about new files that no undo takes away."""
+    line = f"new files, which stay: {', '.join(names[:_MAX_NAMES])}"
+    if len(names) > _MAX_NAMES:
+        line += f" and {len(names) - _MAX_NAMES:,} more"
+    return line
+
+
+def _has_content(git: Git, repository: Repository, top: str, name: str, oid: str, stop: Stop) -> bool:
+    """Whether a file has the content of a blob."""
+    path = os.path.join(top, name)
+    if not os.path.isfile(path) or os.path.islink(path):
+        return False
+    return git.run(repository, ["hash-object", "--", name], stop, exit_codes=(0, 128)).text.strip() == oid
+
+
+def _find_obstacle(top: str, name: str) -> str:
+    """Return what lies at `name`, or is a file where it needs a folder; empty if nothing does."""
+    parts = name.split("/")
+    for depth in range(1, len(parts)):
+        folder = "/".join(parts[:depth])
+        path = os.path.join(top, folder)
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+            return folder
+    return name if os.path.lexists(os.path.join(top, name)) else ""
