@@ -75,8 +75,8 @@ def confinement(settings: Settings) -> str:
     _ = installed.program
     if installed.confinements is None:
         return (
-            f"none: {installed.why_unconfined}; so a repository with links in its git directory is refused, and one with "
-            "others in its work tree is not changed"
+            f"none: {installed.why_unconfined}; so a repository with links in its git directory is refused, and one "
+            "with others in its work tree is not changed"
         )
     return f"{find_sandbox().name}: git runs only itself, and reads only what is served"
 

@@ -9,6 +9,7 @@ from mcp_batteries.limits import Stop, in_thread
 from mcp_git.engine.history import files, refs
 from mcp_git.engine.history.blame import blame_lines
 from mcp_git.engine.history.diff import Comparison, read_diff
+from mcp_git.engine.history.files import TextSearch
 from mcp_git.engine.history.log import LogQuery, describe_head, list_commits
 from mcp_git.engine.history.refs import RefKind, list_refs
 from mcp_git.engine.operation.operation import Operation
@@ -133,22 +134,19 @@ class Engine:
         self,
         repository: Repository,
         revision: Revision,
-        place: RepositoryPath,
-        pattern: str,
+        path: RepositoryPath,
+        search: TextSearch,
         *,
-        literal: bool,
-        ignore_case: bool,
         limit: int,
         cursor: str | None,
     ) -> Answer:
-        """A page of the lines of a commit's files that match."""
+        """Return a page of the lines of a commit's files that match."""
         return await self._run(
             lambda stop: files.search_text(
-                self.git, repository, revision, place, pattern,
-                literal=literal, ignore_case=ignore_case, limit=limit, cursor=cursor, stop=stop,
+                self.git, repository, revision, path, search, limit=limit, cursor=cursor, stop=stop
             ),
             "The search",
-        )  # fmt: skip
+        )
 
     # Changing
 

@@ -11,6 +11,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
 from mcp_git.engine.history.diff import Comparison, UncommittedPart
+from mcp_git.engine.history.files import TextSearch
 from mcp_git.engine.history.log import LogQuery
 from mcp_git.engine.history.refs import RefKind
 from mcp_git.engine.service import Engine
@@ -213,8 +214,13 @@ class ReadTools:
         Matches come as `path:line:text`; several of one file or folder are grouped under its name. To find when a text
         was added or removed use `list_commits` with `text`.
         """
-        place = self.policy.parse_path(path)
+        parsed_path = self.policy.parse_path(path)
+        search = TextSearch(pattern, literal, ignore_case)
         return await self.engine.search_text(
-            self.policy.repository(repo), self.policy.parse_revision(rev), place, pattern,
-            literal=literal, ignore_case=ignore_case, limit=limit, cursor=cursor,
-        )  # fmt: skip
+            self.policy.repository(repo),
+            self.policy.parse_revision(rev),
+            parsed_path,
+            search,
+            limit=limit,
+            cursor=cursor,
+        )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
@@ -14,141 +17,196 @@ from mcp_git.models import Answer
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import HEAD, LineRange, Repository, RepositoryPath, Revision
 
-__all__ = ["blame_lines", "resolve_lines"]
+__all__ = ["LineSpan", "blame_lines", "resolve_lines"]
 
-_HEAD = 120
-_LINE = 300
+_MAX_HEADING_BYTES = 120
+_MAX_LINE_BYTES = 300
+_MIN_HASH_LENGTH = 40
+_NO_LETTER = "[^A-Za-z0-9_]"
+
+
+@dataclass
+class _BlamePage:
+    """A page of lines as it is read.
+
+    Attributes:
+        lines: those of the answer: the heading of a commit, and the lines of the file that it changed.
+        next_line: the number of the line at which the page became full; None if it did not.
+        last_line: the number of the line that was read last.
+    """
+
+    last_line: int
+    lines: list[str] = field(default_factory=list[str])
+    next_line: int | None = None
+    _remaining_bytes: int = DEFAULT_PAGE_BYTES
+    _details: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+
+    def read(self, records: Iterable[bytes]) -> None:
+        """Read what `git blame --porcelain` prints: before each line its commit, and the first time its details."""
+        oid = ""
+        listed_oid = ""
+        for record in records:
+            if not record.startswith(b"\t"):
+                key, _, value = record.decode("utf-8", "replace").partition(" ")
+                if len(key) >= _MIN_HASH_LENGTH and value[:1].isdigit():
+                    oid = key
+                    self.last_line = int(value.split()[1])
+                elif oid:
+                    self._details.setdefault(oid, {})[key] = value
+                continue
+            added: list[str] = []
+            if oid != listed_oid:
+                added.append(_format_heading(oid, self._details.get(oid, {})))
+            text = record[1:].decode("utf-8", "replace").rstrip("\r")
+            added.append(f"{self.last_line}: {clip(text, _MAX_LINE_BYTES)}")
+            self._remaining_bytes -= sum(len(line.encode("utf-8", "replace")) + 1 for line in added)
+            if self._remaining_bytes < 0 and self.lines:
+                self.next_line = self.last_line
+                return
+            self.lines += added
+            listed_oid = oid
 
 
 def blame_lines(
-    git: Git,
-    repository: Repository,
-    place: RepositoryPath,
-    revision: Revision | None,
-    first: int,
-    last: int,
-    stop: Stop,
+    git: Git, repository: Repository, path: RepositoryPath, revision: Revision | None, first: int, last: int, stop: Stop
 ) -> Answer:
-    """The lines from `first` to `last`, as many as a page holds.
+    """Return the lines from `first` to `last`, as many as a page holds.
 
     Args:
         revision: None for the file as it is in the work tree.
     """
-    if not place.text:
+    if not path.text:
         raise Invalid("`path` names a folder.", "Name a file; `list_files` has them.")
     layout = git.layout(repository)
     if revision is None and layout.work_tree is None:
         revision = HEAD
-    rev = [revision.text] if revision else []
-    words = ["blame", "--porcelain", f"-L{first},{last}", *rev, "--", place.text]
-    lines: list[str] = []
-    heads: dict[str, dict[str, str]] = {}
-    room, number, oid, before = DEFAULT_PAGE_BYTES, first - 1, "", ""
-    following: int | None = None
+    arguments = ["blame", "--porcelain", f"-L{first},{last}"]
+    if revision is not None:
+        arguments.append(revision.text)
+    arguments += ["--", path.text]
+    page = _BlamePage(last_line=first - 1)
     try:
-        with git.stream(repository, words, stop, layout=layout) as pieces:
-            for item in split_records(pieces, b"\n"):
-                if not item.startswith(b"\t"):
-                    key, _, value = item.decode("utf-8", "replace").partition(" ")
-                    if len(key) >= 40 and value[:1].isdigit():
-                        oid, number = key, int(value.split()[1])
-                    elif oid:
-                        heads.setdefault(oid, {})[key] = value
-                    continue
-                text = f"{number}: {clip(item[1:].decode('utf-8', 'replace').rstrip(chr(13)), _LINE)}"
-                added = [_head(oid, heads.get(oid, {}))] * (oid != before) + [text]
-                room -= sum(len(line.encode("utf-8", "replace")) + 1 for line in added)
-                if room < 0 and lines:
-                    following = number
-                    break
-                lines += added
-                before = oid
+        with git.stream(repository, arguments, stop, layout=layout) as pieces:
+            page.read(split_records(pieces, b"\n"))
     except GitFailed as failure:
         if first == 1 and "has only 0 lines" in failure.stderr:
-            return Answer([f"{place.display} is empty"])
-        raise _problem(failure, git, repository, place, revision, stop) from None
-    shown_last = number - 1 if following else number
-    facts = [f"{place.display} lines {first}-{shown_last}"]
-    if following or shown_last == last:
-        facts.append(f"for more, start_line={shown_last + 1}")
-    return Answer(facts, lines)
+            return Answer([f"{path.display} is empty"])
+        raise _explain_failure(failure, git, repository, path, revision, stop) from None
+    last_shown = page.last_line
+    if page.next_line is not None:
+        last_shown = page.next_line - 1
+    facts = [f"{path.display} lines {first}-{last_shown}"]
+    if page.next_line is not None or last_shown == last:
+        facts.append(f"for more, start_line={last_shown + 1}")
+    return Answer(facts, page.lines)
+
+
+class LineSpan(NamedTuple):
+    """Lines of a file: their numbers as git takes them, and how they are told."""
+
+    numbers: str
+    description: str
 
 
 def resolve_lines(
     git: Git,
     repository: Repository,
-    place: RepositoryPath,
+    path: RepositoryPath,
     revision: Revision,
     lines: LineRange,
     stop: Stop,
     commit: str = "",
-) -> tuple[str, str]:
-    """The numbers of lines of a file of a commit as git takes them, and how they are told.
+) -> LineSpan:
+    """Return the numbers of lines of a file of a commit.
 
     Of several functions with one name the first is meant.
 
     Args:
         commit: that `revision` was when the first page was made.
     """
-    spans = [f"{lines.first},{lines.last}"]
-    if lines.function:
-        # Git takes a part of a name for the name: first those that nothing goes on before and behind.
-        name, no_letter = re.sub(r"[][\\.*^$:]", r"\\\g<0>", lines.function), "[^A-Za-z0-9_]"
-        ends = ((no_letter, no_letter), ("^", no_letter), (no_letter, "$"), ("^", "$"), ("", ""))
-        spans = [f":{before}{name}{behind}" for before, behind in ends]
-    failed: GitFailed | None = None
-    for span in spans:
-        words = ["blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", place.text]
+    failure: GitFailed | None = None
+    for span in _list_spans(lines):
+        arguments = ["blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", path.text]
         try:
-            said = git.run(repository, words, stop).text
-        except GitFailed as failure:
-            failed = failure
-            if "no match" not in failure.stderr:
+            output = git.run(repository, arguments, stop).text
+        except GitFailed as failed:
+            failure = failed
+            if "no match" not in failed.stderr:
                 break
-            continue
-        numbers = re.findall(r"(?m)^[0-9a-f]{40,64} \d+ (\d+)", said)
-        shown = f" lines {numbers[0]}-{numbers[-1]}"
-        if lines.function:
-            shown += f": {clip(escape_line_breaks(said.partition(chr(9))[2].partition(chr(10))[0].strip()), _HEAD)}"
-        return f"{numbers[0]},{numbers[-1]}", shown
-    assert failed is not None
-    if "no match" in failed.stderr:
+        else:
+            return _read_span(output, with_first_line=bool(lines.function))
+    assert failure is not None
+    if "no match" in failure.stderr:
         fix = "Name its lines: `search_text` finds them."
-        raise NotFound(f"Git sees no function {quote(lines.function)} in `{place.display}`.", fix)
-    if "has only" in failed.stderr:
-        raise Invalid(f"{failed}".rstrip(), "Name `lines` that the file has.")
-    raise _problem(failed, git, repository, place, revision, stop)
+        raise NotFound(f"Git sees no function {quote(lines.function)} in `{path.display}`.", fix)
+    if "has only" in failure.stderr:
+        raise Invalid(f"{failure}".rstrip(), "Name `lines` that the file has.")
+    raise _explain_failure(failure, git, repository, path, revision, stop)
 
 
-def _head(oid: str, known: dict[str, str]) -> str:
+def _list_spans(lines: LineRange) -> list[str]:
+    """Return the values of `-L` that may be meant, the most exact first."""
+    if not lines.function:
+        return [f"{lines.first},{lines.last}"]
+    name = re.sub(r"[][\\.*^$:]", r"\\\g<0>", lines.function)
+    # Git takes a part of a name for the name: first those that nothing goes on before and behind.
+    return [
+        f":{_NO_LETTER}{name}{_NO_LETTER}",
+        f":^{name}{_NO_LETTER}",
+        f":{_NO_LETTER}{name}$",
+        f":^{name}$",
+        f":{name}",
+    ]
+
+
+def _read_span(output: str, *, with_first_line: bool) -> LineSpan:
+    numbers = re.findall(r"(?m)^[0-9a-f]{40,64} \d+ (\d+)", output)
+    first = numbers[0]
+    last = numbers[-1]
+    description = f" lines {first}-{last}"
+    if with_first_line:
+        first_line = output.partition("\t")[2].partition("\n")[0].strip()
+        description += f": {clip(escape_line_breaks(first_line), _MAX_HEADING_BYTES)}"
+    return LineSpan(f"{first},{last}", description)
+
+
+def _format_heading(oid: str, details: Mapping[str, str]) -> str:
     if not oid.strip("0"):
         return "not committed yet"
-    date = _day(known.get("author-time", "0"), known.get("author-tz", "+0000"))
-    return clip(escape_line_breaks(f"{oid[:9]} {date} {known.get('author', '')}: {known.get('summary', '')}"), _HEAD)
+    date = _format_day(details.get("author-time", "0"), details.get("author-tz", "+0000"))
+    heading = f"{oid[:9]} {date} {details.get('author', '')}: {details.get('summary', '')}"
+    return clip(escape_line_breaks(heading), _MAX_HEADING_BYTES)
 
 
-def _day(seconds: str, zone: str) -> str:
-    """The author's day, where they were."""
+def _format_day(seconds: str, zone: str) -> str:
+    """Return the author's day, where they were."""
     from datetime import UTC, datetime
 
     try:
-        ahead = int(f"{zone[0]}{int(zone[1:-2]) * 60 + int(zone[-2:])}") * 60
-        return datetime.fromtimestamp(int(seconds) + ahead, UTC).date().isoformat()
+        minutes = int(zone[1:-2]) * 60 + int(zone[-2:])
+        offset_seconds = int(f"{zone[0]}{minutes}") * 60
+        return datetime.fromtimestamp(int(seconds) + offset_seconds, UTC).date().isoformat()
     except (ValueError, IndexError, OverflowError, OSError):
         return "?"
 
 
-def _problem(
-    failure: GitFailed, git: Git, repository: Repository, place: RepositoryPath, revision: Revision | None, stop: Stop
+def _explain_failure(
+    failure: GitFailed,
+    git: Git,
+    repository: Repository,
+    path: RepositoryPath,
+    revision: Revision | None,
+    stop: Stop,
 ) -> Exception:
     if "has only" in failure.stderr:
         return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
-    if re.search("no such path|unsupported file type", failure.stderr):
-        named = f"{revision.text if revision else 'HEAD'}:{place.text}"
-        if git.run(repository, ["cat-file", "-t", named], stop, exit_codes=(0, 128)).text.strip() == "tree":
-            return Invalid(f"`{place.display}` is a folder.", "Name a file; `list_files` has them.")
-        where = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
-        fix = suggest_path(git, repository, place, revision.text if revision else None, stop)
-        return NotFound(f"There is no file `{place.display}` in {where}.", fix)
-    # Without a revision it begins at HEAD all the same, and there may be none.
-    return explain_failure(failure, git, repository, revision or HEAD, stop)
+    if not re.search("no such path|unsupported file type", failure.stderr):
+        # Without a revision git begins at HEAD all the same, and there may be none.
+        return explain_failure(failure, git, repository, revision or HEAD, stop)
+    name = revision.text if revision else "HEAD"
+    arguments = ["cat-file", "-t", f"{name}:{path.text}"]
+    if git.run(repository, arguments, stop, exit_codes=(0, 128)).text.strip() == "tree":
+        return Invalid(f"`{path.display}` is a folder.", "Name a file; `list_files` has them.")
+    place = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
+    fix = suggest_path(git, repository, path, revision.text if revision else None, stop)
+    return NotFound(f"There is no file `{path.display}` in {place}.", fix)

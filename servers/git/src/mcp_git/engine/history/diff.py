@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
 from mcp_git.engine.history.missing_paths import refuse_missing_path
-from mcp_git.engine.history.page_position import decode_position
+from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import EMPTY_TREES, explain_failure, head_has_commit
@@ -33,22 +33,26 @@ _OPTIONS = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames", "--submodule=short",
     "--src-prefix=a/", "--dst-prefix=b/", "--diff-merges=first-parent",
 )  # fmt: skip
-_HEAD = "--format=%H%n%aN <%aE> %aI%n%P%n%D%n%B%x00%N%x00"
-_MOST_FILES = 2000
-_MOST_LISTED = 100
-_MOST_PATHS = 200
-"""Files of one run of git for the patch."""
-_MOST_LINE = 2000
-_MOST_NAMED = 5
-_MOST_INDEX = 1 << 26
-"""Bytes of an index that is copied, of half a million files or so."""
-_MOST_OF_BOTH = 3000
-"""Bytes of both sides of a conflict in the answer of what met it."""
+_COMMIT_FORMAT = "--format=%H%n%aN <%aE> %aI%n%P%n%D%n%B%x00%N%x00"
+_COMMIT_HEADER_LINES = 4
+_MAX_FILES = 2000
+_MAX_LISTED_FILES = 100
+# The files of one run of git for the patch.
+_MAX_PATHS = 200
+_MAX_LINE_BYTES = 2000
+_MAX_NAMES = 5
+# The bytes of an index that is copied, of half a million files or so.
+_MAX_INDEX_BYTES = 1 << 26
+# The bytes of both sides of a conflict in the answer of what met it.
+_MAX_CONFLICT_BYTES = 3000
+# Lines of a patch that say nothing that the list of files does not.
+_OMITTED_LINES = (b"index ", b"diff --git ", b"* Unmerged path ")
+_TITLES = {"all": "uncommitted changes", "staged": "staged changes", "unstaged": "changes that are not staged"}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is compared with what.
+    """Says what is compared with what.
 
     Attributes:
         revision: a commit with the one before it, or a range; None for what is not committed.
@@ -59,133 +63,181 @@ class Comparison:
 
     revision: Revision | Range | None
     part: UncommittedPart
-    place: RepositoryPath
+    path: RepositoryPath
     context: int = 3
     files_only: bool = False
 
     @property
     def title(self) -> str:
-        what = {"all": "uncommitted changes", "staged": "staged changes", "unstaged": "changes that are not staged"}
-        title = what[self.part] if self.revision is None else escape_line_breaks(self.revision.text)
-        return f"{title}, {self.place.display}" if self.place.text else title
+        title = _TITLES[self.part] if self.revision is None else escape_line_breaks(self.revision.text)
+        return f"{title}, {self.path.display}" if self.path.text else title
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.path.text] if self.path.text else []
+
+    @property
+    def revisions(self) -> Sequence[str]:
+        """The revisions in which a path may be of which nothing differs."""
+        match self.revision:
+            case None:
+                return ()
+            case Range(start=start, end=end):
+                return start.text, end.text
+            case Revision(text=text):
+                return (text,)
+
+    @property
+    def scope(self) -> list[Any]:
+        """What the cursors of this comparison are bound to."""
+        revision = self.revision.text if self.revision else None
+        return [revision, self.part, self.path.text, self.context]
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """A file that differs; `added` and `removed` are None of a binary one."""
+class _ChangedFile:
+    """A file that differs.
+
+    Attributes:
+        renamed_from: its earlier path; empty if it has none.
+        added, removed: the counts of lines; None of a binary file.
+    """
 
     path: bytes
-    before: bytes
+    renamed_from: bytes
     added: int | None
     removed: int | None
 
     @property
-    def counts(self) -> str:
+    def prefix(self) -> str:
         """What stands before the path in a line."""
-        counts = "binary " if self.added is None else f"+{self.added} -{self.removed} "
-        return f"{counts}{quote_path(self.before)} -> " if self.before else counts
+        prefix = "binary " if self.added is None else f"+{self.added} -{self.removed} "
+        if self.renamed_from:
+            prefix += f"{quote_path(self.renamed_from)} -> "
+        return prefix
 
     @property
     def line(self) -> str:
-        return self.counts + quote_path(self.path)
+        return self.prefix + quote_path(self.path)
 
     @property
     def paths(self) -> list[str]:
-        return [os.fsdecode(path) for path in (self.before, self.path) if path]
+        return [os.fsdecode(path) for path in (self.renamed_from, self.path) if path]
 
 
 def read_diff(
-    git: Git, policy: Policy, repository: Repository, compared: Comparison, cursor: str | None, stop: Stop
+    git: Git, policy: Policy, repository: Repository, comparison: Comparison, cursor: str | None, stop: Stop
 ) -> Answer:
-    """A page of a change."""
-    scope = [
-        compared.revision.text if compared.revision else None, compared.part, compared.place.text, compared.context,
-    ]  # fmt: skip
-    begin, begun = decode_position("diff", cursor, scope)
+    """Return a page of a change."""
+    position = decode_position("diff", cursor, comparison.scope)
+    is_first = cursor is None
     try:
-        words = _words(git, repository, compared)
-        with _own_index(git, repository, compared) as beside:
-            page = _Page(git, repository, compared, stop, beside)
-            try:
-                page.make(words, cursor is None, begin)
-            except GitFailed:
-                # Before the first commit there is no HEAD to compare with.
-                if compared.revision is not None or head_has_commit(git, repository, stop):
-                    raise
-                page = _Page(git, repository, compared, stop, beside)
-                page.make([*words[:-1], _empty_tree(git, repository, stop)], cursor is None, begin)
+        page = _make_page(git, repository, comparison, is_first, position, stop)
     except GitFailed as failure:
-        raise explain_failure(failure, git, repository, compared.revision, stop) from None
-    files, index = page.files, page.index
-    if not files and cursor is None:
-        refuse_missing_path(git, repository, compared.place, _compared(compared.revision), stop)
-    seen = hashlib.sha256("\n".join(f"{file.line} {file.before!r}" for file in files).encode()).hexdigest()
-    if begun not in ([], [seen]):
+        raise explain_failure(failure, git, repository, comparison.revision, stop) from None
+    if not page.files and is_first:
+        refuse_missing_path(git, repository, comparison.path, comparison.revisions, stop)
+    digest = _digest_files(page.files)
+    if position.hashes not in ([], [digest]):
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
-    added, removed = sum(file.added or 0 for file in files), sum(file.removed or 0 for file in files)
-    more = " or more" if page.cut else ""
-    counts = f"{count(len(files), 'file')}{more}, +{added:,} -{removed:,}" if files else "no changes"
-    following = Cursor.encode("diff", [index, page.offset, [seen]], scope) if index < len(files) else None
-    facts = [compared.title, counts]
-    if following is not None:
-        facts.append(f"the patch of {count(len(files) - index, 'file')} follows")
-    if compared.revision is None and not cursor:
-        facts += _left_out(git, repository, compared, stop)
-    structured: dict[str, Any] = {"parts": page.parts}
-    if compared == Comparison(None, "all", policy.parse_path("")) and not cursor:
-        structured["uri"] = repository.uri("diff")
-    return Answer(facts, page.lines, following, lambda: structured)
+    remaining = len(page.files) - page.file_index
+    next_cursor = None
+    if remaining > 0:
+        next_cursor = Cursor.encode("diff", [page.file_index, page.line_offset, [digest]], comparison.scope)
+    facts = [comparison.title, _describe_counts(page)]
+    if next_cursor is not None:
+        facts.append(f"the patch of {count(remaining, 'file')} follows")
+    if comparison.revision is None and not cursor:
+        facts += _describe_omitted(git, repository, comparison, stop)
+    view: dict[str, Any] = {"parts": page.parts}
+    if comparison == Comparison(None, "all", policy.parse_path("")) and not cursor:
+        view["uri"] = repository.uri("diff")
+
+    def get_view() -> Mapping[str, Any]:
+        return view
+
+    return Answer(facts, page.lines, next_cursor, get_view)
+
+
+def _make_page(
+    git: Git, repository: Repository, comparison: Comparison, is_first: bool, position: PagePosition, stop: Stop
+) -> _Page:
+    arguments = _build_arguments(git, repository, comparison)
+    with _copy_index(git, repository, comparison) as scratch_index:
+        page = _Page(git, repository, comparison, stop, scratch_index)
+        try:
+            page.fill(arguments, is_first, position)
+        except GitFailed:
+            # Before the first commit there is no HEAD to compare with.
+            if comparison.revision is not None or head_has_commit(git, repository, stop):
+                raise
+            page = _Page(git, repository, comparison, stop, scratch_index)
+            page.fill([*arguments[:-1], _find_empty_tree(git, repository, stop)], is_first, position)
+    return page
+
+
+def _digest_files(files: Sequence[_ChangedFile]) -> str:
+    lines = [f"{file.line} {file.renamed_from!r}" for file in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _describe_counts(page: _Page) -> str:
+    if not page.files:
+        return "no changes"
+    files = count(len(page.files), "file")
+    if page.is_cut:
+        files += " or more"
+    added = sum(file.added or 0 for file in page.files)
+    removed = sum(file.removed or 0 for file in page.files)
+    return f"{files}, +{added:,} -{removed:,}"
 
 
 @contextmanager
-def _own_index(git: Git, repository: Repository, compared: Comparison) -> Generator[str]:
-    """A copy of the index (`Git.own_index`) for a comparison with the work tree; empty for others.
+def _copy_index(git: Git, repository: Repository, comparison: Comparison) -> Generator[str]:
+    """Copy the index (`Git.copy_index`) for a comparison with the work tree; empty for others.
 
     Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
     whatever GIT_OPTIONAL_LOCKS says. One that is not a file, or very large, is left to git: most often git refuses it.
     """
+    compares_work_tree = comparison.revision is None and comparison.part != "staged"
     with ExitStack() as stack:
-        beside = ""
-        if compared.revision is None and compared.part != "staged":
+        folder = ""
+        if compares_work_tree:
             layout = git.layout(repository)
             if _can_be_copied(os.path.join(layout.git_dir, "index")):
-                with suppress(FileNotFoundError):  # a git that ends has just taken it away
-                    beside = stack.enter_context(git.copy_index(layout))
-        yield beside
+                with suppress(FileNotFoundError):  # A git that ends has just taken it away.
+                    folder = stack.enter_context(git.copy_index(layout))
+        yield folder
 
 
 def _can_be_copied(index: str) -> bool:
     try:
-        found = os.stat(index)
+        status = os.stat(index)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_INDEX
+    return stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_INDEX_BYTES
 
 
-def _compared(revision: Revision | Range | None) -> Sequence[str]:
-    """The revisions in which a path may be of which nothing differs."""
-    if isinstance(revision, Range):
-        return revision.start.text, revision.end.text
-    return (revision.text,) if revision else ()
+def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, stop: Stop) -> list[str]:
+    """Return what is in conflict, and new files, which no comparison shows until they are staged."""
+    arguments = ["ls-files", "-z", "-t", "--unmerged", "--exclude-standard", "--directory", "--no-empty-directory"]
+    if comparison.part != "staged":
+        arguments.append("--others")
+    records = git.run(repository, [*arguments, "--", *comparison.paths], stop).stdout.split(b"\0")[:-1]
+    untracked = [record[2:] for record in records if record.startswith(b"? ")]
+    # A file in conflict has a record for each of its sides.
+    conflicts = dict.fromkeys(record.partition(b"\t")[2] for record in records if record.startswith(b"M "))
+    facts: list[str] = []
+    if conflicts:
+        facts.append(f"{len(conflicts):,} in conflict: {_name_files(list(conflicts))}")
+    if untracked:
+        facts.append(f"{len(untracked):,} untracked not shown: {_name_files(untracked)}")
+    return facts
 
 
-def _left_out(git: Git, repository: Repository, compared: Comparison, stop: Stop) -> list[str]:
-    """What is in conflict, and new files, which no comparison shows until they are staged."""
-    words = ["ls-files", "-z", "-t", "--unmerged", "--exclude-standard", "--directory", "--no-empty-directory"]
-    words += [
-        *(["--others"] if compared.part != "staged" else []),
-        "--",
-        *([compared.place.text] * bool(compared.place.text)),
-    ]
-    listed = git.run(repository, words, stop).stdout.split(b"\0")[:-1]
-    new = [item[2:] for item in listed if item.startswith(b"? ")]
-    conflicts = list(dict.fromkeys(item.partition(b"\t")[2] for item in listed if item.startswith(b"M ")))
-    found = [(conflicts, "in conflict"), (new, "untracked not shown")]
-    return [f"{len(paths):,} {what}: {_named(paths)}" for paths, what in found if paths]
-
-
-def _named(paths: Sequence[bytes]) -> str:
-    return ", ".join(quote_path(path) for path in paths[:_MOST_NAMED]) + ", ..." * (len(paths) > _MOST_NAMED)
+def _name_files(paths: Sequence[bytes]) -> str:
+    names = ", ".join(quote_path(path) for path in paths[:_MAX_NAMES])
+    return f"{names}, ..." if len(paths) > _MAX_NAMES else names
 
 
 class _Page:
@@ -193,191 +245,260 @@ class _Page:
 
     Attributes:
         parts: where in `lines` the message, the list of files and the patch begin.
-        index, offset: the file, and the line of its patch, with which the next page goes on.
+        is_cut: whether there are more files than are listed.
+        file_index, line_offset: the file, and the line of its patch, with which the next page goes on.
     """
 
-    def __init__(self, git: Git, repository: Repository, compared: Comparison, stop: Stop, beside: str) -> None:
-        self._git, self._repository, self._compared, self._stop = git, repository, compared, stop
-        self._beside = beside
+    def __init__(
+        self, git: Git, repository: Repository, comparison: Comparison, stop: Stop, scratch_index: str
+    ) -> None:
+        self._git = git
+        self._repository = repository
+        self._comparison = comparison
+        self._stop = stop
+        self._scratch_index = scratch_index
+        self._remaining_bytes = DEFAULT_PAGE_BYTES
         self.lines: list[str] = []
-        self.files: list[_File] = []
-        self.cut = False
+        self.files: list[_ChangedFile] = []
+        self.is_cut = False
         self.parts = {"message": 0, "files": 0, "patch": 0}
-        self.index = self.offset = 0
-        self._room = DEFAULT_PAGE_BYTES
+        self.file_index = 0
+        self.line_offset = 0
 
-    def make(self, words: Sequence[str], is_first: bool, begin: Sequence[int]) -> None:
+    def fill(self, arguments: Sequence[str], is_first: bool, position: PagePosition) -> None:
         """Run git: once for the first page of what is committed, else once for the counts and once for the patch.
 
         Raises:
             Invalid: there is no such page any more.
-            Failed: git can't compare it.
+            GitFailed: git can't compare it.
         """
-        self.index, self.offset = begin
-        place = self._compared.place.text
-        at = ["--", *([place] if place else [])]
-        patch = [*words, f"--unified={self._compared.context}", "--patch"]
-        together = is_first and self._compared.revision is not None and not self._compared.files_only
-        counts = [*(patch if together else words), "--numstat", "-z", *at]
-        with self._git.stream(self._repository, counts, self._stop, scratch_index=self._beside) as pieces:
-            reader = _Reader(pieces)
-            if isinstance(self._compared.revision, Revision):
-                self._head(reader.take(b"\0") or b"", reader.take(b"\0") or b"", is_first)
-            self._count(reader)
-            if not is_first and self.index >= len(self.files):
-                raise Invalid("What the `cursor` goes on with is gone.", "Call again without `cursor`.")
-            if is_first:
-                self._list()
-            if self._compared.files_only:
-                self.index = len(self.files)
+        self.file_index = position.skip
+        self.line_offset = position.offset
+        patch_arguments = [*arguments, f"--unified={self._comparison.context}", "--patch"]
+        is_committed = self._comparison.revision is not None
+        reads_both = is_first and is_committed and not self._comparison.files_only
+        counts_arguments = patch_arguments if reads_both else arguments
+        with self._stream([*counts_arguments, "--numstat", "-z", "--", *self._comparison.paths]) as pieces:
+            reader = _RecordReader(pieces)
+            self._read_list(reader, is_first)
+            if self._comparison.files_only:
+                self.file_index = len(self.files)
                 return
-            if together and not self.cut:
-                if not self._take(reader, len(self.files)):
-                    self.index, self.offset = len(self.files), 0
+            if reads_both and not self.is_cut:
+                is_full = self._read_patch(reader, len(self.files))
+                if not is_full:
+                    self.file_index = len(self.files)
+                    self.line_offset = 0
                 return
-        while self.index < len(self.files):
-            end = min(self.index + _MOST_PATHS, len(self.files))
-            paths = [path for file in self.files[self.index : end] for path in file.paths]
-            silent = ["--format="] * isinstance(self._compared.revision, Revision)
-            words = [*patch, *silent, "--", *paths]
-            with self._git.stream(self._repository, words, self._stop, scratch_index=self._beside) as pieces:
-                if self._take(_Reader(pieces), end):
-                    return
-            self.index, self.offset = end, 0
+        self._read_patches(patch_arguments)
 
-    def _head(self, told: bytes, noted: bytes, is_first: bool) -> None:
-        """Of a commit who made it, its message, and what was noted later."""
-        text = clip(told.decode("utf-8", "replace").rstrip(), DEFAULT_PAGE_BYTES // 2)
-        oid, author, parents, refs, *message = text.split("\n") + [""] * 4
-        if not is_first:
-            return
+    def _stream(self, arguments: Sequence[str]) -> AbstractContextManager[Generator[bytes]]:
+        return self._git.stream(self._repository, arguments, self._stop, scratch_index=self._scratch_index)
+
+    def _read_list(self, reader: _RecordReader, is_first: bool) -> None:
+        """Read the commit and the list of files, and show them on the first page."""
+        if isinstance(self._comparison.revision, Revision):
+            header = reader.take(b"\0") or b""
+            notes = reader.take(b"\0") or b""
+            if is_first:
+                self._add_commit(header)
+                self._add_notes(notes)
+        self._read_counts(reader)
+        if is_first:
+            self._add_files()
+        elif self.file_index >= len(self.files):
+            raise Invalid("What the `cursor` goes on with is gone.", "Call again without `cursor`.")
+
+    def _read_patches(self, arguments: Sequence[str]) -> None:
+        """Read the patches of the files from the current one on, until the page is full."""
+        if isinstance(self._comparison.revision, Revision):
+            arguments = [*arguments, "--format="]
+        while self.file_index < len(self.files):
+            end = min(self.file_index + _MAX_PATHS, len(self.files))
+            paths: list[str] = []
+            for file in self.files[self.file_index : end]:
+                paths += file.paths
+            with self._stream([*arguments, "--", *paths]) as pieces:
+                if self._read_patch(_RecordReader(pieces), end):
+                    return
+            self.file_index = end
+            self.line_offset = 0
+
+    def _add_commit(self, header: bytes) -> None:
+        """Add who made a commit, and its message."""
+        text = clip(header.decode("utf-8", "replace").rstrip(), DEFAULT_PAGE_BYTES // 2)
+        lines = text.split("\n") + [""] * _COMMIT_HEADER_LINES
+        oid, author, parents, refs, *message = lines
         self.lines = [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
         if " " in parents:
-            named = " ".join(parent[:9] for parent in parents.split())
-            self.lines.append(f"merge of {named}; shown against the first")
-            if message[0].startswith(("WIP on ", "On ")) and parents.count(" ") == 2:
-                self.lines[-1] += "; untracked files that were put aside are in the last"
+            self.lines.append(_describe_parents(parents.split(), message[0]))
         while message and not message[-1].strip():
             message.pop()
         self.lines += ["", *message, ""]
-        if notes := clip(noted.decode("utf-8", "replace").strip("\n"), DEFAULT_PAGE_BYTES // 4):
-            self.lines += ["Notes:", *notes.split("\n"), ""]
 
-    def _count(self, reader: _Reader) -> None:
-        """Read the files and their counts; behind them comes nothing, or an empty item and the patch."""
-        while (item := reader.take(b"\0")) is not None:
-            added, removed, name = ([*item.lstrip(b"\n").split(b"\t", 2), b"", b""])[:3]
+    def _add_notes(self, notes: bytes) -> None:
+        """Add what was noted at a commit later."""
+        text = clip(notes.decode("utf-8", "replace").strip("\n"), DEFAULT_PAGE_BYTES // 4)
+        if text:
+            self.lines += ["Notes:", *text.split("\n"), ""]
+
+    def _read_counts(self, reader: _RecordReader) -> None:
+        """Read the files and their counts; behind them comes nothing, or an empty record and the patch."""
+        while (record := reader.take(b"\0")) is not None:
+            fields = record.lstrip(b"\n").split(b"\t", 2)
+            fields += [b""] * (3 - len(fields))
+            added, removed, name = fields
             if not name and not added:
                 if self.files:
                     return
                 continue
-            before = b"" if name else reader.take(b"\0") or b""
-            name = name or reader.take(b"\0") or b""
-            counts = (None, None) if added == b"-" else (int(added), int(removed))
-            self.files.append(_File(name, before, *counts))
-            if len(self.files) == _MOST_FILES:
-                self.cut = True
+            renamed_from = b""
+            if not name:
+                renamed_from = reader.take(b"\0") or b""
+                name = reader.take(b"\0") or b""
+            if added == b"-":
+                self.files.append(_ChangedFile(name, renamed_from, None, None))
+            else:
+                self.files.append(_ChangedFile(name, renamed_from, int(added), int(removed)))
+            if len(self.files) == _MAX_FILES:
+                self.is_cut = True
                 return
 
-    def _list(self) -> None:
+    def _add_files(self) -> None:
         self.parts["files"] = len(self.lines)
-        most = _MOST_FILES if self._compared.files_only else _MOST_LISTED
-        self.lines += below((file.counts, quote_path(file.path), ()) for file in self.files[:most])
-        more = len(self.files) - most
-        self.lines += [*([f"… and {more:,} more files"] if more > 0 else []), *([""] if self.files else [])]
+        limit = _MAX_FILES if self._comparison.files_only else _MAX_LISTED_FILES
+        self.lines += below((file.prefix, quote_path(file.path), ()) for file in self.files[:limit])
+        hidden = len(self.files) - limit
+        if hidden > 0:
+            self.lines.append(f"… and {hidden:,} more files")
+        if self.files:
+            self.lines.append("")
         self.parts["patch"] = len(self.lines)
-        self._room -= sum(len(line.encode("utf-8", "replace")) + 1 for line in self.lines)
+        self._remaining_bytes -= sum(len(line.encode("utf-8", "replace")) + 1 for line in self.lines)
 
-    def _take(self, reader: _Reader, end: int) -> bool:
-        """Add lines of the patch of the files up to `end`; whether the page is full, and where then the next begins."""
-        at, line_of, header = self.index - 1, 0, b""
-        first = len(self.lines)
+    def _read_patch(self, reader: _RecordReader, end: int) -> bool:
+        """Add lines of the patch of the files up to `end`; True if the page is full, and the next begins at the line
+        that did not fit."""
+        index = self.file_index - 1
+        line_number = 0
+        header = b""
+        first_line = len(self.lines)
         while (line := reader.take(b"\n")) is not None:
             # A file that became a link has two patches with one header.
             if line.startswith(b"diff --") and line != header:
-                at, line_of, header = at + 1, 0, line
-            line_of += 1
-            if at < self.index or (at == self.index and line_of <= self.offset) or at >= end:
+                index += 1
+                line_number = 0
+                header = line
+            line_number += 1
+            is_shown_before = index == self.file_index and line_number <= self.line_offset
+            if index < self.file_index or is_shown_before or index >= end:
                 continue
-            text = _text(line)
-            self._room -= len(text.encode("utf-8", "replace")) + 1
-            if self._room < 0 and (len(self.lines) > first or at > self.index or self.parts["patch"]):
-                self.index, self.offset = at, line_of - 1
+            text = _format_line(line)
+            self._remaining_bytes -= len(text.encode("utf-8", "replace")) + 1
+            # A page has one line at least, so that pages come to an end.
+            has_content = len(self.lines) > first_line or index > self.file_index or self.parts["patch"]
+            if self._remaining_bytes < 0 and has_content:
+                self.file_index = index
+                self.line_offset = line_number - 1
                 return True
-            if not line.startswith((b"index ", b"diff --git ", b"* Unmerged path ")):
+            if not line.startswith(_OMITTED_LINES):
                 self.lines.append(text)
-            elif line.startswith(b"diff --git ") and self.files[at].added is None:
-                self.lines.append(self.files[at].line)
+            elif line.startswith(b"diff --git ") and self.files[index].added is None:
+                self.lines.append(self.files[index].line)
         return False
 
 
-class _Reader:
-    """Takes apart what git prints, where one run prints several kinds of things."""
+def _describe_parents(parents: Sequence[str], subject: str) -> str:
+    line = f"merge of {' '.join(parent[:9] for parent in parents)}; shown against the first"
+    is_stash = subject.startswith(("WIP on ", "On "))
+    if is_stash and len(parents) == 3:
+        line += "; untracked files that were put aside are in the last"
+    return line
+
+
+class _RecordReader:
+    """Takes apart what git prints, where one run prints several kinds of records."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._data, self._at = pieces, b"", 0
+        self._pieces = pieces
+        self._data = b""
+        self._start = 0
 
     def take(self, end: bytes) -> bytes | None:
-        """What stands before the next `end`, or before the last one nothing; None at the end of all."""
-        found = self._data.find(end, self._at)
+        """Return what stands before the next `end`, or after the last one; None at the end of all."""
+        found = self._data.find(end, self._start)
         while found < 0:
             piece = next(self._pieces, b"")
+            rest = self._data[self._start :]
+            self._start = 0
             if not piece:
-                rest, self._data, self._at = self._data[self._at :], b"", 0
+                self._data = b""
                 return rest or None
-            searched = len(self._data) - self._at
-            self._data, self._at = self._data[self._at :] + piece, 0
-            found = self._data.find(end, searched)
-        item, self._at = self._data[self._at : found], found + 1
-        return item
+            self._data = rest + piece
+            # The rest was looked through already.
+            found = self._data.find(end, len(rest))
+        record = self._data[self._start : found]
+        self._start = found + 1
+        return record
 
 
-def _words(git: Git, repository: Repository, compared: Comparison) -> list[str]:
-    """The command that compares, to which the form of its answer is added."""
-    match compared.revision:
+def _build_arguments(git: Git, repository: Repository, comparison: Comparison) -> list[str]:
+    """Return the command that compares, to which the form of its answer is added."""
+    match comparison.revision:
         case Range(start=start, dots="..", end=end):
             return ["diff", *_OPTIONS, start.text, end.text]
-        case Range():
-            return ["diff", *_OPTIONS, compared.revision.text]
-        case Revision(text=text):
-            if compared.revision.is_conflict_side:
-                raise Invalid(
-                    "A side of a conflict is not a change.", "Read the file with that `rev`, or leave it out."
-                )
-            return ["show", *_OPTIONS, _HEAD, text + "^{commit}"]
+        case Range(text=text):
+            return ["diff", *_OPTIONS, text]
+        case Revision(text=text, is_conflict_side=is_conflict_side):
+            if is_conflict_side:
+                fix = "Read the file with that `rev`, or leave it out."
+                raise Invalid("A side of a conflict is not a change.", fix)
+            return ["show", *_OPTIONS, _COMMIT_FORMAT, text + "^{commit}"]
         case None:
-            pass
+            return _build_uncommitted_arguments(git, repository, comparison.part)
+
+
+def _build_uncommitted_arguments(git: Git, repository: Repository, part: UncommittedPart) -> list[str]:
     if git.layout(repository).work_tree is None:
         raise NotFound("A bare repository has no work tree, so nothing in it is `uncommitted`.", "Name a `rev`.")
-    if compared.part == "unstaged":
-        return ["diff", *_OPTIONS]
-    return ["diff", *_OPTIONS, *(["--cached"] if compared.part == "staged" else []), "HEAD"]
+    match part:
+        case "unstaged":
+            return ["diff", *_OPTIONS]
+        case "staged":
+            return ["diff", *_OPTIONS, "--cached", "HEAD"]
+        case "all":
+            return ["diff", *_OPTIONS, "HEAD"]
 
 
-def _empty_tree(git: Git, repository: Repository, stop: Stop) -> str:
+def _find_empty_tree(git: Git, repository: Repository, stop: Stop) -> str:
     algorithm = git.run(repository, ["rev-parse", "--show-object-format"], stop).text.strip()
     return EMPTY_TREES[64 if algorithm == "sha256" else 40]
 
 
-def _text(line: bytes) -> str:
+def _format_line(line: bytes) -> str:
     text = line.decode("utf-8", "replace")
-    return text if len(text) <= _MOST_LINE else f"{clip(text, _MOST_LINE)} [{len(line):,} bytes]"
+    if len(text) <= _MAX_LINE_BYTES:
+        return text
+    return f"{clip(text, _MAX_LINE_BYTES)} [{len(line):,} bytes]"
 
 
 def read_conflict_sides(git: Git, repository: Repository, paths: Sequence[bytes], stop: Stop) -> dict[str, list[str]]:
-    """Of each file in conflict, by its name as answers have it, the lines of both sides, as far as there is room."""
-    words = ["diff", *_OPTIONS, "--unified=1", "--", *map(os.fsdecode, paths)]
-    found = git.run(repository, words, stop, max_bytes=_MOST_OF_BOTH)
-    lines = split_lines(found)
-    if found.is_cut:
+    """Return the lines of both sides of each file in conflict, by its name as answers have it, as far as there is
+    room."""
+    arguments = ["diff", *_OPTIONS, "--unified=1", "--", *map(os.fsdecode, paths)]
+    output = git.run(repository, arguments, stop, max_bytes=_MAX_CONFLICT_BYTES)
+    lines = split_lines(output)
+    if output.is_cut:
         lines[-1] = "@@@ `read_diff` has the rest"
-    by_name: dict[str, list[str]] = {}
-    name, shows = "", None
+    sides: dict[str, list[str]] = {}
+    name = ""
+    side_lines: list[str] | None = None
     for line in lines:
         if line.startswith("diff --cc "):
-            shows, name = None, line[10:]
-        elif line.startswith("@@@") and shows is None:
-            shows = by_name[name] = []
-        if shows is not None and not line.startswith("* "):
-            shows.append(clip(line.rstrip("\r"), _MOST_LINE))
-    return by_name
+            name = line.removeprefix("diff --cc ")
+            side_lines = None
+        elif line.startswith("@@@") and side_lines is None:
+            side_lines = sides[name] = []
+        if side_lines is not None and not line.startswith("* "):
+            side_lines.append(clip(line.rstrip("\r"), _MAX_LINE_BYTES))
+    return sides

@@ -1,10 +1,12 @@
-"""Reads files of any commit, or of a side of a conflict."""
+"""Reads, lists and searches the files of any commit, or of a side of a conflict."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
@@ -19,225 +21,331 @@ from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath, Revision
 
-__all__ = ["complete_paths", "list_files", "read_contents", "read_file", "search_text"]
+__all__ = ["TextSearch", "complete_paths", "list_files", "read_contents", "read_file", "search_text"]
 
-_LINE = 2000
-_MOST_WHOLE = 8 * 1024 * 1024
-_SNIFFED = 8000
-_ROW = 300
+_MAX_LINE_BYTES = 2000
+_MAX_MATCH_BYTES = 300
+_MAX_RESOURCE_BYTES = 8 * 1024 * 1024
+# A NUL among so many bytes at the beginning makes a file a binary one, as for git.
+_SNIFFED_BYTES = 8000
 
 
-def _spec(revision: Revision, place: RepositoryPath) -> str:
-    return f"{revision.text}:{place.text}"
+def _name_object(revision: Revision, path: RepositoryPath) -> str:
+    return f"{revision.text}:{path.text}"
+
+
+@dataclass
+class _FilePage:
+    """Lines of a file as they are read.
+
+    Attributes:
+        line_count: how many lines were seen, with those before the page.
+        is_cut: whether there are more lines, or may be.
+    """
+
+    lines: list[str] = field(default_factory=list[str])
+    line_count: int = 0
+    is_cut: bool = False
+    is_binary: bool = False
+
+    def read(self, lines: Iterable[bytes], first: int, last: int | None) -> None:
+        """Read the lines from `first` to `last`, as many as a page holds."""
+        seen_bytes = 0
+        remaining_bytes = DEFAULT_PAGE_BYTES
+        for line in lines:
+            self.line_count += 1
+            if b"\0" in line and seen_bytes < _SNIFFED_BYTES:
+                self.is_binary = True
+                return
+            seen_bytes += len(line) + 1
+            if self.line_count < first:
+                continue
+            if last is not None and self.line_count > last:
+                self.is_cut = True
+                return
+            text = clip(line.decode("utf-8", "replace").rstrip("\r"), _MAX_LINE_BYTES)
+            remaining_bytes -= len(text.encode("utf-8", "replace")) + 1
+            if remaining_bytes < 0 and self.lines:
+                self.is_cut = True
+                return
+            self.lines.append(text)
 
 
 def read_file(
-    git: Git,
-    repository: Repository,
-    revision: Revision,
-    place: RepositoryPath,
-    first: int,
-    last: int | None,
-    stop: Stop,
+    git: Git, repository: Repository, revision: Revision, path: RepositoryPath, first: int, last: int | None, stop: Stop
 ) -> Answer:
-    """The lines of a file from `first` on, at most a page.
+    """Return the lines of a file from `first` on, at most a page.
 
     Raises:
         Invalid: the last line is before the first.
     """
     if last is not None and last < first:
         raise Invalid("`end_line` is before `start_line`.", "Exchange them.")
-    lines: list[str] = []
-    room, number, size = DEFAULT_PAGE_BYTES, 0, 0
-    cut = False
+    page = _FilePage()
     try:
-        with git.stream(repository, ["cat-file", "blob", _spec(revision, place)], stop) as pieces:
-            for line in split_records(pieces, b"\n"):
-                number += 1
-                if b"\0" in line and size < _SNIFFED:
-                    return Answer([f"{place.display} at {revision.text} is binary", "its bytes are not shown"])
-                size += len(line) + 1
-                if number < first:
-                    continue
-                if last is not None and number > last:
-                    cut = True
-                    break
-                text = clip(line.decode("utf-8", "replace").rstrip("\r"), _LINE)
-                room -= len(text.encode("utf-8", "replace")) + 1
-                if room < 0 and lines:
-                    cut = True
-                    break
-                lines.append(text)
+        with git.stream(repository, ["cat-file", "blob", _name_object(revision, path)], stop) as pieces:
+            page.read(split_records(pieces, b"\n"), first, last)
     except GitFailed as failure:
-        raise _problem(failure, git, repository, revision, place, stop) from None
-    end = first + len(lines) - 1
-    if not lines:
-        facts = [f"{place.display} at {escape_line_breaks(revision.text)} has {count(number, 'line')}"]
+        raise _explain_failure(failure, git, repository, revision, path, stop) from None
+    if page.is_binary:
+        return Answer([f"{path.display} at {revision.text} is binary", "its bytes are not shown"])
+    title = f"{path.display} at {escape_line_breaks(revision.text)}"
+    end = first + len(page.lines) - 1
+    if not page.lines:
+        facts = [f"{title} has {count(page.line_count, 'line')}"]
+    elif page.is_cut:
+        facts = [f"{title}, lines {first}-{end}"]
     else:
-        facts = [
-            f"{place.display} at {escape_line_breaks(revision.text)}, lines {first}-{end}"
-            + ("" if cut else f" of {end}")
-        ]
-    if cut:
+        facts = [f"{title}, lines {first}-{end} of {end}"]
+    if page.is_cut:
         facts.append(f"continue with start_line={end + 1}")
-    return Answer(facts, lines)
+    return Answer(facts, page.lines)
 
 
-def read_contents(git: Git, repository: Repository, revision: Revision, place: RepositoryPath, stop: Stop) -> bytes:
-    """All of a file.
+def read_contents(git: Git, repository: Repository, revision: Revision, path: RepositoryPath, stop: Stop) -> bytes:
+    """Return all of a file.
 
     Raises:
         TooLarge: it is larger than a resource may be.
     """
+    arguments = ["cat-file", "blob", _name_object(revision, path)]
     try:
-        found = git.run(repository, ["cat-file", "blob", _spec(revision, place)], stop, max_bytes=_MOST_WHOLE)
+        output = git.run(repository, arguments, stop, max_bytes=_MAX_RESOURCE_BYTES)
     except GitFailed as failure:
-        raise _problem(failure, git, repository, revision, place, stop) from None
-    if found.is_cut:
-        raise TooLarge(f"{quote(place.display)} is larger than 8 MB.", "Read lines of it with `read_file`.")
-    return found.stdout
+        raise _explain_failure(failure, git, repository, revision, path, stop) from None
+    if output.is_cut:
+        raise TooLarge(f"{quote(path.display)} is larger than 8 MB.", "Read lines of it with `read_file`.")
+    return output.stdout
 
 
 def list_files(
     git: Git,
     repository: Repository,
     revision: Revision,
-    place: RepositoryPath,
+    path: RepositoryPath,
     *,
     recursive: bool,
     limit: int,
     cursor: str | None,
     stop: Stop,
 ) -> Answer:
-    """A page of the files and folders in a folder; sizes of files in bytes.
+    """Return a page of the files and folders in a folder; sizes of files in bytes.
 
     The pages behind the first one are of the commit that it was of, wherever the branch is then.
     """
-    scope = [revision.text, place.text, recursive]
-    (skip, _), begun = decode_position("tree", cursor, scope)
-    words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), f"{(begun or [revision.text])[0]}:{place.text}"]
+    scope = [revision.text, path.text, recursive]
+    position = decode_position("tree", cursor, scope)
+    commits = position.hashes
+    arguments = ["ls-tree", "-z", "--long"]
+    if recursive:
+        arguments.append("-r")
+    listed = commits[0] if commits else revision.text
+    arguments.append(f"{listed}:{path.text}")
     rows: list[tuple[str, str, Sequence[str]]] = []
-    number = 0
-    more = None
+    next_cursor = None
     try:
-        with git.stream(repository, words, stop) as pieces:
-            for item in split_records(pieces):
-                number += 1
-                if number <= skip:
+        with git.stream(repository, arguments, stop) as pieces:
+            for number, record in enumerate(split_records(pieces), start=1):
+                if number <= position.skip:
                     continue
                 if len(rows) == limit:
-                    begun = begun or resolve_commits(git, repository, revision, stop)
-                    more = Cursor.encode("tree", [skip + limit, 0, begun], scope)
+                    commits = commits or resolve_commits(git, repository, revision, stop)
+                    next_cursor = Cursor.encode("tree", [position.skip + limit, 0, commits], scope)
                     break
-                described, _, name = item.partition(b"\t")
-                mode, kind, _, size = described.split()
-                end = {b"tree": "/", b"commit": " (submodule)"}.get(kind, " (link)" if mode == b"120000" else "")
-                # A partial clone knows no size of what it does not have.
-                rows.append((f"{size.decode()} " if size.isdigit() else "", f"{quote_path(name)}{end}", ()))
+                rows.append(_format_entry(record))
     except GitFailed as failure:
-        raise _problem(failure, git, repository, revision, place, stop) from None
-    what = f"entries {skip + 1:,}-{skip + len(rows):,}" if more or skip else count(len(rows), "entry")
-    return Answer([f"{place.display} at {escape_line_breaks(revision.text)}, {what}"], below(rows), more)
+        raise _explain_failure(failure, git, repository, revision, path, stop) from None
+    if next_cursor is not None or position.skip:
+        number_phrase = f"entries {position.skip + 1:,}-{position.skip + len(rows):,}"
+    else:
+        number_phrase = count(len(rows), "entry")
+    fact = f"{path.display} at {escape_line_breaks(revision.text)}, {number_phrase}"
+    return Answer([fact], below(rows), next_cursor)
+
+
+def _format_entry(record: bytes) -> tuple[str, str, Sequence[str]]:
+    """Return what stands before the name of an entry of `git ls-tree --long`, and the name; no lines are below it."""
+    description, _, name = record.partition(b"\t")
+    mode, kind, _, size = description.split()
+    if kind == b"tree":
+        ending = "/"
+    elif kind == b"commit":
+        ending = " (submodule)"
+    elif mode == b"120000":
+        ending = " (link)"
+    else:
+        ending = ""
+    # A partial clone knows no size of what it does not have.
+    prefix = f"{size.decode()} " if size.isdigit() else ""
+    return prefix, f"{quote_path(name)}{ending}", ()
 
 
 def complete_paths(git: Git, repository: Repository, start: str, stop: Stop) -> list[str]:
-    """Paths in HEAD and the folders on their way that begin with `start`, one level deep."""
-    above, slash, _ = start.rpartition("/")
+    """Return the paths in HEAD and the folders on their way that begin with `start`, one level deep."""
+    folder, slash, _ = start.rpartition("/")
     try:
-        listed = git.run(repository, ["ls-tree", "-z", f"HEAD:{above}"], stop)
+        output = git.run(repository, ["ls-tree", "-z", f"HEAD:{folder}"], stop)
     except GitFailed:
         return []
-    found: list[str] = []
-    for item in split_records([listed.stdout]):
-        described, _, name = item.partition(b"\t")
-        path = above + slash + os.fsdecode(name) + ("/" if b" tree " in described else "")
+    paths: list[str] = []
+    for record in split_records([output.stdout]):
+        description, _, name = record.partition(b"\t")
+        path = folder + slash + os.fsdecode(name)
+        if b" tree " in description:
+            path += "/"
         if path.startswith(start):
-            found.append(quote_path(os.fsencode(path)))
-    return found
+            paths.append(quote_path(os.fsencode(path)))
+    return paths
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """What is searched for, and how.
+
+    Attributes:
+        is_literal: whether the pattern is a text, not a regular expression.
+    """
+
+    pattern: str
+    is_literal: bool
+    ignores_case: bool
+
+    def validate(self) -> None:
+        """Return if git can search for the pattern.
+
+        Raises:
+            Invalid: it can't.
+        """
+        if not self.pattern or re.search(r"[\0\n]", self.pattern):
+            raise Invalid(f"{quote(self.pattern)} is not one line to look for.", "Give a pattern without a line end.")
+        if not self.is_literal:
+            refuse_foreign_syntax(self.pattern)
+
+    @property
+    def options(self) -> list[str]:
+        options = ["-F" if self.is_literal else "-E"]
+        if self.ignores_case:
+            options.append("-i")
+        return [*options, "-e", self.pattern]
+
+
+class _Match(NamedTuple):
+    """A line that matches."""
+
+    path: bytes
+    number: bytes
+    text: bytes
+
+
+@dataclass
+class _MatchPage:
+    """A page of matches as it is read.
+
+    Attributes:
+        rows: the lines of the answer, by the path that they are below.
+        seen: how many matches were seen, with those of earlier pages.
+        is_full: whether there are more.
+    """
+
+    rows: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    match_count: int = 0
+    seen: int = 0
+    is_full: bool = False
+
+    def read(self, matches: Iterable[_Match], path_prefix: bytes, skip: int, limit: int) -> None:
+        """Read `limit` matches behind the first `skip` ones, as many as a page holds."""
+        remaining_bytes = DEFAULT_PAGE_BYTES
+        for match in matches:
+            self.seen += 1
+            if self.seen <= skip:
+                continue
+            text = clip(match.text.decode("utf-8", "replace").rstrip("\r"), _MAX_MATCH_BYTES)
+            row = f"{match.number.decode('ascii', 'replace')}:{text}"
+            path = quote_path(match.path.removeprefix(path_prefix))
+            remaining_bytes -= len(row.encode("utf-8", "replace")) + 1
+            if path not in self.rows:
+                remaining_bytes -= len(path.encode()) + 1
+            if self.match_count == limit or (remaining_bytes < 0 and self.match_count):
+                self.is_full = True
+                return
+            self.rows.setdefault(path, []).append(row)
+            self.match_count += 1
 
 
 def search_text(
     git: Git,
     repository: Repository,
     revision: Revision,
-    place: RepositoryPath,
-    pattern: str,
+    path: RepositoryPath,
+    search: TextSearch,
     *,
-    literal: bool,
-    ignore_case: bool,
     limit: int,
     cursor: str | None,
     stop: Stop,
 ) -> Answer:
-    """A page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
-    if not pattern or re.search(r"[\0\n]", pattern):
-        raise Invalid(f"{quote(pattern)} is not one line to look for.", "Give a pattern without a line end.")
-    if not literal:
-        refuse_foreign_syntax(pattern)
-    scope = [revision.text, place.text, pattern, literal, ignore_case]
-    (skip, _), begun = decode_position("search", cursor, scope)
-    searched = (begun or [revision.text])[0]
-    words = ["grep", "-I", "-n", "-z", "--no-color", "-F" if literal else "-E", *(["-i"] if ignore_case else [])]
-    words += ["-e", pattern, searched, "--", *([place.text] if place.text else [])]
-    rows: dict[str, list[str]] = {}
-    number, found, room = 0, 0, DEFAULT_PAGE_BYTES
-    more = None
-    prefix = os.fsencode(f"{searched}:")
-    remarks: list[str] = []
+    """Return a page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
+    search.validate()
+    scope = [revision.text, path.text, search.pattern, search.is_literal, search.ignores_case]
+    position = decode_position("search", cursor, scope)
+    commits = position.hashes
+    searched = commits[0] if commits else revision.text
+    arguments = ["grep", "-I", "-n", "-z", "--no-color", *search.options, searched, "--"]
+    if path.text:
+        arguments.append(path.text)
+    page = _MatchPage()
+    next_cursor = None
+    stderr: list[str] = []
     try:
-        with git.stream(repository, words, stop, exit_codes=(0, 1), remarks=remarks) as pieces:
-            for name, line, text in _matches(pieces):
-                number += 1
-                if number <= skip:
-                    continue
-                row = clip(text.decode("utf-8", "replace").rstrip("\r"), _ROW)
-                row = f"{line.decode('ascii', 'replace')}:{row}"
-                path = quote_path(name.removeprefix(prefix))
-                room -= len(row.encode("utf-8", "replace")) + 1 + (len(path.encode()) + 1) * (path not in rows)
-                if found == limit or (room < 0 and found):
-                    begun = begun or resolve_commits(git, repository, revision, stop)
-                    more = Cursor.encode("search", [skip + found, 0, begun], scope)
-                    break
-                rows.setdefault(path, []).append(row)
-                found += 1
+        with git.stream(repository, arguments, stop, exit_codes=(0, 1), remarks=stderr) as pieces:
+            page.read(_split_matches(pieces), os.fsencode(f"{searched}:"), position.skip, limit)
+            if page.is_full:
+                commits = commits or resolve_commits(git, repository, revision, stop)
+                next_cursor = Cursor.encode("search", [position.skip + page.match_count, 0, commits], scope)
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, revision, stop) from None
-    if not number:
-        refuse_missing_path(git, repository, place, [revision.text], stop)
-    what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else count(found, "match")
-    lacking = ["files that are not here were not searched"] * any("unable to read" in said for said in remarks)
-    lines = below(("", path, matches) for path, matches in rows.items())
-    return Answer([f"{what} in {escape_line_breaks(revision.text)}", *lacking], lines, more)
+    if not page.seen:
+        refuse_missing_path(git, repository, path, [revision.text], stop)
+    if next_cursor is not None or position.skip:
+        number_phrase = f"matches {position.skip + 1:,}-{position.skip + page.match_count:,}"
+    else:
+        number_phrase = count(page.match_count, "match")
+    facts = [f"{number_phrase} in {escape_line_breaks(revision.text)}"]
+    if any("unable to read" in text for text in stderr):
+        facts.append("files that are not here were not searched")
+    lines = below(("", name, rows) for name, rows in page.rows.items())
+    return Answer(facts, lines, next_cursor)
 
 
-def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:
-    """Path, number and text of each line; a path may hold line ends, and its end is a NUL."""
+def _split_matches(pieces: Iterable[bytes]) -> Generator[_Match]:
+    """Take apart what `git grep -n -z` prints; a path may hold line ends, and its end is a NUL."""
     rest = b""
     for piece in pieces:
         rest += piece
         while len(parts := rest.split(b"\0", 2)) == 3 and b"\n" in parts[2]:
-            text, _, rest = parts[2].partition(b"\n")
-            yield parts[0], parts[1], text
+            path, number, following = parts
+            text, _, rest = following.partition(b"\n")
+            yield _Match(path, number, text)
 
 
-def _problem(
-    failure: GitFailed, git: Git, repository: Repository, revision: Revision, place: RepositoryPath, stop: Stop
+def _explain_failure(
+    failure: GitFailed, git: Git, repository: Repository, revision: Revision, path: RepositoryPath, stop: Stop
 ) -> Exception:
     if revision.is_conflict_side:
         fix = "`get_status` has what is in conflict; a side that deleted it has none."
-        return NotFound(f"`{place.display}` has no side `{revision.text}`.", fix)
-    told = explain_failure(failure, git, repository, revision, stop)
-    if isinstance(told, NotFound):
-        return told
-    where = quote(revision.text)
-    spec = _spec(revision, place)
+        return NotFound(f"`{path.display}` has no side `{revision.text}`.", fix)
+    problem = explain_failure(failure, git, repository, revision, stop)
+    if isinstance(problem, NotFound):
+        return problem
+    name = quote(revision.text)
     try:
-        kind = git.run(repository, ["cat-file", "-t", spec], stop).text.strip()
+        kind = git.run(repository, ["cat-file", "-t", _name_object(revision, path)], stop).text.strip()
     except GitFailed:
-        fix = suggest_path(git, repository, place, revision.text, stop)
-        return NotFound(f"There is no `{place.display}` in {where}.", fix)
-    if kind == "tree":
-        return Invalid(f"`{place.display}` is a folder in {where}.", "Use `list_files` for it.")
-    if kind == "blob":
-        return Invalid(f"`{place.display}` is a file in {where}.", "Use `read_file` for it.")
-    return Invalid(f"`{place.display}` is a submodule in {where}.", "Serve the submodule's folder as well.")
+        fix = suggest_path(git, repository, path, revision.text, stop)
+        return NotFound(f"There is no `{path.display}` in {name}.", fix)
+    match kind:
+        case "tree":
+            return Invalid(f"`{path.display}` is a folder in {name}.", "Use `list_files` for it.")
+        case "blob":
+            return Invalid(f"`{path.display}` is a file in {name}.", "Use `read_file` for it.")
+        case _:
+            return Invalid(f"`{path.display}` is a submodule in {name}.", "Serve the submodule's folder as well.")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.engine.history.blame import resolve_lines
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
-from mcp_git.engine.history.page_position import decode_position
+from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines, split_records
@@ -26,31 +26,32 @@ from mcp_git.remote_addresses import hide_password
 
 __all__ = ["LogQuery", "describe_head", "list_commits", "list_reflog"]
 
-_ROW = 89
-"""Bytes of a row, without its line end."""
-_AUTHOR = 12
-_REFS = 28
-"""Bytes of the refs at a commit: those of a remote with many branches would leave no room for the subject."""
-_EXPRESSION = re.compile(r"[\^$|*]|\.[*+?]|\[.+\]|\(.*\)")
-"""What stands in texts too, but may have been meant otherwise."""
-_DATE, _BY = 1, 2
-"""Places among the fields of a commit, behind its whole hash."""
-_FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
+# The bytes of a row, without its line end.
+_MAX_ROW_BYTES = 89
+_MAX_AUTHOR_BYTES = 12
+_MAX_LONG_AUTHOR_BYTES = 40
+# Those of a remote with many branches would leave no room for the subject.
+_MAX_REFS_BYTES = 28
+_MAX_VIEW_BYTES = 200
+# Signs that stand in texts too, but may have been meant as those of an expression.
+_EXPRESSION_SIGNS = re.compile(r"[\^$|*]|\.[*+?]|\[.+\]|\(.*\)")
+_ROW_FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
+_ROW_FIELDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Which commits.
+    """Says which commits are listed.
 
     Attributes:
-        text: only those that add or remove it; with `regex` those with a changed line that matches.
-        regex: whether text, author and message are regular expressions.
-        every: of all branches, tags and remotes.
+        text: only those that add or remove it; with `is_regex` those with a changed line that matches.
+        is_regex: whether text, author and message are regular expressions.
+        all_branches: those of all branches, tags and remotes.
         lines: only those that changed these lines of the file, or the function.
     """
 
     revision: Revision | Range
-    place: RepositoryPath
+    path: RepositoryPath
     author: str | None = None
     message: str | None = None
     text: str | None = None
@@ -61,194 +62,378 @@ class LogQuery:
     graph: bool = False
     lines: LineRange | None = None
 
+    def validate(self) -> None:
+        """Return if git can look for the texts.
+
+        Raises:
+            Invalid: it can't.
+        """
+        for value in (self.author, self.message, self.text, self.since, self.until):
+            if value and "\0" in value:
+                raise Invalid("A `text` to look for holds no NUL.", "Leave it out.")
+        if self.is_regex:
+            for pattern in (self.author, self.message, self.text):
+                refuse_foreign_syntax(pattern or "")
+
     @property
-    def words(self) -> list[str]:
-        found = ["--all"] * self.all_branches + ["--graph"] * self.graph
-        for option, value in (
-            ("--author", self.author), ("--grep", self.message),
-            ("--since", self.since and to_git_date(self.since, "since")),
-            ("--until", self.until and to_git_date(self.until, "until", to_end=True)),
-        ):  # fmt: skip
-            if value:
-                found.append(f"{option}={value}")
+    def options(self) -> list[str]:
+        options: list[str] = []
+        if self.all_branches:
+            options.append("--all")
+        if self.graph:
+            options.append("--graph")
+        if self.author:
+            options.append(f"--author={self.author}")
+        if self.message:
+            options.append(f"--grep={self.message}")
+        if self.since:
+            options.append(f"--since={to_git_date(self.since, 'since')}")
+        if self.until:
+            options.append(f"--until={to_git_date(self.until, 'until', to_end=True)}")
         if self.author or self.message:
-            found += ["--regexp-ignore-case", "--extended-regexp" if self.is_regex else "--fixed-strings"]
+            options += ["--regexp-ignore-case", "--extended-regexp" if self.is_regex else "--fixed-strings"]
         if self.text:
-            found.append(f"{'-G' if self.is_regex else '-S'}{self.text}")
-        return found
+            options.append(f"-G{self.text}" if self.is_regex else f"-S{self.text}")
+        return options
 
     @property
     def begins_at_its_tip(self) -> bool:
         """Whether the first commit that is found is the one from which all are reached."""
-        return isinstance(self.revision, Revision) and not (self.place.text or self.words)
+        return isinstance(self.revision, Revision) and not (self.path.text or self.options)
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether commits are left out for another reason than their path."""
+        return isinstance(self.revision, Range) or bool(set(self.options) - {"--all", "--graph"})
 
     @property
     def scope(self) -> list[Any]:
-        lines = [] if self.lines is None else [self.lines.first, self.lines.last, self.lines.function]
-        return [self.revision.text, self.place.text, *self.words, *lines]
+        """What the cursors of this query are bound to."""
+        lines: list[Any] = []
+        if self.lines is not None:
+            lines = [self.lines.first, self.lines.last, self.lines.function]
+        return [self.revision.text, self.path.text, *self.options, *lines]
+
+
+class _CommitFields(NamedTuple):
+    """What a row shows of a commit; in the order of `_ROW_FORMAT`, behind the whole hash."""
+
+    short_hash: str
+    date: str
+    author: str
+    refs: str
+    parents: str
+    subject: str
+
+
+class _Row(NamedTuple):
+    """A line of git's output: a commit, or a line that only belongs to the graph."""
+
+    graph: str
+    commit: _CommitFields | None
+
+
+@dataclass
+class _CommitPage:
+    """A page of commits as it is read.
+
+    Attributes:
+        commits: those of the page, by their hashes.
+        first_commit: the hash of the first one; empty if there is none.
+        has_more: whether there is a page behind it.
+    """
+
+    rows: list[_Row] = field(default_factory=list[_Row])
+    commits: dict[str, _CommitFields] = field(default_factory=dict[str, _CommitFields])
+    first_commit: str = ""
+    commit_count: int = 0
+    has_more: bool = False
+
+    def read(self, lines: Iterator[bytes], ignored: int, limit: int) -> None:
+        """Read `limit` commits behind the first `ignored` ones."""
+        number = -ignored
+        for line in lines:
+            graph, mark, fields = line.decode("utf-8", "replace").partition("\x01")
+            if mark:
+                number += 1
+            oid, _, fields = fields.partition("\0")
+            if number == 1 and not self.first_commit:
+                self.first_commit = oid
+            if number > limit:
+                self.has_more = True
+                break
+            if ignored and number < 1:
+                continue
+            commit = _parse_commit(fields)
+            self.rows.append(_Row(graph, commit))
+            if commit is not None:
+                self.commits[oid] = commit
+        self.commit_count = max(0, min(number, limit))
+
+    @property
+    def common_date(self) -> str | None:
+        """The date of all commits, if there are several and they have one."""
+        dates = {commit.date for commit in self.commits.values()}
+        return dates.pop() if len(self.commits) > 1 and len(dates) == 1 else None
+
+    @property
+    def common_author(self) -> str | None:
+        """The author of all commits, if there are several and they have one."""
+        authors = {commit.author for commit in self.commits.values()}
+        return authors.pop() if len(self.commits) > 1 and len(authors) == 1 else None
 
 
 def list_commits(
-    git: Git, repository: Repository, wanted: LogQuery, limit: int, cursor: str | None, stop: Stop
+    git: Git, repository: Repository, query: LogQuery, limit: int, cursor: str | None, stop: Stop
 ) -> Answer:
-    """A page of commits; the pages behind it go on from the commits that the first one began with."""
-    if any(
-        value and "\0" in value for value in (wanted.author, wanted.message, wanted.text, wanted.since, wanted.until)
-    ):
-        raise Invalid("A `text` to look for holds no NUL.", "Leave it out.")
-    for pattern in (wanted.author, wanted.message, wanted.text) if wanted.is_regex else ():
-        refuse_foreign_syntax(pattern or "")
-    (skip, _), tips = decode_position("log", cursor, wanted.scope)
-    now = _tips(git, repository, stop) if wanted.all_branches else ""
-    if now:  # There is no room for the tips of all.
-        if tips not in ([], [now]):
+    """Return one page of the commits that match the query, newest first.
+
+    Later pages continue from the commits that the first page started at, so new commits do not shift them.
+    """
+    query.validate()
+    position = decode_position("log", cursor, query.scope)
+    digest = ""
+    tips = list(position.hashes)
+    if query.all_branches:
+        # A cursor has no room for the tips of all branches, so it has a digest of them.
+        digest = _digest_refs(git, repository, stop)
+        if position.hashes not in ([], [digest]):
             raise Conflict("The branches are no longer those of the page before.", "Call again without `cursor`.")
         tips = []
-    path = [wanted.place.text] if wanted.place.text else []
-    starts = ["HEAD"] * (not wanted.all_branches) if wanted.revision.text == "HEAD" else [wanted.revision.text]
-    # Of commits that git finds by their changes it skips those it has not looked at yet.
-    ahead = skip if wanted.text else 0
-    words = ["log", f"--format={_FORMAT}", f"--max-count={ahead + limit + 1}", f"--skip={skip - ahead}", *wanted.words]
-    of_lines = ""
-    if wanted.lines is not None:
-        last = wanted.revision.end if isinstance(wanted.revision, Range) else wanted.revision
-        numbers, of_lines = resolve_lines(git, repository, wanted.place, last, wanted.lines, stop, *tips[:1])
-        words += [f"-L{numbers}:{wanted.place.text}", "--no-patch"]
-        path = []
-    drawn: list[tuple[str, list[str]]] = []
-    seen: dict[str, list[str]] = {}
-    found = -ahead
+    command = _LogCommand.build(git, repository, query, limit, position, tips, stop)
+    page = _CommitPage()
+    next_cursor = None
     try:
-        named = [*(tips or starts), "--", *path]
-        given = b""
-        if plain := not (wanted.words or of_lines) and not re.search("[\r\n]", wanted.place.text):
-            # So that the words are the same whatever is asked for.
-            words, given = [*words, "--stdin"], os.fsencode("\n".join(named) + "\n")
-        else:
-            words += named
-        with git.stream(repository, words, stop, stdin=given, is_repeated=plain and not skip) as pieces:
+        with git.stream(
+            repository, command.arguments, stop, stdin=command.stdin, is_repeated=command.is_repeated
+        ) as pieces:
             lines = split_records(pieces, b"\n")
-            for line in lines:
-                graph, mark, fields = line.decode("utf-8", "replace").partition("\x01")
-                found += bool(mark)
-                oid, _, fields = fields.partition("\0")
-                if found == 1 and not tips and wanted.begins_at_its_tip:
-                    tips = [oid]
-                if found > limit:
-                    break
-                if ahead and found < 1:
-                    continue
-                parts = fields.split("\0", 5)
-                drawn.append((graph, parts))
-                if len(parts) == 6:
-                    seen[oid] = parts
-            # What all commits have alike is told once.
-            dates, authors = (
-                {parts[at] for parts in seen.values()} if len(seen) > 1 else set[str]() for at in (_DATE, _BY)
-            )
-            rows = [_row(graph, parts, len(dates) != 1, len(authors) != 1) for graph, parts in drawn]
-            # To the end, which came meanwhile: git that is left before it has to be killed.
+            page.read(lines, command.ignored_commits, limit)
+            rows = _format_rows(page)
+            # Read to the end, which came meanwhile: git that is left before it has to be killed.
             for _ in lines:
                 pass
-        more = None
-        if found > limit:
-            tips = tips or ([now] if now else resolve_commits(git, repository, wanted.revision, stop))
-            more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
+        if page.has_more:
+            if not tips and query.begins_at_its_tip:
+                tips = [page.first_commit]
+            if not tips:
+                tips = [digest] if digest else resolve_commits(git, repository, query.revision, stop)
+            next_cursor = Cursor.encode("log", [position.skip + limit, 0, tips], query.scope)
     except GitFailed as failure:
-        raise explain_failure(failure, git, repository, wanted.revision, stop) from None
-    found = max(found, 0)
-    if path and not found and not skip:
-        _refuse_unknown(git, repository, wanted, stop)
-    first, last = skip + 1, skip + min(found, limit)
-    what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
-    where = "all branches" if wanted.all_branches else escape_line_breaks(wanted.revision.text)
+        raise explain_failure(failure, git, repository, query.revision, stop) from None
+    if query.path.text and query.lines is None and not page.commit_count and not position.skip:
+        _refuse_missing_path(git, repository, query, stop)
+    facts = _describe_page(query, page, position.skip, command.described_lines)
+    return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
 
-    def draws() -> dict[str, Any]:
-        linear = not (wanted.place.text or set(wanted.words) - {"--all"})
-        with_uri = wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip
-        uri = {"uri": repository.uri("log")} if with_uri else {}
-        return {"commits": _for_view(seen), "drawn": wanted.graph or linear, **uri}
 
-    facts = [f"{what} of {where}" + (f", {wanted.place.display}{of_lines}" if wanted.place.text else "")]
-    facts += [f"all of {date}" for date in dates if len(dates) == 1]
-    facts += [f"all by {escape_line_breaks(clip(author, 40))}" for author in authors if len(authors) == 1]
-    if not (found or skip or wanted.is_regex) and _EXPRESSION.search(f"{wanted.author or ''}{wanted.message or ''}"):
+@dataclass(frozen=True)
+class _LogCommand:
+    """The command that prints a page.
+
+    Attributes:
+        ignored_commits: how many of the first commits that it prints are those of earlier pages.
+        is_repeated: whether the same arguments are likely to come again.
+        described_lines: what the answer says of the lines of a file.
+    """
+
+    arguments: Sequence[str]
+    stdin: bytes
+    ignored_commits: int
+    is_repeated: bool
+    described_lines: str
+
+    @classmethod
+    def build(
+        cls,
+        git: Git,
+        repository: Repository,
+        query: LogQuery,
+        limit: int,
+        position: PagePosition,
+        tips: Sequence[str],
+        stop: Stop,
+    ) -> _LogCommand:
+        # Of commits that git finds by their changes, `--skip` skips those it has not looked at yet.
+        ignored = position.skip if query.text else 0
+        arguments = ["log", f"--format={_ROW_FORMAT}", f"--max-count={ignored + limit + 1}"]
+        arguments += [f"--skip={position.skip - ignored}", *query.options]
+        paths = [query.path.text] if query.path.text else []
+        described_lines = ""
+        if query.lines is not None:
+            last = query.revision.end if isinstance(query.revision, Range) else query.revision
+            commit = tips[0] if tips else ""
+            span = resolve_lines(git, repository, query.path, last, query.lines, stop, commit)
+            arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch"]
+            described_lines = span.description
+            paths = []
+        named = [*(tips or _start_revisions(query)), "--", *paths]
+        has_line_break = re.search("[\r\n]", query.path.text) is not None
+        if query.options or described_lines or has_line_break:
+            return cls([*arguments, *named], b"", ignored, False, described_lines)
+        # What is asked for goes through standard input, so that the arguments are always the same.
+        stdin = os.fsencode("\n".join(named) + "\n")
+        return cls([*arguments, "--stdin"], stdin, ignored, not position.skip, described_lines)
+
+
+def _start_revisions(query: LogQuery) -> list[str]:
+    if query.revision.text != "HEAD":
+        return [query.revision.text]
+    if query.all_branches:
+        return []
+    return ["HEAD"]
+
+
+def _parse_commit(fields: str) -> _CommitFields | None:
+    parts = fields.split("\0", _ROW_FIELDS - 1)
+    return _CommitFields(*parts) if len(parts) == _ROW_FIELDS else None
+
+
+def _format_rows(page: _CommitPage) -> list[str]:
+    """Return the rows of a page, without what all of its commits have alike: the first line tells that once."""
+    with_date = page.common_date is None
+    with_author = page.common_author is None
+    return [_format_row(row, with_date, with_author) for row in page.rows]
+
+
+def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_lines: str) -> list[str]:
+    if page.commit_count:
+        commits = f"commits {skip + 1:,}-{skip + page.commit_count:,}"
+    elif skip:
+        commits = "no more commits"
+    else:
+        commits = "no commits"
+    source = "all branches" if query.all_branches else escape_line_breaks(query.revision.text)
+    title = f"{commits} of {source}"
+    if query.path.text:
+        title += f", {query.path.display}{described_lines}"
+    facts = [title]
+    if page.common_date is not None:
+        facts.append(f"all of {page.common_date}")
+    if page.common_author is not None:
+        facts.append(f"all by {escape_line_breaks(clip(page.common_author, _MAX_LONG_AUTHOR_BYTES))}")
+    is_empty = not page.commit_count and not skip
+    if is_empty and not query.is_regex and _EXPRESSION_SIGNS.search(f"{query.author or ''}{query.message or ''}"):
         facts.append("`author` and `message` were looked for as they stand: for a regular expression set `regex`")
-    return Answer(facts, rows, more, draws)
+    return facts
 
 
-def _tips(git: Git, repository: Repository, stop: Stop) -> str:
-    """A digest of HEAD and of all refs."""
+def _digest_refs(git: Git, repository: Repository, stop: Stop) -> str:
+    """Return a digest of HEAD and of all refs."""
     listed = git.run(repository, ["show-ref", "--head"], stop, max_bytes=1 << 30, exit_codes=(0, 1)).stdout
     return hashlib.sha256(listed).hexdigest()
 
 
-def _for_view(seen: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Of each commit hash, parents, date, author, refs and subject."""
-    found: list[list[str]] = []
-    for name, date, author, refs, parents, subject in seen.values():
-        # Git takes long to shorten a hash, and has most of these before it.
-        above = (seen[oid][0] if oid in seen else oid[: len(name)] for oid in parents.split())
-        found.append([name, " ".join(above), date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
-    return found
+def _build_view(repository: Repository, query: LogQuery, page: _CommitPage, skip: int) -> Mapping[str, Any]:
+    """Return the data from which hosts draw the commits."""
+    is_linear = not query.path.text and not set(query.options) - {"--all"}
+    view: dict[str, Any] = {"commits": _build_view_rows(page.commits), "drawn": query.graph or is_linear}
+    if query.begins_at_its_tip and query.revision.text == "HEAD" and not skip:
+        view["uri"] = repository.uri("log")
+    return view
 
 
-def _refuse_unknown(git: Git, repository: Repository, wanted: LogQuery, stop: Stop) -> None:
+def _build_view_rows(commits: Mapping[str, _CommitFields]) -> list[list[str]]:
+    """Return hash, parents, date, author, refs and subject of each commit."""
+    rows: list[list[str]] = []
+    for commit in commits.values():
+        parents = [_shorten(oid, commits, len(commit.short_hash)) for oid in commit.parents.split()]
+        rows.append(
+            [
+                commit.short_hash,
+                " ".join(parents),
+                commit.date,
+                clip(commit.author, _MAX_LONG_AUTHOR_BYTES),
+                clip(commit.refs, _MAX_VIEW_BYTES),
+                clip(commit.subject, _MAX_VIEW_BYTES),
+            ]
+        )
+    return rows
+
+
+def _shorten(oid: str, commits: Mapping[str, _CommitFields], length: int) -> str:
+    # Git needs long to shorten hashes, so reuse those it has already printed.
+    return commits[oid].short_hash if oid in commits else oid[:length]
+
+
+def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, stop: Stop) -> None:
     """Return unless the path is neither here nor was at any time: what was deleted still has a history.
 
     Raises:
         NotFound: it never was.
     """
-    revision = wanted.revision
-    named = (revision.start.text, revision.end.text) if isinstance(revision, Range) else (revision.text,)
-    words = ["log", "--format=%H", "--max-count=1", *["--all"] * wanted.all_branches, *named, "--", wanted.place.text]
+    revision = query.revision
+    names = [revision.text]
+    if isinstance(revision, Range):
+        names = [revision.start.text, revision.end.text]
     # Without a condition the whole history of it was just looked through.
-    narrowed = isinstance(revision, Range) or set(wanted.words) - {"--all", "--graph"}
-    if narrowed and git.run(repository, words, stop, exit_codes=(0, 128)).stdout:
-        return
-    refuse_missing_path(git, repository, wanted.place, named, stop)
+    if query.has_condition:
+        arguments = ["log", "--format=%H", "--max-count=1"]
+        if query.all_branches:
+            arguments.append("--all")
+        arguments += [*names, "--", query.path.text]
+        if git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout:
+            return
+    refuse_missing_path(git, repository, query.path, names, stop)
 
 
-def _row(drawn: str, fields: Sequence[str], dated: bool = True, signed: bool = True) -> str:
-    if len(fields) != 6:
-        return clip(drawn.rstrip(), _ROW)
-    name, date, author, refs, _, subject = fields
-    marks = f"({_named(refs.replace('HEAD -> ', '*').split(', '))}) " if refs else ""
-    who = " ".join([date] * dated + [clip(author, _AUTHOR)] * signed)
-    return clip(escape_line_breaks(f"{drawn}{name} {who}{': ' * bool(who)}{marks}{subject}"), _ROW)
+def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> str:
+    commit = row.commit
+    if commit is None:
+        return clip(row.graph.rstrip(), _MAX_ROW_BYTES)
+    words: list[str] = []
+    if with_date:
+        words.append(commit.date)
+    if with_author:
+        words.append(clip(commit.author, _MAX_AUTHOR_BYTES))
+    line = f"{row.graph}{commit.short_hash} "
+    origin = " ".join(words)
+    if origin:
+        line += f"{origin}: "
+    if commit.refs:
+        line += f"({_format_refs(commit.refs.replace('HEAD -> ', '*').split(', '))}) "
+    return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES)
 
 
-def _named(refs: Sequence[str]) -> str:
-    """As many of `refs` as there is room for, one at least, and how many more there are."""
-    kept = [clip(refs[0], _REFS)]
+def _format_refs(refs: Sequence[str]) -> str:
+    """Return as many of `refs` as there is room for, one at least, and how many more there are."""
+    shown = [clip(refs[0], _MAX_REFS_BYTES)]
     for ref in refs[1:]:
-        if len(", ".join([*kept, ref]).encode("utf-8", "replace")) > _REFS:
+        if len(", ".join([*shown, ref]).encode("utf-8", "replace")) > _MAX_REFS_BYTES:
             break
-        kept.append(ref)
-    more = len(refs) - len(kept)
-    return ", ".join([*kept, *[f"{more} more"] * bool(more)])
+        shown.append(ref)
+    hidden = len(refs) - len(shown)
+    if hidden:
+        shown.append(f"{hidden} more")
+    return ", ".join(shown)
 
 
 def describe_head(git: Git, repository: Repository, stop: Stop) -> Answer:
-    """The branch that HEAD is, and its commit."""
-    branch = git.run(
-        repository, ["symbolic-ref", "--quiet", "--short", "HEAD"], stop, exit_codes=(0, 1, 128)
-    ).text.strip()
-    words = ["log", f"--format={_FORMAT}", "--max-count=1", "HEAD", "--"]
-    found = git.run(repository, words, stop).text.rstrip("\n") if head_has_commit(git, repository, stop) else ""
-    where = f"HEAD is {escape_line_breaks(branch)}" if branch else "HEAD is detached"
-    return Answer([where], [_row("", found.partition("\0")[2].split("\0", 5))] if found else ["no commits yet"])
+    """Return the branch that HEAD is, and its commit."""
+    arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
+    branch = git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).text.strip()
+    fact = f"HEAD is {escape_line_breaks(branch)}" if branch else "HEAD is detached"
+    if not head_has_commit(git, repository, stop):
+        return Answer([fact], ["no commits yet"])
+    arguments = ["log", f"--format={_ROW_FORMAT}", "--max-count=1", "HEAD", "--"]
+    line = git.run(repository, arguments, stop).text.rstrip("\n")
+    if not line:
+        return Answer([fact], ["no commits yet"])
+    fields = line.partition("\0")[2]
+    return Answer([fact], [_format_row(_Row("", _parse_commit(fields)))])
 
 
-def list_reflog(git: Git, repository: Repository, name: Revision, most: int, stop: Stop) -> list[str]:
-    """Where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
-    words = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={most}"]
-    rows: list[str] = []
+def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, stop: Stop) -> list[str]:
+    """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
+    arguments = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", name.text, "--"]
     try:
-        listed = git.run(repository, [*words, name.text, "--"], stop)
+        listed = git.run(repository, arguments, stop)
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, name, stop) from None
+    rows: list[str] = []
     for line in split_lines(listed):
-        oid, selector, date, what = (line.split("\0") + [""] * 3)[:4]
-        rows.append(clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(what)}"), 2 * _ROW))
+        fields = line.split("\0")
+        fields += [""] * (4 - len(fields))
+        oid, selector, date, action, *_ = fields
+        rows.append(clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), 2 * _MAX_ROW_BYTES))
     return rows

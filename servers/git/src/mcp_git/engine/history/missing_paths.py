@@ -16,101 +16,118 @@ from mcp_git.policy import Repository, RepositoryPath
 
 __all__ = ["refuse_missing_path", "suggest_path"]
 
-_MOST_COMPARED = 5000
-"""Paths; to compare more of them takes longer than the call that failed."""
-_MOST_LISTED = 4 * 1024 * 1024
-"""Bytes of paths that are looked through for the one that was meant."""
-_SUBMODULE = b"160000 "
+# To compare more paths takes longer than the call that failed.
+_MAX_COMPARED_PATHS = 5000
+_MAX_LISTED_BYTES = 4 * 1024 * 1024
+_MAX_SUGGESTIONS = 3
+_SUBMODULE_MODE = b"160000 "
 
 
 def refuse_missing_path(
-    git: Git, repository: Repository, place: RepositoryPath, revisions: Sequence[str], stop: Stop
+    git: Git, repository: Repository, path: RepositoryPath, revisions: Sequence[str], stop: Stop
 ) -> None:
-    """Return if `place` is in the index, in the work tree (ignored or not), or in one of `revisions`.
+    """Return if `path` is in the index, in the work tree (ignored or not), or in one of `revisions`.
+
+    A tool that takes a path calls it before it says that it found nothing.
 
     Raises:
         NotFound: it is in none of them.
     """
-    if not place.text or any(_is_in(git, repository, revision, place, stop) for revision in revisions):
+    if not path.text:
         return
-    has_work_tree = git.layout(repository).work_tree is not None
-    if has_work_tree:
-        words = ["ls-files", "-z", "--cached", "--others", "--directory", "--", place.text]
-        if git.run(repository, words, stop, max_bytes=1).stdout:
+    if any(_is_in_revision(git, repository, revision, path, stop) for revision in revisions):
+        return
+    places: list[str] = []
+    suggested_revision = None
+    if git.layout(repository).work_tree is not None:
+        arguments = ["ls-files", "-z", "--cached", "--others", "--directory", "--", path.text]
+        if git.run(repository, arguments, stop, max_bytes=1).stdout:
             return
-    where = " or ".join(
-        [
-            *["the work tree"] * has_work_tree,
-            *(quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)),
-        ]
-    )
-    fix = suggest_path(git, repository, place, None if has_work_tree else revisions[-1], stop)
-    raise NotFound(f"There is no {quote(place.display)} in {where}.", fix)
+        places.append("the work tree")
+    else:
+        suggested_revision = revisions[-1]
+    places += [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
+    fix = suggest_path(git, repository, path, suggested_revision, stop)
+    raise NotFound(f"There is no {quote(path.display)} in {' or '.join(places)}.", fix)
 
 
-def _is_in(git: Git, repository: Repository, revision: str, place: RepositoryPath, stop: Stop) -> bool:
-    words = ["rev-parse", "--verify", "--quiet", f"{revision}:{place.text}"]
-    return bool(git.run(repository, words, stop, exit_codes=(0, 1, 128)).stdout)
+def _is_in_revision(git: Git, repository: Repository, revision: str, path: RepositoryPath, stop: Stop) -> bool:
+    arguments = ["rev-parse", "--verify", "--quiet", f"{revision}:{path.text}"]
+    return bool(git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).stdout)
 
 
-def suggest_path(git: Git, repository: Repository, place: RepositoryPath, revision: str | None, stop: Stop) -> str:
-    """What to do after `place` was not found in a revision, or in index and work tree."""
-    if inside := _submodule(git, repository, place, revision, stop):
-        return f"{quote(inside)} is a submodule, which is not entered: serve its folder as well."
-    above = place.text.rpartition("/")[0]
-    # Beside it first, so that a large repository is not listed for one wrong letter.
-    for folder in dict.fromkeys([above, ""]):
-        found = _near(_listed(git, repository, folder, revision, stop), place.text.casefold())
-        if found:
-            return f"Did you mean {' or '.join(quote(quote_path(os.fsencode(path))) for path in found)}?"
+def suggest_path(git: Git, repository: Repository, path: RepositoryPath, revision: str | None, stop: Stop) -> str:
+    """Return what to do after `path` was not found in a revision, or in index and work tree."""
+    submodule = _find_submodule(git, repository, path, revision, stop)
+    if submodule:
+        return f"{quote(submodule)} is a submodule, which is not entered: serve its folder as well."
+    parent = path.text.rpartition("/")[0]
+    # Look in its folder first, so that a large repository is not listed for one wrong letter.
+    for folder in dict.fromkeys([parent, ""]):
+        similar = _find_similar(_list_paths(git, repository, folder, revision, stop), path.text.casefold())
+        if similar:
+            names = " or ".join(quote(quote_path(os.fsencode(name))) for name in similar)
+            return f"Did you mean {names}?"
     return "`list_files` has what there is."
 
 
-def _submodule(git: Git, repository: Repository, place: RepositoryPath, revision: str | None, stop: Stop) -> str:
-    """The submodule that `place` is or lies in, empty if there is none."""
-    if not place.text:
+def _find_submodule(git: Git, repository: Repository, path: RepositoryPath, revision: str | None, stop: Stop) -> str:
+    """Return the submodule that `path` is or lies in; empty if there is none."""
+    if not path.text:
         return ""
-    above = _on_the_way(place.text)
-    words = (
-        ["ls-files", "-z", "--stage", "--", above[0]] if revision is None else ["ls-tree", "-z", revision, "--", *above]
-    )
+    ancestors = _list_ancestors(path.text)
+    if revision is None:
+        arguments = ["ls-files", "-z", "--stage", "--", ancestors[0]]
+    else:
+        arguments = ["ls-tree", "-z", revision, "--", *ancestors]
     try:
-        with git.stream(repository, words, stop) as pieces:
-            for item in split_records(pieces):
-                name = os.fsdecode(item.partition(b"\t")[2])
-                if item.startswith(_SUBMODULE) and name in above:
+        with git.stream(repository, arguments, stop) as pieces:
+            for record in split_records(pieces):
+                name = os.fsdecode(record.partition(b"\t")[2])
+                if record.startswith(_SUBMODULE_MODE) and name in ancestors:
                     return quote_path(os.fsencode(name))
     except GitFailed:
         pass
     return ""
 
 
-def _listed(git: Git, repository: Repository, folder: str, revision: str | None, stop: Stop) -> list[str]:
-    """The files below a folder, as far as they are looked through, and the folders on their way in the same order."""
+def _list_paths(git: Git, repository: Repository, folder: str, revision: str | None, stop: Stop) -> list[str]:
+    """Return the files below a folder, as far as they are looked through, and the folders on their way, in order."""
     if revision is None:
-        words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", *(["--", folder] if folder else [])]
+        arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     else:
-        words = ["ls-tree", "-r", "-z", "--name-only", revision, *(["--", f"{folder}/"] if folder else [])]
+        arguments = ["ls-tree", "-r", "-z", "--name-only", revision]
+    if folder:
+        arguments += ["--", folder if revision is None else f"{folder}/"]
     try:
-        listed = git.run(repository, words, stop, max_bytes=_MOST_LISTED).stdout
+        listed = git.run(repository, arguments, stop, max_bytes=_MAX_LISTED_BYTES).stdout
     except GitFailed:
         return []
-    files = map(os.fsdecode, listed.split(b"\0")[:-1])
-    return list(dict.fromkeys(path for file in files for path in _on_the_way(file)))
+    paths: dict[str, None] = {}
+    for file in listed.split(b"\0")[:-1]:
+        paths |= dict.fromkeys(_list_ancestors(os.fsdecode(file)))
+    return list(paths)
 
 
-def _near(paths: Sequence[str], wanted: str) -> list[str]:
-    by_fold = {path.casefold(): path for path in paths}
-    if wanted in by_fold:
-        return [by_fold[wanted]]
-    above, _, name = wanted.rpartition("/")
-    beside = [path for path in by_fold if path.rpartition("/")[0] == above]
-    close = get_close_matches(name, [path.rpartition("/")[2] for path in beside[:_MOST_COMPARED]], n=3)
-    found = [by_fold[f"{above}/{one}" if above else one] for one in close]
-    found = found or [path for fold, path in by_fold.items() if fold.rpartition("/")[2] == name][:3]
-    return found or [by_fold[one] for one in get_close_matches(wanted, list(by_fold)[:_MOST_COMPARED], n=3)]
+def _find_similar(paths: Sequence[str], sought: str) -> list[str]:
+    """Return the paths that may have been meant: the same but for case, a similar or the same name, a similar path."""
+    original = {path.casefold(): path for path in paths}
+    if sought in original:
+        return [original[sought]]
+    folder, _, name = sought.rpartition("/")
+    siblings = [path for path in original if path.rpartition("/")[0] == folder]
+    sibling_names = [path.rpartition("/")[2] for path in siblings[:_MAX_COMPARED_PATHS]]
+    similar_names = get_close_matches(name, sibling_names, n=_MAX_SUGGESTIONS)
+    if similar_names:
+        return [original[f"{folder}/{similar}" if folder else similar] for similar in similar_names]
+    same_names = [path for folded, path in original.items() if folded.rpartition("/")[2] == name]
+    if same_names:
+        return same_names[:_MAX_SUGGESTIONS]
+    similar_paths = get_close_matches(sought, list(original)[:_MAX_COMPARED_PATHS], n=_MAX_SUGGESTIONS)
+    return [original[path] for path in similar_paths]
 
 
-def _on_the_way(file: str) -> list[str]:
-    parts = file.split("/")
-    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+def _list_ancestors(path: str) -> list[str]:
+    """Return the folders on the way to a path, and the path."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]

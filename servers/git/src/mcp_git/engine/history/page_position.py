@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor
 
-__all__ = ["decode_position"]
+__all__ = ["PagePosition", "decode_position"]
 
 _HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-def decode_position(kind: str, cursor: str | None, scope: Any) -> tuple[list[int], list[str]]:
-    """The numbers and the hashes in a cursor: whoever can read one can make one, so nothing else comes out of it.
+@dataclass(frozen=True, slots=True)
+class PagePosition:
+    """Where a page of a listing begins.
+
+    Attributes:
+        skip: how many items the pages before it have.
+        offset: how many lines of its first item they have.
+        hashes: of the commits from which the first page was made, or a digest of what it showed.
+    """
+
+    skip: int = 0
+    offset: int = 0
+    hashes: Sequence[str] = ()
+
+
+def decode_position(kind: str, cursor: str | None, scope: Any) -> PagePosition:
+    """Return the position in a cursor: whoever can read one can make one, so nothing else comes out of it.
 
     Raises:
         Invalid: it is not of this listing.
     """
     if cursor is None:
-        return [0, 0], []
+        return PagePosition(hashes=[])
     try:
-        one, other, hashes = cast("list[Any]", Cursor.decode(kind, cursor, scope))
-        numbers, words = [int(one), int(other)], [str(item) for item in hashes]
+        skip, offset, hashes = cast("list[Any]", Cursor.decode(kind, cursor, scope))
+        position = PagePosition(int(skip), int(offset), [str(item) for item in hashes])
     except (TypeError, ValueError):
-        numbers, words = [-1], []
-    if min(numbers) >= 0 and all(map(_HASH.fullmatch, words)):
-        return numbers, words
+        position = PagePosition(-1)
+    if position.skip >= 0 and position.offset >= 0 and all(map(_HASH.fullmatch, position.hashes)):
+        return position
     raise Invalid("The `cursor` is not one of this listing.", "Call again without `cursor`.")

@@ -8,10 +8,8 @@ from mcp_batteries.errors import Invalid
 
 __all__ = ["refuse_foreign_syntax"]
 
+# A bracket expression, in which a group is not a group, or what stands outside of one.
 _TOKEN = re.compile(r"\[\^?\]?(?:\[([:.=]).*?\1\]|[^\]])*\]|\\.|\(\?|.", re.DOTALL)
-"""A bracket expression, in which a group is not a group, or what stands outside of one."""
-
-
 _FOREIGN = re.compile(r"\(\?|\[?(?:\\\\|[^\\]|\\[^dD])*?(\\[dD])")
 
 
@@ -22,6 +20,7 @@ def refuse_foreign_syntax(pattern: str) -> None:
         Invalid: it has.
     """
     for token in _TOKEN.finditer(pattern):
-        if found := _FOREIGN.match(token[0]):
+        foreign = _FOREIGN.match(token[0])
+        if foreign:
             fix = "Write `[0-9]` for a digit, and groups without `?`."
-            raise Invalid(f"A POSIX regular expression has no `{found[1] or found[0]}`.", fix)
+            raise Invalid(f"A POSIX regular expression has no `{foreign[1] or foreign[0]}`.", fix)

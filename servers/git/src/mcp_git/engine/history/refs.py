@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mcp_batteries.errors import Conflict
 from mcp_batteries.limits import Cursor, Stop
@@ -19,12 +19,21 @@ from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Policy, Repository, Revision
 from mcp_git.remote_addresses import hide_password
-from mcp_git.repository_paths import read_small_file
+from mcp_git.repository_paths import Layout, read_small_file
 
 __all__ = ["RefKind", "complete_refs", "find_merge_base", "list_refs"]
 
 RefKind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog"]
-_ROW = 160
+
+_MAX_ROW_BYTES = 160
+_MAX_MERGE_BASES = 5
+_MAX_COMPLETIONS_BYTES = 1_000_000
+_BRANCH_FORMAT = (
+    "%(HEAD)%00%(refname:short)%00%(objectname:short)%00%(committerdate:short)%00%(upstream:short)"
+    "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
+)
+_TAG_FORMAT = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
+_HASH = re.compile("[0-9a-f]{40,}")
 
 
 def list_refs(
@@ -37,124 +46,185 @@ def list_refs(
     cursor: str | None,
     stop: Stop,
 ) -> Answer:
-    """A page of one kind of things that have names.
+    """Return a page of one kind of things that have names.
 
     Args:
         name: whose reflog.
     """
     scope = [kind, name.text]
-    (skip, _), before = decode_position("refs", cursor, scope)
-    most = skip + limit + 1
+    position = decode_position("refs", cursor, scope)
+    skip = position.skip
+    # One row more tells whether there is another page.
+    rows = _list_rows(git, policy, repository, kind, name, skip + limit + 1, stop)
+    if position.hashes not in ([], [_digest_rows(kind, rows[:skip])]):
+        raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
+    digest = _digest_rows(kind, rows[: skip + limit])
+    page = rows[skip : skip + limit]
+    next_cursor = None
+    if len(rows) > skip + limit:
+        next_cursor = Cursor.encode("refs", [skip + limit, 0, [digest]], scope)
+    if not page:
+        return Answer([f"no {kind}"], page, next_cursor)
+    title = f"{kind} of {escape_line_breaks(name.text)}" if kind == "reflog" else kind
+    if next_cursor or skip:
+        title += f" {skip + 1:,}-{skip + len(page):,}"
+    return Answer([title], page, next_cursor)
+
+
+def _list_rows(
+    git: Git, policy: Policy, repository: Repository, kind: RefKind, name: Revision, limit: int, stop: Stop
+) -> list[str]:
     match kind:
         case "branches":
-            rows = _branches(git, repository, most, stop)
+            return _list_branches(git, repository, limit, stop)
         case "tags":
-            words = ["for-each-ref", "--sort=-creatordate", f"--count={most}", "refs/tags"]
-            form = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
-            listed = git.run(repository, [*words, f"--format={form}"], stop)
-            rows = [_row(*line.split("\0")) for line in split_lines(listed)]
+            return _list_tags(git, repository, limit, stop)
         case "remotes":
-            rows = _remotes(git, repository)
+            return _list_remotes(git, repository)
         case "worktrees":
-            rows = _worktrees(git, repository, stop)
+            return _list_worktrees(git, repository, stop)
         case "stashes":
-            there = find_hash(git, repository, "refs/stash", stop)
-            rows = list_reflog(git, repository, policy.parse_ref("stash"), most, stop) if there else []
+            if not find_hash(git, repository, "refs/stash", stop):
+                return []
+            return list_reflog(git, repository, policy.parse_ref("stash"), limit, stop)
         case "reflog":
-            rows = list_reflog(git, repository, name, most, stop)
-    if before not in ([], [_seen(kind, rows[:skip])]):
-        raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
-    seen = _seen(kind, rows[: most - 1])
-    rows = rows[skip:]
-    more = Cursor.encode("refs", [skip + limit, 0, [seen]], scope) if len(rows) > limit else None
-    title = f"{kind} of {escape_line_breaks(name.text)}" if kind == "reflog" else kind
-    if more or skip:
-        title += f" {skip + 1:,}-{skip + len(rows[:limit]):,}"
-    return Answer([title if rows else f"no {kind}"], rows[:limit], more)
+            return list_reflog(git, repository, name, limit, stop)
 
 
-def _seen(kind: RefKind, rows: Sequence[str]) -> str:
-    """A digest of what was shown so far: of names, and of an entry that has but a number also which commit it is."""
-    words = 2 if kind in ("reflog", "stashes") else 1
-    kept = (" ".join(row.removeprefix("* ").split(" ")[:words]) for row in rows)
-    return hashlib.sha256("\n".join(kept).encode("utf-8", "replace")).hexdigest()
+def _digest_rows(kind: RefKind, rows: Sequence[str]) -> str:
+    """Return a digest of what was shown so far: of names, and where an entry has but a number, of its commit too."""
+    word_count = 2 if kind in ("reflog", "stashes") else 1
+    identities = [" ".join(row.removeprefix("* ").split(" ")[:word_count]) for row in rows]
+    return hashlib.sha256("\n".join(identities).encode("utf-8", "replace")).hexdigest()
 
 
-def _row(name: str, oid: str, date: str, what: str = "") -> str:
-    return clip(escape_line_breaks(f"{name} {oid} {date} {what}").rstrip(), _ROW)
+def _format_row(name: str, oid: str, date: str, subject: str = "") -> str:
+    return clip(escape_line_breaks(f"{name} {oid} {date} {subject}").rstrip(), _MAX_ROW_BYTES)
 
 
-def _branches(git: Git, repository: Repository, most: int, stop: Stop) -> list[str]:
-    form = (
-        "%(HEAD)%00%(refname:short)%00%(objectname:short)%00%(committerdate:short)%00%(upstream:short)"
-        "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
-    )
-    words = ["for-each-ref", "--sort=-committerdate", f"--count={most}", f"--format={form}"]
+class _Branch(NamedTuple):
+    """What git prints of a branch, in the order of `_BRANCH_FORMAT`."""
+
+    head_mark: str
+    name: str
+    oid: str
+    date: str
+    upstream: str
+    track: str
+    symbolic_target: str
+    subject: str
+
+    @property
+    def row(self) -> str:
+        if self.symbolic_target:
+            return clip(escape_line_breaks(f"{self.name} -> {self.symbolic_target}"), _MAX_ROW_BYTES)
+        name = f"* {self.name}" if self.head_mark == "*" else self.name
+        subject = self.subject
+        if self.upstream:
+            distance = f": {self.track.strip('[]')}" if self.track else ""
+            subject = f"[{self.upstream}{distance}] {subject}"
+        return _format_row(name, self.oid, self.date, subject)
+
+
+def _list_branches(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
+    arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_BRANCH_FORMAT}"]
+    listed = git.run(repository, [*arguments, "refs/heads", "refs/remotes"], stop)
+    field_count = len(_Branch._fields)
     rows: list[str] = []
-    for line in split_lines(git.run(repository, [*words, "refs/heads", "refs/remotes"], stop)):
-        head, name, oid, date, upstream, track, symref, subject = (line.split("\0") + [""] * 8)[:8]
-        if symref:
-            rows.append(clip(escape_line_breaks(f"{name} -> {symref}"), _ROW))
-            continue
-        follows = f"[{upstream}{': ' + track.strip('[]') if track else ''}] " if upstream else ""
-        rows.append(_row(f"{'* ' if head == '*' else ''}{name}", oid, date, follows + subject))
+    for line in split_lines(listed):
+        fields = line.split("\0")[:field_count]
+        fields += [""] * (field_count - len(fields))
+        rows.append(_Branch(*fields).row)
     return rows
 
 
-def _remotes(git: Git, repository: Repository) -> list[str]:
+def _list_tags(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
+    arguments = ["for-each-ref", "--sort=-creatordate", f"--count={limit}", "refs/tags", f"--format={_TAG_FORMAT}"]
+    listed = git.run(repository, arguments, stop)
+    return [_format_row(*line.split("\0")) for line in split_lines(listed)]
+
+
+def _list_remotes(git: Git, repository: Repository) -> list[str]:
     rows: list[str] = []
     for key, value in git.read_allowed_configuration(repository):
-        if found := re.fullmatch(r"remote\.(.+)\.(url|pushurl)", key, re.DOTALL):
-            pushes = " (push)" if found[2] == "pushurl" else ""
-            rows.append(clip(escape_line_breaks(f"{found[1]} {hide_password(value)}{pushes}"), 2 * _ROW))
+        match = re.fullmatch(r"remote\.(.+)\.(url|pushurl)", key, re.DOTALL)
+        if match:
+            row = f"{match[1]} {hide_password(value)}"
+            if match[2] == "pushurl":
+                row += " (push)"
+            rows.append(clip(escape_line_breaks(row), 2 * _MAX_ROW_BYTES))
     return rows
 
 
-def _worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
+def _list_worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
     layout = git.layout(repository)
-    main = os.path.dirname(layout.common_dir) if os.path.basename(layout.common_dir) == ".git" else layout.common_dir
+    main = layout.common_dir
+    if os.path.basename(main) == ".git":
+        main = os.path.dirname(main)
+    if ("core.bare", "true") in git.read_allowed_configuration(repository):
+        position = "bare"
+    else:
+        position = _describe_position(git, repository, layout, layout.common_dir, "main-worktree/HEAD", stop)
+    rows = [f"{os.path.basename(main)} {position}"]
+    parent = os.path.join(layout.common_dir, "worktrees")
+    names = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    for name in names:
+        git_dir = os.path.join(parent, name)
+        pointer = read_small_file(os.path.join(git_dir, "gitdir"))
+        if pointer is None:
+            continue
+        folder = os.path.dirname(os.path.join(git_dir, pointer))
+        position = _describe_position(git, repository, layout, git_dir, f"worktrees/{name}/HEAD", stop)
+        row = f"{os.path.basename(folder)} {position}"
+        if not os.path.lexists(folder):
+            row += " (its folder is gone)"
+        rows.append(row)
+    return [clip(escape_line_breaks(row), _MAX_ROW_BYTES) for row in rows]
 
-    def at(place: str, name: str) -> str:
-        if layout.has_reftable:
-            words = ["rev-parse", "--symbolic-full-name", name]
-            head = git.run(repository, words, stop, exit_codes=(0, 1, 128)).text.strip()
-            if head == name:
-                head = git.run(repository, ["rev-parse", name], stop, exit_codes=(0, 1, 128)).text.strip()
-        else:
-            head = (read_small_file(os.path.join(place, "HEAD")) or "?").removeprefix("ref: ")
-        return f"detached at {head[:9]}" if re.fullmatch("[0-9a-f]{40,}", head) else head.removeprefix("refs/heads/")
 
-    is_bare = ("core.bare", "true") in git.read_allowed_configuration(repository)
-    rows = [f"{os.path.basename(main)} {'bare' if is_bare else at(layout.common_dir, 'main-worktree/HEAD')}"]
-    above = os.path.join(layout.common_dir, "worktrees")
-    for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
-        if (pointer := read_small_file(os.path.join(above, name, "gitdir"))) is not None:
-            folder = os.path.dirname(os.path.join(above, name, pointer))
-            gone = "" if os.path.lexists(folder) else " (its folder is gone)"
-            rows.append(f"{os.path.basename(folder)} {at(os.path.join(above, name), f'worktrees/{name}/HEAD')}{gone}")
-    return [clip(escape_line_breaks(row), _ROW) for row in rows]
+def _describe_position(
+    git: Git, repository: Repository, layout: Layout, git_dir: str, head_name: str, stop: Stop
+) -> str:
+    """Return the branch on which a worktree is, or the commit at which it is detached."""
+    if layout.has_reftable:
+        head = _read_head_of_reftable(git, repository, head_name, stop)
+    else:
+        head = (read_small_file(os.path.join(git_dir, "HEAD")) or "?").removeprefix("ref: ")
+    if _HASH.fullmatch(head):
+        return f"detached at {head[:9]}"
+    return head.removeprefix("refs/heads/")
+
+
+def _read_head_of_reftable(git: Git, repository: Repository, name: str, stop: Stop) -> str:
+    def parse(*arguments: str) -> str:
+        return git.run(repository, ["rev-parse", *arguments], stop, exit_codes=(0, 1, 128)).text.strip()
+
+    head = parse("--symbolic-full-name", name)
+    return parse(name) if head == name else head
 
 
 def complete_refs(git: Git, repository: Repository, start: str, stop: Stop) -> Sequence[str]:
-    """Branches and tags that begin with `start`."""
-    words = ["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"]
-    found = git.run(repository, words, stop, max_bytes=1_000_000).text.split("\n")
-    return [name for name in found if name.startswith(start) and name]
+    """Return the branches and tags that begin with `start`."""
+    arguments = ["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"]
+    names = git.run(repository, arguments, stop, max_bytes=_MAX_COMPLETIONS_BYTES).text.split("\n")
+    return [name for name in names if name.startswith(start) and name]
 
 
 def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revision, stop: Stop) -> Answer:
-    """The commit at which two revisions parted, and how far each went since."""
+    """Return the commit at which two revisions parted, and how far each went since."""
     try:
-        bases = git.run(repository, ["merge-base", "--all", one.text, other.text], stop, exit_codes=(0, 1)).text.split()
-        words = ["rev-list", "--left-right", "--count", f"{one.text}...{other.text}", "--"]
-        left, right = git.run(repository, words, stop).text.split()
+        arguments = ["merge-base", "--all", one.text, other.text]
+        bases = git.run(repository, arguments, stop, exit_codes=(0, 1)).text.split()
+        arguments = ["rev-list", "--left-right", "--count", f"{one.text}...{other.text}", "--"]
+        own_count, other_count = git.run(repository, arguments, stop).text.split()
     except GitFailed as failure:
         for revision in (one, other):
             if not find_commits(git, repository, revision, stop):
                 raise explain_failure(failure, git, repository, revision, stop) from None
         raise
-    away = f"{one.text} has {count(int(left), 'commit')} of its own, {other.text} {int(right):,}"
+    distance = f"{one.text} has {count(int(own_count), 'commit')} of its own, {other.text} {int(other_count):,}"
     if not bases:
-        return Answer([f"{one.text} and {other.text} have no commit in common", away])
-    shown = git.run(repository, ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:5], "--"], stop)
-    return Answer([away], [clip(escape_line_breaks(line), _ROW) for line in split_lines(shown) if line])
+        return Answer([f"{one.text} and {other.text} have no commit in common", distance])
+    arguments = ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:_MAX_MERGE_BASES], "--"]
+    lines = split_lines(git.run(repository, arguments, stop))
+    return Answer([distance], [clip(escape_line_breaks(line), _MAX_ROW_BYTES) for line in lines if line])
