@@ -28,13 +28,13 @@ __all__ = ["RepositoryWatcher", "demonstration"]
 _log = logging.getLogger(__name__)
 
 _LOCK_FILES = ("index.lock", "HEAD.lock")
+# For which a lock is waited for; one that a crash left is older.
 _LOCK_WAIT_SECONDS = 2.0
-"""For which a lock is waited for; one that a crash left is older."""
+# Looks until a state counts although more happened meanwhile.
 _MAX_CHECKS = 5
-"""Looks until a state counts although more happened meanwhile."""
 _CHECK_INTERVAL_SECONDS = 2.0
+# Of the time, what looks take at most that no event asked for.
 _MAX_TIME_SHARE = 0.005
-"""Of the time, what looks take at most that no event asked for."""
 _WORK_TREE_KINDS = ("status", "diff")
 
 

@@ -25,8 +25,8 @@ __all__ = [
     "rewrite_url",
 ]
 
+# Key and value; git writes the key's section and last part in lower case.
 Entry = tuple[str, str]
-"""Key and value; git writes the key's section and last part in lower case."""
 
 _ALLOWED_PATTERNS = (
     r"core\.(?:repositoryformatversion|bare|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf"
@@ -40,17 +40,17 @@ _ALLOWED_PATTERNS = (
 )
 _ALLOWED_KEYS = re.compile("|".join(_ALLOWED_PATTERNS))
 
+# Of the operator's own configuration, which no repository can write.
 _USER_KEYS = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
-"""Of the operator's own configuration, which no repository can write."""
 
+# The same, where git talks to a remote: who the operator is there, and how their machine gets out.
 _REMOTE_USER_KEYS = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|email)", re.DOTALL)
-"""The same, where git talks to a remote: who the operator is there, and how their machine gets out."""
 
+# What only matters to programs that fetch, prune or make worktrees.
 _HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
-"""What only matters to programs that fetch, prune or make worktrees."""
 
+# How configuration says yes, in small letters.
 TRUE_VALUES = ("true", "yes", "on", "1")
-"""How configuration says yes, in small letters."""
 HARDENED: Mapping[str, str] = {
     "core.hookspath": "/dev/null",
     "core.fsmonitor": "false",

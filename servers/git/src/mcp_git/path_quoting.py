@@ -12,8 +12,8 @@ __all__ = ["LINE_BREAKS", "escape_line_breaks", "quote_path", "unquote_path"]
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
 _ODD = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+# What could pass for the end of a line, or turn what follows around.
 LINE_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What could pass for the end of a line, or turn what follows around."""
 _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 

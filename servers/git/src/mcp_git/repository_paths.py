@@ -27,12 +27,12 @@ __all__ = [
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _MAX_SMALL_FILE_BYTES = 64 * 1024
+# Levels, as many as git follows.
 _MAX_ALTERNATE_LEVELS = 5
-"""Levels, as many as git follows."""
+# What git is never led to here, so that it may be anything.
 _UNUSED_NAMES = frozenset(
     {"annex", "branches", "description", "fsmonitor--daemon", "fsmonitor--daemon.ipc", "hooks", "lfs", "modules", "svn"}
 )
-"""What git is never led to here, so that it may be anything."""
 
 
 @dataclass(frozen=True, slots=True)

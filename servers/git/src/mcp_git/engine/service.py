@@ -16,9 +16,10 @@ from mcp_git.engine.operation.operation import Operation
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.remote.push import Remotes
-from mcp_git.engine.remote.push_request import PlannedPush
-from mcp_git.engine.remote.push_request import PushRequest as WantedPush
+from mcp_git.engine.remote.fetch import fetch
+from mcp_git.engine.remote.plan_push import plan_push
+from mcp_git.engine.remote.push import push
+from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.engine.work_tree.status import describe_status
 from mcp_git.engine.work_tree.watched_folders import find_watched_folders
 from mcp_git.engine.work_tree.worktrees import Worktrees
@@ -54,7 +55,6 @@ class Engine:
         self._policy, self._seconds, self._seconds_afar = policy, timeout_seconds, remote_timeout_seconds
         self.git = Git(policy)
         self._changes = OperationRunner(self.git)
-        self._remotes = Remotes(self.git, policy)
         self._worktrees = Worktrees(self.git, policy)
 
     async def _run(self, work: Callable[[Stop], T], what: str, *, afar: bool = False) -> T:
@@ -68,9 +68,9 @@ class Engine:
         """The branch and the commit that HEAD is."""
         return await self._run(lambda stop: describe_head(self.git, repository, stop), "The look at HEAD")
 
-    async def list_commits(self, repository: Repository, wanted: LogQuery, limit: int, cursor: str | None) -> Answer:
+    async def list_commits(self, repository: Repository, request: LogQuery, limit: int, cursor: str | None) -> Answer:
         """A page of commits."""
-        return await self._run(lambda stop: list_commits(self.git, repository, wanted, limit, cursor, stop), "The log")
+        return await self._run(lambda stop: list_commits(self.git, repository, request, limit, cursor, stop), "The log")
 
     async def read_diff(self, repository: Repository, compared: Comparison, cursor: str | None) -> Answer:
         """A page of what differs."""
@@ -184,16 +184,22 @@ class Engine:
     ) -> Answer:
         """Bring what a remote has."""
         return await self._run(
-            lambda stop: self._remotes.fetch(fetchable, remote, branch, tags, prune, stop), "The fetch", afar=True
+            lambda stop: fetch(
+                self.git, self._policy, fetchable, remote, branch, all_tags=tags, prune=prune, stop=stop
+            ),
+            "The fetch",
+            afar=True,
         )
 
-    async def plan_push(self, pushable: PushableRepository, wanted: WantedPush) -> PlannedPush:
+    async def plan_push(self, pushable: PushableRepository, request: PushRequest) -> PlannedPush:
         """What a push would be."""
-        return await self._run(lambda stop: self._remotes.plan(pushable, wanted, stop), "The look at what is pushed")
+        return await self._run(
+            lambda stop: plan_push(self.git, self._policy, pushable, request, stop), "The look at what is pushed"
+        )
 
     async def push(self, pushable: PushableRepository, plan: PlannedPush) -> Answer:
         """Make a push that the user agreed to."""
-        return await self._run(lambda stop: self._remotes.push(pushable, plan, stop), "The push", afar=True)
+        return await self._run(lambda stop: push(self.git, pushable, plan, stop), "The push", afar=True)
 
     # Watching
 

@@ -63,8 +63,8 @@ __all__ = [
     "WritableRepository",
 ]
 
+# What a repository has one of, as the last part of a URI.
 RESOURCE_KINDS = ("status", "head", "branches", "log", "diff", "stash")
-"""What a repository has one of, as the last part of a URI."""
 
 
 class PolicySettings(Protocol):

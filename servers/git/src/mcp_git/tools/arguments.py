@@ -15,5 +15,5 @@ Rev = Annotated[str, Field(description="Commit, branch, tag or `HEAD~2`.")]
 FilePath = Annotated[str, Field(description="From the repository's root.")]
 LineNumber = Annotated[int, Field(ge=1)]
 
+# Seconds, beyond what `--timeout` and `--remote-timeout` can say, so that these speak.
 MAX_CALL_SECONDS = 3700.0
-"""Seconds, beyond what `--timeout` and `--remote-timeout` can say, so that these speak."""

@@ -17,8 +17,8 @@ __all__ = ["PUSH_TOOL", "PushConfirmation"]
 
 PUSH_TOOL = "run_push"
 
+# Of the call that is run: what is pushed is what the user was shown, also if a branch moved while they thought.
 _confirmed_push: ContextVar[PlannedPush | None] = ContextVar("asked", default=None)
-"""Of the call that is run: what is pushed is what the user was shown, also if a branch moved while they thought."""
 
 
 @dataclass(frozen=True)

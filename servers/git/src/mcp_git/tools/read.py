@@ -23,8 +23,8 @@ from mcp_git.tools.views import CHANGES, HISTORY
 __all__ = ["ReadTools"]
 
 _adapt = renames(repo_path="repo", repository="repo", revision="rev", ref="rev", max_count="limit")
+# Lines, unless the last one is named.
 _DEFAULT_BLAMED_LINES = 200
-"""Lines, unless the last one is named."""
 
 
 @dataclass(frozen=True)

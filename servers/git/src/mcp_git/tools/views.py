@@ -6,7 +6,7 @@ from mcp_batteries.server.views import View
 
 __all__ = ["CHANGES", "HISTORY"]
 
+# A change: its message, its files, and the patch by words.
 CHANGES = View("changes", "mcp_git")
-"""A change: its message, its files, and the patch by words."""
+# Commits with the lines between them.
 HISTORY = View("history", "mcp_git")
-"""Commits with the lines between them."""

@@ -16,8 +16,8 @@ from mcp_batteries.errors import Invalid, quote
 
 __all__ = ["to_git_date"]
 
+# What git can count: it would take another year.
 _FIRST, _LAST = date(1970, 1, 1), date(2099, 12, 31)
-"""What git can count: it would take another year."""
 _MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
            "november", "december"]  # fmt: skip
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -35,11 +35,11 @@ _UNITS = {
 _LONG = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
+# What a half of each is made of.
 _PARTS = {
     "minute": (60, "second"), "hour": (60, "minute"), "day": (24, "hour"), "week": (7 * 24, "hour"),
     "fortnight": (14, "day"), "year": (12, "month"),
 }  # fmt: skip
-"""What a half of each is made of."""
 _COUNTED = rf"(\d+(?:\.\d+)?|(?:{'|'.join(sorted(_COUNTS, key=len, reverse=True))})\b) ?({'|'.join(_UNITS)})s?\b"
 _SPAN = re.compile(rf"(?:(?:the )?(?:last|past|previous) |-)?((?:{_COUNTED}(?:,? and |,? |\Z))+)(?:ago)?")
 _UNIT = re.compile(r"(?:last |past |previous )?(second|minute|hour|day|week|month|year)(?: ago)?")
@@ -57,8 +57,8 @@ _OF_MONTH = re.compile(
 )
 _ZONE = re.compile(r" ?([+-]\d\d:?\d\d|z|utc|gmt|[ecmp][sd]t|ces?t|bst)\Z")
 _TIME = re.compile(r"(?:\bat )?(?:\b(\d\d?:\d\d(?::\d\d)?)(?: ?([ap]m))?|\b(\d\d?) ?([ap]m)|\b(noon|midnight|tea))\b")
+# What git takes for the one before the hour that it is now, of whatever day.
 _NAMED = {"noon": "12:00", "midnight": "00:00", "tea": "17:00"}
-"""What git takes for the one before the hour that it is now, of whatever day."""
 
 
 def to_git_date(text: str, name: str, *, to_end: bool = False) -> str:

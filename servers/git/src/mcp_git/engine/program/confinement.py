@@ -28,14 +28,14 @@ from mcp_git.repository_paths import Layout
 __all__ = ["Confinements", "choose_program", "prove"]
 
 _SHELL = "/bin/sh"
+# On macOS the first only chooses one of the others.
 _SHELLS = (_SHELL, "/bin/bash", "/bin/dash", "/bin/zsh") if sys.platform == "darwin" else (_SHELL,)
-"""On macOS the first only chooses one of the others."""
 _HELPERS = ("git-remote-http", "git-remote-https")
+# What TLS and Kerberos read of the system.
 _CERTIFICATES = (
     "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share", "/etc/pkcs11",
     "/etc/crypto-policies", "/etc/gnutls", "/etc/krb5.conf", "/etc/krb5.conf.d", "/etc/gss", "/private/etc/ssl",
 )  # fmt: skip
-"""What TLS and Kerberos read of the system."""
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _CREDENTIAL_HELPER = re.compile(r"credential\.(?:.+\.)?helper", re.DOTALL)
 _TIMEOUT_SECONDS = 10

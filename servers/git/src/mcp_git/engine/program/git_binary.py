@@ -25,15 +25,15 @@ __all__ = ["GitBinary", "GitFailed"]
 
 logger = logging.getLogger(__name__)
 
+# The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL).
 _OLDEST_VERSION = (2, 32)
-"""The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL)."""
 PASSED_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
+# What ssh, the user's credential helpers and HTTPS need.
 _REMOTE_VARIABLES = (
     "HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTPS_PROXY", "NO_PROXY",
     "ALL_PROXY",
 )  # fmt: skip
-"""What ssh, the user's credential helpers and HTTPS need."""
 
 
 class GitFailed(Problem):

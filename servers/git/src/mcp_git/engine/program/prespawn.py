@@ -33,8 +33,8 @@ from mcp_git.engine.program.process import (
 __all__ = ["Prespawner", "RunningGit"]
 
 _MAX_STANDBYS = 4
+# Bytes, which a pipe takes at once.
 _MAX_STDIN_BYTES = 4096
-"""Bytes, which a pipe takes at once."""
 
 
 class RunningGit:

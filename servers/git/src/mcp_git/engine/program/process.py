@@ -38,21 +38,21 @@ __all__ = [
 T = TypeVar("T")
 
 _PIECE_BYTES = 64 * 1024
+# Read ahead of what is taken.
 _MAX_PIECES_AHEAD = 16
-"""Read ahead of what is taken."""
 _MAX_MEMORY_BYTES = 4 * 1024**3
 _POLL_SECONDS = 0.05
 _LAST_STANDARD_DESCRIPTOR = 2
+# Stands for how a process ended of which that can't be learned: never for an end that is fine.
 _UNKNOWN_EXIT_CODE = 255
-"""Stands for how a process ended of which that can't be learned: never for an end that is fine."""
+# How Windows says that a command line is.
 _WINDOWS_COMMAND_TOO_LONG = 206
-"""How Windows says that a command line is."""
+# For git to remove its locks.
 _TERMINATION_SECONDS = 2.0
-"""For git to remove its locks."""
+# The descriptor that a git reads which waits.
 _STANDBY_DESCRIPTOR = 3
-"""The descriptor that a git reads which waits."""
+# Signals that Python ignores, and what it starts would too.
 _RESET_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
-"""Signals that Python ignores, and what it starts would too."""
 
 
 class PipeReader:

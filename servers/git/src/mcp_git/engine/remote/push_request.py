@@ -1,4 +1,4 @@
-"""A push: as requested, and as shown to the user for consent."""
+"""A push: as requested, and as planned, which is shown to the user for confirmation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["PlannedPush", "PushRequest"]
 
 @dataclass(frozen=True, slots=True)
 class PushRequest:
-    """What is to be pushed.
+    """Says what is to be pushed.
 
     Attributes:
         revision: None for the current branch.
-        to: the name that it gets there; None for its own.
-        tag: whether it is a tag.
+        target: the name that it gets there; None for its own.
+        is_tag: whether it is a tag.
         force: whether it may replace what the remote has, if that is what was fetched last.
-        upstream: whether the branch is to follow it from now on.
+        sets_upstream: whether the branch is to follow it from now on.
         delete: whether the remote is to have it no longer.
     """
 
@@ -39,12 +39,12 @@ class PlannedPush:
 
     Attributes:
         source: what it is called here.
-        branch: the branch that is to follow it; empty for none.
-        oid: what the remote gets; empty to delete what it has.
-        ref: the whole name there.
-        before: what the remote had at the last fetch; empty if nothing is known.
-        new: what it would get, in words, then a line for each commit.
-        lost: the same of commits that it would lose.
+        following_branch: the branch that is to follow it; empty for none.
+        commit: the hash that the remote gets; empty to delete what it has.
+        target_ref: the whole name there.
+        known_commit: what the remote had at the last fetch; empty if nothing is known.
+        new_commits: what it would get, in words, then a line for each commit.
+        lost_commits: the same of commits that it would lose.
     """
 
     remote: Remote
@@ -59,7 +59,8 @@ class PlannedPush:
 
     @property
     def target_name(self) -> str:
-        return escape_line_breaks(self.target_ref.partition("/")[2].partition("/")[2])
+        _, _, name = self.target_ref.split("/", 2)
+        return escape_line_breaks(name)
 
     @property
     def kind(self) -> str:
@@ -67,18 +68,20 @@ class PlannedPush:
 
     @property
     def lease_options(self) -> Sequence[str]:
-        """What has to be there still, where something is replaced or deleted."""
-        return [f"--force-with-lease={self.target_ref}:{self.known_commit}"] if self.force or not self.commit else []
+        """The options that say what has to be there still, where something is replaced or deleted."""
+        if self.force or not self.commit:
+            return [f"--force-with-lease={self.target_ref}:{self.known_commit}"]
+        return []
 
     @property
     def question(self) -> str:
         """What the user is asked: what goes where."""
-        where = (
+        target = (
             f"the {self.kind} `{self.target_name}` of the remote `{self.remote.name}`, {self.remote.address.display}"
         )
         if not self.commit:
-            return "\n".join([f"DELETE {where}?", f"It is at {self.known_commit[:12]}.", *self.lost_commits])
-        lines = [f"Push `{escape_line_breaks(self.source)}` ({self.commit[:12]}) to {where}?", *self.new_commits]
+            return "\n".join([f"DELETE {target}?", f"It is at {self.known_commit[:12]}.", *self.lost_commits])
+        lines = [f"Push `{escape_line_breaks(self.source)}` ({self.commit[:12]}) to {target}?", *self.new_commits]
         if self.force:
             lines.append(f"It may REPLACE what is there ({self.known_commit[:12]}).")
             lines += self.lost_commits

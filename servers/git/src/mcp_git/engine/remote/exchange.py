@@ -1,0 +1,186 @@
+"""Talks to a remote: to the one address that was checked, and without the repository's own configuration.
+
+For each run git gets a remote of ours with an unused name, so that no other addresses or refspecs of the repository's
+configuration apply.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, quote
+from mcp_batteries.limits import Stop
+from mcp_batteries.progress import tell
+from mcp_git.engine.program.git import Git, GitFailed, Output
+from mcp_git.engine.program.output import clip
+from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.policy import Policy, Remote, Repository
+from mcp_git.remote_addresses import hide_password
+
+__all__ = ["exchange", "list_remarks", "resolve_remote"]
+
+_MAX_REMARKS = 5
+_MAX_REMARK_BYTES = 240
+_MAX_WORDS_LENGTH = 300
+_PHASE = re.compile(r"(?:^|[\r\n])(?:remote: )?([A-Z][a-z]+ [a-z]+): +(\d{1,3})% \(([\d/]{1,25})\)")
+_REMARK_PREFIX = "remote: "
+# What a remote says of how far it is.
+_PROGRESS_REMARK = re.compile(r"\d+% \(|^(?:Enumerating|Total) ")
+
+
+class _Explanation(NamedTuple):
+    """What a failure means.
+
+    Attributes:
+        pattern: of what git says.
+        message: with a place for the name and the address of the remote.
+    """
+
+    pattern: str
+    kind: type[Problem]
+    message: str
+    fix: str
+
+
+_EXPLANATIONS = (
+    _Explanation(
+        r"could not read (?:Username|Password)|Authentication failed|Permission denied \(|HTTP 40[13]|error: 40[13]",
+        Refused,
+        "The remote {0} does not let in whoever the server runs as",
+        "The operator's own credential helper or ssh agent has to know who they are; try `git fetch` in a terminal.",
+    ),
+    _Explanation(
+        r"Host key verification failed|authenticity of host",
+        Refused,
+        "The host of the remote {0} is not known to ssh",
+        "The operator can connect to it once in a terminal.",
+    ),
+    _Explanation(
+        r"unable to update url base|redirect",
+        Refused,
+        "The remote {0} answers from another address, which is not followed",
+        "The operator can set the new one: `git remote set-url`.",
+    ),
+    _Explanation(
+        r"(?i)couldn't find remote ref|no such remote ref",
+        NotFound,
+        "The remote {0} has no such branch",
+        "Fetch without `branch`, then `list_refs`.",
+    ),
+    _Explanation(
+        r"fsck|badly formed|index-pack (?:failed|died)|invalid index-pack",
+        Refused,
+        "What the remote {0} sent is not sound, and was not taken",
+        "The operator can ask who runs it.",
+    ),
+    _Explanation(
+        r"not found|does not appear to be a git repository|does not exist|HTTP 404|error: 404",
+        NotFound,
+        "There is no repository at the address of the remote {0}, or none for whoever the server runs as",
+        "`list_refs` of `remotes` has the address.",
+    ),
+    _Explanation(
+        r"(?i)could not resolve|unable to access|connection (?:refused|reset|timed)|could not read from remote|hung up"
+        r"|early EOF|unable to connect|timed out",
+        Unavailable,
+        "The remote {0} can't be reached",
+        "Call again later.",
+    ),
+)
+
+
+def resolve_remote(git: Git, policy: Policy, repository: Repository, name: str, *, for_push: bool = False) -> Remote:
+    """Return a remote by its name, by an address that git may talk to.
+
+    Raises:
+        Refused: the repository is a partial clone, or the address is refused.
+    """
+    if git.is_partial(repository):
+        raise Refused(
+            "This is a partial clone, for which git asks its remote for one object after the other.",
+            "Use `git` itself to fetch and push.",
+        )
+    layout = git.layout(repository, writes=True)
+    entries = git.read_allowed_configuration(repository)
+    return policy.remote(name, layout, entries, git.binary.user_configuration, push=for_push)
+
+
+def exchange(
+    git: Git,
+    repository: Repository,
+    remote: Remote,
+    arguments: Sequence[str],
+    program: Literal["upload-pack", "receive-pack"],
+    refspecs: Sequence[str],
+    stop: Stop,
+    exit_codes: Sequence[int] = (0,),
+) -> Output:
+    """Run a command of git with a remote and refspecs, and report meanwhile how far it is.
+
+    Args:
+        program: what git starts where the remote is a folder of this machine.
+    """
+    address = remote.address
+    name = f"mcp-git-{secrets.token_hex(8)}"
+    entries = [(f"remote.{name}.url", address.url)]
+    entries += [(f"remote.{name}.fetch", refspec) for refspec in remote.refspecs]
+    if address.layout is not None:
+        entries.append((f"remote.{name}.{program.replace('-', '')}", git.serving_command(address.layout, program)))
+    try:
+        return git.run_remote(
+            repository,
+            [*arguments, name, *refspecs],
+            stop,
+            address=address,
+            entries=entries,
+            on_stderr=_Progress().report,
+            exit_codes=exit_codes,
+        )
+    except GitFailed as failure:
+        raise _explain_failure(failure, remote) from None
+
+
+class _Progress:
+    """Reports how far git is, by what it says; each of its phases counts 100."""
+
+    def __init__(self) -> None:
+        self._phases: list[str] = []
+
+    def report(self, stderr: str) -> None:
+        reports = _PHASE.findall(stderr)
+        if not reports:
+            return
+        phase, percent, numbers = reports[-1]
+        if phase not in self._phases:
+            self._phases.append(phase)
+        tell(100 * self._phases.index(phase) + int(percent), None, f"{phase}: {percent} % ({numbers})")
+
+
+def _explain_failure(failure: GitFailed, remote: Remote) -> Problem:
+    """Return what a failure means; what the remote said itself is shown as its words."""
+    stderr = hide_password(failure.stderr)
+    lines = [line for line in re.split(r"[\r\n]+", stderr) if line.startswith(("fatal:", "error:", "ERROR:"))]
+    message = " ".join(lines) or stderr[-_MAX_WORDS_LENGTH:].strip()
+    message = re.sub(r"mcp-git-[0-9a-f]{16}", remote.name, message)
+    words = quote(escape_line_breaks(message)[:_MAX_WORDS_LENGTH], 320)
+    name = f"{quote(remote.name)}, {remote.address.display},"
+    for explanation in _EXPLANATIONS:
+        if re.search(explanation.pattern, stderr):
+            return explanation.kind(f"{explanation.message.format(name)}. Git: {words}.", explanation.fix)
+    return Conflict(f"The remote {name} gave no answer that git takes: {words}.", "Call again later.")
+
+
+def list_remarks(stderr: str) -> list[str]:
+    """Return what the remote itself said, which is the text of a stranger; without how far it was."""
+    remarks: list[str] = []
+    for line in re.split(r"[\r\n]+", stderr):
+        if not line.startswith(_REMARK_PREFIX):
+            continue
+        remark = line.removeprefix(_REMARK_PREFIX).strip()
+        if remark and not _PROGRESS_REMARK.search(remark):
+            text = f"remote says: {escape_line_breaks(hide_password(remark))}"
+            remarks.append(clip(text, _MAX_REMARK_BYTES))
+    return remarks[:_MAX_REMARKS]

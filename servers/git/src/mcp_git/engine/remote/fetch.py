@@ -1,0 +1,102 @@
+"""Fetches what a remote has that is not here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import clip
+from mcp_git.engine.remote.exchange import exchange, list_remarks, resolve_remote
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.policy import FetchableRepository, NewName, Policy, Remote, Repository
+
+__all__ = ["fetch"]
+
+_MAX_COMPARED = 20
+_MAX_ROWS = 200
+_MAX_ROW_BYTES = 120
+
+
+def fetch(
+    git: Git,
+    policy: Policy,
+    fetchable: FetchableRepository,
+    name: str,
+    branch: NewName | None,
+    *,
+    all_tags: bool,
+    prune: bool,
+    stop: Stop,
+) -> Answer:
+    """Fetch the branches of a remote as `refs/remotes/`, and the tags of what comes.
+
+    Args:
+        branch: the only one to fetch.
+
+    Raises:
+        Problem: the remote or git refused.
+    """
+    repository = fetchable.repository
+    remote = resolve_remote(git, policy, repository, name)
+    refspecs: list[str] = []
+    if branch is not None:
+        refspecs.append(f"+refs/heads/{branch.text}:refs/remotes/{remote.name}/{branch.text}")
+    arguments = ["fetch", "--progress", "--atomic", "--no-recurse-submodules", "--no-auto-maintenance"]
+    if all_tags:
+        arguments.append("--tags")
+    if prune:
+        arguments.append("--prune")
+    before = _list_refs(git, repository, remote, stop)
+    output = exchange(git, repository, remote, arguments, "upload-pack", refspecs, stop)
+    after = _list_refs(git, repository, remote, stop)
+    rows = _describe_moves(git, repository, before, after, stop)
+    facts = [f"fetched from {remote.name}, {remote.address.display}"]
+    facts.append(f"{count(len(rows), 'ref')} changed" if rows else "nothing new")
+    if len(rows) > _MAX_ROWS:
+        rows = [*rows[:_MAX_ROWS], f"… and {len(rows) - _MAX_ROWS:,} more"]
+    return Answer(facts, [*rows, *list_remarks(output.stderr)])
+
+
+def _list_refs(git: Git, repository: Repository, remote: Remote, stop: Stop) -> dict[str, str]:
+    """Return the hashes of the remote's branches, as they are known here, and of all tags, by their whole names."""
+    arguments = ["for-each-ref", "--format=%(objectname) %(refname)", f"refs/remotes/{remote.name}", "refs/tags"]
+    listed = git.run(repository, arguments, stop).stdout.decode("utf-8", "surrogateescape")
+    hashes: dict[str, str] = {}
+    for line in listed.split("\n"):
+        oid, _, name = line.partition(" ")
+        if name:
+            hashes[name] = oid
+    return hashes
+
+
+def _describe_moves(
+    git: Git, repository: Repository, before: Mapping[str, str], after: Mapping[str, str], stop: Stop
+) -> list[str]:
+    rows: list[str] = []
+    for ref in sorted(before.keys() | after.keys()):
+        old = before.get(ref, "")
+        new = after.get(ref, "")
+        if old == new or ref.endswith("/HEAD"):
+            continue
+        name = escape_line_breaks(ref.removeprefix("refs/").removeprefix("remotes/"))
+        if not old:
+            row = f"new {name} {new[:9]}"
+        elif not new:
+            row = f"gone {name}, was {old[:9]}"
+        else:
+            row = f"{name} {old[:9]}..{new[:9]}"
+            # A git for each ref takes its time, so only the first ones are compared.
+            if len(rows) < _MAX_COMPARED and not _is_ancestor(git, repository, old, new, stop):
+                row += " (rewritten)"
+        rows.append(clip(row, _MAX_ROW_BYTES))
+    return rows
+
+
+def _is_ancestor(git: Git, repository: Repository, old: str, new: str, stop: Stop) -> bool:
+    try:
+        git.run(repository, ["merge-base", "--is-ancestor", old, new], stop)
+    except GitFailed:
+        return False
+    return True

@@ -1,0 +1,214 @@
+"""Plans pushes, from what is known here: what goes where, what is new there, and what the remote would lose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import clip, split_lines
+from mcp_git.engine.program.revisions import find_commits
+from mcp_git.engine.remote.exchange import resolve_remote
+from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
+from mcp_git.models import count
+from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.policy import Policy, PushableRepository, Remote, Repository
+
+__all__ = ["plan_push"]
+
+_MAX_ROWS = 20
+_MAX_ROW_BYTES = 120
+
+
+class _Source(NamedTuple):
+    """What is pushed.
+
+    Attributes:
+        name: what it is called here.
+        branch: the branch that it is; empty if it is none.
+        commit: its hash.
+    """
+
+    name: str
+    branch: str
+    commit: str
+
+
+def plan_push(git: Git, policy: Policy, pushable: PushableRepository, request: PushRequest, stop: Stop) -> PlannedPush:
+    """Return what a push would be.
+
+    Raises:
+        Problem: it can't be made so.
+    """
+    repository = pushable.repository
+    remote = resolve_remote(git, policy, repository, request.remote, for_push=True)
+    planner = _PushPlanner(git, policy, repository, remote, request, stop)
+    return planner.plan_deletion() if request.delete else planner.plan()
+
+
+@dataclass
+class _PushPlanner:
+    """Plans one push."""
+
+    git: Git
+    policy: Policy
+    repository: Repository
+    remote: Remote
+    request: PushRequest
+    stop: Stop
+
+    def plan(self) -> PlannedPush:
+        request = self.request
+        source = self._find_source()
+        self._refuse_large_files(source.commit)
+        if request.target is None and not request.is_tag and not source.branch:
+            raise Invalid(f"{quote(source.name)} is not a branch, so it needs a name there.", "Give it as `to`.")
+        if request.sets_upstream and not source.branch:
+            message = f"Only a branch can follow another, and {quote(source.name)} is none."
+            raise Invalid(message, "Leave `upstream` out.")
+        target = self._choose_target(source)
+        known_commit = ""
+        if not request.is_tag:
+            known_commit = self._find_hash(f"refs/remotes/{self.remote.name}/{target}")
+        if request.force and not known_commit:
+            raise self._unknown_target(target)
+        lost_commits: list[str] = []
+        new_commits = self._list_commits("New there", [source.commit, "--not", f"--remotes={self.remote.name}"])
+        if request.force:
+            lost_commits = self._list_commits("Lost there", [known_commit, "--not", source.commit])
+        return PlannedPush(
+            remote=self.remote,
+            source=source.name,
+            following_branch=source.branch if request.sets_upstream else "",
+            commit=source.commit,
+            target_ref=f"refs/{'tags' if request.is_tag else 'heads'}/{target}",
+            known_commit=known_commit,
+            force=request.force,
+            new_commits=new_commits,
+            lost_commits=lost_commits,
+        )
+
+    def _unknown_target(self, target: str) -> Conflict:
+        if self.request.is_tag:
+            return Conflict("A tag is not replaced.", "Use another name.")
+        message = f"What the remote has as {quote(target)} is not known."
+        return Conflict(message, "`run_fetch` first, or leave `force` out.")
+
+    def _choose_target(self, source: _Source) -> str:
+        if self.request.target is not None:
+            return self.request.target.text
+        if source.branch:
+            return self._find_usual_target(source.branch)
+        return source.name
+
+    def _find_usual_target(self, branch: str) -> str:
+        """Return where a branch goes if nothing is said: to what it follows there, or else to its own name."""
+        entries = dict(self.git.read_allowed_configuration(self.repository))
+        if entries.get(f"branch.{branch}.remote") == self.remote.name:
+            followed = entries.get(f"branch.{branch}.merge", "")
+            if followed.startswith("refs/heads/"):
+                return self.policy.parse_new_name(followed.removeprefix("refs/heads/")).text
+        return branch
+
+    def plan_deletion(self) -> PlannedPush:
+        request = self.request
+        if request.force or request.sets_upstream:
+            raise Invalid("`delete` goes with neither `force` nor `upstream`.", "Leave them out.")
+        name = self._choose_deleted()
+        remote_branch = f"{self.remote.name}/{name}"
+        if request.is_tag:
+            target_ref = f"refs/tags/{name}"
+            known_commit = self._find_hash(target_ref)
+        else:
+            target_ref = f"refs/heads/{name}"
+            known_commit = self._find_hash(f"refs/remotes/{remote_branch}")
+        if not known_commit:
+            fix = "`run_fetch` with `tags` first." if request.is_tag else "`run_fetch` first."
+            raise Conflict(f"What the remote {quote(self.remote.name)} has as {quote(name)} is not known here.", fix)
+        lost_commits: list[str] = []
+        if not request.is_tag:
+            span = [known_commit, "--not", f"--exclude={remote_branch}", f"--remotes={self.remote.name}"]
+            lost_commits = self._list_commits("In no other branch there", span)
+        return PlannedPush(
+            remote=self.remote,
+            source=name,
+            following_branch="",
+            commit="",
+            target_ref=target_ref,
+            known_commit=known_commit,
+            force=False,
+            new_commits=[],
+            lost_commits=lost_commits,
+        )
+
+    def _choose_deleted(self) -> str:
+        if self.request.target is not None:
+            return self.request.target.text
+        if self.request.revision is not None:
+            return self.policy.parse_new_name(self.request.revision.text).text
+        raise Invalid("It is not said what is to be deleted there.", "Name it as `to`.")
+
+    def _find_source(self) -> _Source:
+        revision = self.request.revision
+        if revision is None:
+            name = self._find_current_branch()
+            if not name or self.request.is_tag:
+                raise Invalid("It is not said what is to be pushed.", "Name it as `rev`.")
+        else:
+            name = revision.text
+        if self.request.is_tag:
+            commit = self._find_hash(f"refs/tags/{name}")
+            if not commit:
+                raise _missing_source("tag", name)
+            return _Source(name, "", commit)
+        commit = self._find_hash(f"refs/heads/{name}")
+        if commit:
+            return _Source(name, name, commit)
+        if revision is None:
+            raise _missing_source("commit of the branch", name)
+        commits = find_commits(self.git, self.repository, revision, self.stop)
+        if len(commits) != 1:
+            raise _missing_source("revision", name)
+        return _Source(name, "", commits[0])
+
+    def _find_current_branch(self) -> str:
+        arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
+        return self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128)).text.strip()
+
+    def _find_hash(self, ref: str) -> str:
+        arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", ref]
+        return self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128)).text.strip()
+
+    def _list_commits(self, title: str, span: Sequence[str]) -> list[str]:
+        """Return how many commits a span has, and a line for each of the first ones."""
+        number = int(self.git.run(self.repository, ["rev-list", "--count", *span, "--"], self.stop).text)
+        rows = [f"{title}: {count(number, 'commit')}"]
+        if number:
+            arguments = ["log", "--format=%h %s", f"--max-count={_MAX_ROWS}", *span, "--"]
+            lines = split_lines(self.git.run(self.repository, arguments, self.stop))
+            rows += [f"| {clip(escape_line_breaks(line), _MAX_ROW_BYTES)}" for line in lines]
+        if number > _MAX_ROWS:
+            rows.append(f"| … and {number - _MAX_ROWS:,} more")
+        return rows
+
+    def _refuse_large_files(self, commit: str) -> None:
+        """Return if no file of a commit is in Git LFS, whose hook does not run.
+
+        Raises:
+            Refused: one is.
+        """
+        pathspec = ":(top,glob)**/.gitattributes"
+        arguments = ["grep", "-l", "--no-color", "-E", "-e", "(^|[[:space:]])filter=lfs", commit, "--", pathspec]
+        output = self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128), literal_paths=False)
+        if output.stdout:
+            raise Refused(
+                "Files of this repository are in Git LFS, which a hook would upload, and none is run here.",
+                "Use `git` itself for this push.",
+            )
+
+
+def _missing_source(kind: str, name: str) -> NotFound:
+    return NotFound(f"There is no {kind} {quote(name)}.", "`list_refs` has branches and tags.")
