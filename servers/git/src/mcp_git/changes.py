@@ -42,7 +42,7 @@ class _WatchedRepository:
     """One repository, its subscribed resources, and their state at the last check.
 
     Attributes:
-        whole: whether more than the work tree may have changed since.
+        needs_full_check: whether more than the work tree may have changed since.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -153,7 +153,7 @@ class RepositoryWatcher:
         return why_absent(digest)
 
     def _get(self, repository: Repository) -> _WatchedRepository:
-        """The watched state of a repository; a worktree may be added while the server runs."""
+        """Return the watched state of a repository; a worktree may be added while the server runs."""
         watched = self._watched.get(repository)
         if watched is None:
             watched = self._watched[repository] = _WatchedRepository(repository)
@@ -238,7 +238,7 @@ class RepositoryWatcher:
             await self._file_watcher.add(new)
 
     async def _compute_digests(self, items: Iterable[GitResource]) -> dict[str, str]:
-        """Their current digests; git is asked for all at once."""
+        """Compute the current digests of resources; git is asked for all at once."""
         found: dict[str, str] = {}
 
         async def take(shown: GitResource) -> None:
@@ -261,7 +261,7 @@ class RepositoryWatcher:
 
 
 def _find_roots(policy: Policy, worktrees: str | None) -> list[str]:
-    """The folders that contain everything that may be watched; for a linked worktree its repository too."""
+    """Return the folders that contain everything that may be watched; for a linked worktree its repository too."""
     roots: dict[str, None] = {os.path.realpath(worktrees): None} if worktrees else {}
     for repository in policy.repositories.values():
         roots[repository.path] = None

@@ -81,19 +81,19 @@ HARDENED: Mapping[str, str] = {
 
 
 def filter_repository_entries(entries: Iterable[Entry]) -> list[Entry]:
-    """Those of a repository's `entries` that git may know.
+    """Return those of a repository's `entries` that git may know.
 
     Raises:
         Refused: the repository has an unknown format.
     """
-    found: list[Entry] = []
+    allowed: list[Entry] = []
     for key, value in entries:
         section, _, name = key.partition(".")
         if section == "extensions" and name not in _HARMLESS_EXTENSIONS and not _ALLOWED_KEYS.fullmatch(key):
             raise Refused(f"This repository needs the extension {quote(name)}, which is not known here.")
         if _ALLOWED_KEYS.fullmatch(key) and "\0" not in value:
-            found.append((key, value))
-    return found
+            allowed.append((key, value))
+    return allowed
 
 
 def is_partial(entries: Iterable[Entry]) -> bool:
@@ -102,39 +102,44 @@ def is_partial(entries: Iterable[Entry]) -> bool:
 
 
 def filter_user_entries(entries: Iterable[Entry]) -> list[Entry]:
-    """Those of the operator's `entries` that matter here."""
+    """Return those of the operator's `entries` that matter here."""
     return [(key, value) for key, value in entries if _USER_KEYS.fullmatch(key)]
 
 
 def filter_remote_user_entries(entries: Iterable[Entry]) -> list[Entry]:
-    """Those of the operator's `entries` that matter when git talks to a remote, in order."""
+    """Return those of the operator's `entries` that matter when git talks to a remote, in order."""
     return [(key, value) for key, value in entries if _REMOTE_USER_KEYS.fullmatch(key)]
 
 
 def rewrite_url(url: str, entries: Iterable[Entry], push: bool) -> str:
-    """A remote's address rewritten by the operator's `url.*.insteadOf`, the longest prefix first, as in git."""
-    found: list[tuple[int, str, str]] = []
-    for key, value in entries:
+    """Return a remote's address rewritten by the operator's `url.*.insteadOf`, the longest prefix first, as in git."""
+    matching: list[tuple[bool, int, str, str]] = []
+    for key, prefix in entries:
         rule = re.fullmatch(r"url\.(.+)\.(insteadof|pushinsteadof)", key, re.DOTALL)
-        if rule and value and url.startswith(value) and (push or rule[2] == "insteadof"):
-            found.append((len(value) + (rule[2] == "pushinsteadof") * 10_000, value, rule[1]))
-    if not found:
+        if rule is None or not prefix or not url.startswith(prefix):
+            continue
+        is_for_push = rule[2] == "pushinsteadof"
+        if push or not is_for_push:
+            # A rule for pushes alone goes before others, however long their prefixes.
+            matching.append((is_for_push, len(prefix), prefix, rule[1]))
+    if not matching:
         return url
-    _, start, base = max(found)
-    return base + url[len(start) :]
+    _, _, prefix, base = max(matching)
+    return base + url[len(prefix) :]
 
 
 def parse_entries(listed: bytes) -> list[Entry]:
-    """What `git config --list -z` prints."""
-    found: list[Entry] = []
+    """Parse what `git config --list -z` prints."""
+    entries: list[Entry] = []
     for item in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         key, line_end, value = item.partition("\n")
-        found.append((key, value if line_end else "true"))
-    return found
+        # A key alone means yes.
+        entries.append((key, value if line_end else "true"))
+    return entries
 
 
 def format_entries(entries: Sequence[Entry]) -> str:
-    """The text of a configuration file."""
+    """Return the text of a configuration file."""
     lines: list[str] = []
     for key, value in entries:
         section, _, rest = key.partition(".")

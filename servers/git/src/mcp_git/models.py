@@ -26,8 +26,8 @@ class Answer(TextResult):
     Attributes:
         facts: the parts of the first line.
         lines: the rest.
-        more: the cursor of the next page.
-        draws: returns the data of its view, which models do not read.
+        next_cursor: the cursor of the next page.
+        view_data: returns the data of its view, which models do not read.
     """
 
     facts: Sequence[str]

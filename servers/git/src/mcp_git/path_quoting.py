@@ -18,7 +18,7 @@ _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 
 def quote_path(name: bytes) -> str:
-    """A name as in answers: unchanged, or in double quotes with C's escapes, as git writes it."""
+    """Return a name as in answers: unchanged, or in double quotes with C's escapes, as git writes it."""
     text = name.decode("utf-8", "surrogateescape")
     if not _ODD.search(text) and not text.endswith(" "):
         return text
@@ -34,7 +34,7 @@ def _escaped(character: str) -> str:
 
 
 def unquote_path(text: str) -> str:
-    """The name that a caller's `text` means, undecodable bytes as `os.fsdecode` has them.
+    """Return the name that a caller's `text` means, undecodable bytes as `os.fsdecode` has them.
 
     Raises:
         Invalid: it begins with a double quote and is not what git would write.

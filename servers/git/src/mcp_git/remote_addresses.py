@@ -47,7 +47,7 @@ class Address:
 
 
 def parse_address(url: str, top: str, folders: Sequence[str]) -> Address:
-    """The address in a `url` of a configuration.
+    """Return the address in a `url` of a configuration.
 
     Args:
         top: the base of relative paths.

@@ -60,7 +60,7 @@ class Layout:
 
 
 def find_layout(folder: str, served: Sequence[str]) -> Layout:
-    """The layout of the repository in `folder`.
+    """Return the layout of the repository in `folder`.
 
     Args:
         folder: a real path.
@@ -255,7 +255,7 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def read_small_file(path: str) -> str | None:
-    """The text of one of git's short files; None if it is not a file or too long."""
+    """Return the text of one of git's short files; None if it is not a file or too long."""
     try:
         file = os.open(path, _OPEN_FLAGS)
     except OSError:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for the folders that `settings` name; whether one is a repository is checked at each call."""
+    """Build the server for the folders that `settings` name; whether one is a repository is checked at each call."""
     policy = Policy(settings)
     engine = Engine(policy, timeout_seconds=settings.timeout, remote_timeout_seconds=settings.remote_timeout)
     try:
@@ -70,7 +70,7 @@ def build(settings: Settings) -> Assembled:
 
 
 def confinement(settings: Settings) -> str:
-    """What confines git here, in one line for `--check`."""
+    """Return what confines git here, in one line for `--check`."""
     installed = Git(Policy(settings)).binary
     _ = installed.program
     if installed.confinements is None:

@@ -47,8 +47,8 @@ class Engine:
     """Everything the tools, resources and completions can have done.
 
     Args:
-        seconds: until a running command is stopped.
-        seconds_afar: the same of one that talks to a remote.
+        timeout_seconds: until a running command is stopped.
+        remote_timeout_seconds: the same of one that talks to a remote.
     """
 
     def __init__(self, policy: Policy, *, timeout_seconds: int, remote_timeout_seconds: int) -> None:
@@ -61,19 +61,19 @@ class Engine:
         return await in_thread(work, seconds=self._seconds_afar if afar else self._seconds, what=what, long=True)
 
     async def describe_status(self, repository: Repository, place: RepositoryPath, limit: int) -> Answer:
-        """The state of the work tree."""
+        """Return the state of the work tree."""
         return await self._run(lambda stop: describe_status(self.git, repository, place, limit, stop), "The status")
 
     async def describe_head(self, repository: Repository) -> Answer:
-        """The branch and the commit that HEAD is."""
+        """Return the branch and the commit that HEAD is."""
         return await self._run(lambda stop: describe_head(self.git, repository, stop), "The look at HEAD")
 
     async def list_commits(self, repository: Repository, request: LogQuery, limit: int, cursor: str | None) -> Answer:
-        """A page of commits."""
+        """Return a page of commits."""
         return await self._run(lambda stop: list_commits(self.git, repository, request, limit, cursor, stop), "The log")
 
     async def read_diff(self, repository: Repository, compared: Comparison, cursor: str | None) -> Answer:
-        """A page of what differs."""
+        """Return a page of what differs."""
         return await self._run(
             lambda stop: read_diff(self.git, self._policy, repository, compared, cursor, stop), "The comparison"
         )
@@ -81,7 +81,7 @@ class Engine:
     async def blame_lines(
         self, repository: Repository, place: RepositoryPath, revision: Revision | None, first: int, last: int
     ) -> Answer:
-        """Who changed lines of a file."""
+        """Return who changed lines of a file."""
         return await self._run(
             lambda stop: blame_lines(self.git, repository, place, revision, first, last, stop), "The blame"
         )
@@ -89,13 +89,13 @@ class Engine:
     async def list_refs(
         self, repository: Repository, kind: RefKind, name: Revision, limit: int, cursor: str | None
     ) -> Answer:
-        """A page of branches, tags, remotes, stashes, worktrees or a reflog."""
+        """Return a page of branches, tags, remotes, stashes, worktrees or a reflog."""
         return await self._run(
             lambda stop: list_refs(self.git, self._policy, repository, kind, name, limit, cursor, stop), "The list"
         )
 
     async def find_merge_base(self, repository: Repository, one: Revision, other: Revision) -> Answer:
-        """Where two revisions parted."""
+        """Return where two revisions parted."""
         return await self._run(
             lambda stop: refs.find_merge_base(self.git, repository, one, other, stop), "The comparison"
         )
@@ -103,13 +103,13 @@ class Engine:
     async def read_file(
         self, repository: Repository, revision: Revision, place: RepositoryPath, first: int, last: int | None
     ) -> Answer:
-        """Lines of a file of a commit."""
+        """Return lines of a file of a commit."""
         return await self._run(
             lambda stop: files.read_file(self.git, repository, revision, place, first, last, stop), "Reading"
         )
 
     async def read_contents(self, repository: Repository, revision: Revision, place: RepositoryPath) -> bytes:
-        """A whole file of a commit."""
+        """Return a whole file of a commit."""
         return await self._run(lambda stop: files.read_contents(self.git, repository, revision, place, stop), "Reading")
 
     async def list_files(
@@ -122,7 +122,7 @@ class Engine:
         limit: int,
         cursor: str | None,
     ) -> Answer:
-        """A page of a folder of a commit."""
+        """Return a page of a folder of a commit."""
         return await self._run(
             lambda stop: files.list_files(
                 self.git, repository, revision, place, recursive=recursive, limit=limit, cursor=cursor, stop=stop
@@ -192,7 +192,7 @@ class Engine:
         )
 
     async def plan_push(self, pushable: PushableRepository, request: PushRequest) -> PlannedPush:
-        """What a push would be."""
+        """Return what a push would be."""
         return await self._run(
             lambda stop: plan_push(self.git, self._policy, pushable, request, stop), "The look at what is pushed"
         )
@@ -204,15 +204,15 @@ class Engine:
     # Watching
 
     async def find_watched_folders(self, repository: Repository, work_tree: bool) -> tuple[Layout, set[str]]:
-        """Where to watch for changes."""
+        """Return where to watch for changes."""
         return await self._run(
             lambda stop: find_watched_folders(self.git, repository, work_tree, stop), "Looking for folders"
         )
 
     async def complete_refs(self, repository: Repository, start: str) -> Sequence[str]:
-        """Branches and tags that begin with `start`."""
+        """Return branches and tags that begin with `start`."""
         return await self._run(lambda stop: refs.complete_refs(self.git, repository, start, stop), "The list")
 
     async def complete_paths(self, repository: Repository, start: str) -> Sequence[str]:
-        """Paths of HEAD that begin with `start`."""
+        """Return paths of HEAD that begin with `start`."""
         return await self._run(lambda stop: files.complete_paths(self.git, repository, start, stop), "The list")

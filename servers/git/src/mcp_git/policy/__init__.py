@@ -91,7 +91,7 @@ class Remote:
     """A remote of a repository's own configuration, by an address that git may talk to.
 
     Attributes:
-        fetched: which branches go where, all below `refs/remotes/` and its name.
+        refspecs: which branches go where, all below `refs/remotes/` and its name.
     """
 
     name: str
@@ -154,7 +154,7 @@ class Policy(Repositories):
         *,
         push: bool = False,
     ) -> Remote:
-        """A remote by its name; blocks.
+        """Return a remote by its name; blocks.
 
         Args:
             entries: of the repository's configuration.
@@ -166,24 +166,26 @@ class Policy(Repositories):
             Refused: git may not use its name or its address.
         """
         ref = self.parse_ref(name)
-        urls = [value for key, value in entries if key == f"remote.{name}.url"]
-        if not urls:
-            known = {key[7:].rpartition(".")[0] for key, _ in entries if re.fullmatch(r"remote\..+\.url", key, re.S)}
-            there = ", ".join(quote(other, 60) for other in sorted(known)[:10])
-            raise NotFound(f"There is no remote {quote(name)}.", f"There are: {there}." if there else "There is none.")
-        own = [value for key, value in entries if key == f"remote.{name}.pushurl"] if push else []
-        if len(own or urls) > 1 and push:
+        fetch_urls = _list_values(entries, f"remote.{name}.url")
+        if not fetch_urls:
+            raise NotFound(f"There is no remote {quote(name)}.", _name_remotes(entries))
+        push_urls: list[str] = []
+        if push:
+            push_urls = _list_values(entries, f"remote.{name}.pushurl")
+        urls = push_urls or fetch_urls
+        if push and len(urls) > 1:
             raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
-        url = git_config.rewrite_url((own or urls)[0], users, push and not own)
-        below = re.escape(f"refs/remotes/{ref.text}/")
-        refs = re.compile(rf"\+?refs/heads/([^\s:]+):{below}([^\s:]+)")
-        fetched = [value for key, value in entries if key == f"remote.{name}.fetch" and refs.fullmatch(value)]
-        usual = f"+refs/heads/*:refs/remotes/{ref.text}/*"
-        found = parse_address(url, layout.work_tree or layout.git_dir, self.remote_folders)
-        return Remote(ref.text, found, fetched or [usual])
+        url = git_config.rewrite_url(urls[0], users, push and not push_urls)
+        tracking = re.escape(f"refs/remotes/{ref.text}/")
+        allowed = re.compile(rf"\+?refs/heads/([^\s:]+):{tracking}([^\s:]+)")
+        refspecs = [value for value in _list_values(entries, f"remote.{name}.fetch") if allowed.fullmatch(value)]
+        if not refspecs:
+            refspecs = [f"+refs/heads/*:refs/remotes/{ref.text}/*"]
+        address = parse_address(url, layout.work_tree or layout.git_dir, self.remote_folders)
+        return Remote(ref.text, address, refspecs)
 
     def resource(self, uri: str) -> GitResource | None:
-        """The meaning of a URI; None if it belongs to another server.
+        """Return the meaning of a URI; None if it belongs to another server.
 
         Raises:
             NotFound: the resource or repository does not exist.
@@ -202,3 +204,19 @@ class Policy(Repositories):
             raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
         place = self.parse_path(os.fsdecode(unquote_to_bytes(path)))
         return GitResource(repository, kind, self.parse_revision(unquote(revision)), place)
+
+
+def _list_values(entries: Sequence[git_config.Entry], key: str) -> list[str]:
+    return [value for entry_key, value in entries if entry_key == key]
+
+
+def _name_remotes(entries: Sequence[git_config.Entry]) -> str:
+    """Return the sentence that names the remotes that a configuration has."""
+    names: set[str] = set()
+    for key, _ in entries:
+        match = re.fullmatch(r"remote\.(.+)\.url", key, re.DOTALL)
+        if match:
+            names.add(match[1])
+    if not names:
+        return "There is none."
+    return f"There are: {', '.join(quote(name, 60) for name in sorted(names)[:10])}."

@@ -37,7 +37,7 @@ class Repository:
         name: last component of the path, with a number if two share it.
         path: absolute, links resolved.
         identity: which folder it is, by device and number.
-        fd: keeps the number from being reused for another folder; -1 on Windows.
+        descriptor: keeps the number from being reused for another folder; -1 on Windows.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Repositories:
                 self.adopt(name)
 
     def repository(self, name: str) -> Repository:
-        """The served repository with a name; the only one for an empty name.
+        """Return the served repository with a name; the only one for an empty name.
 
         Raises:
             NotFound: none has that name.
@@ -146,10 +146,10 @@ class Repositories:
         return self.repositories[name]
 
     def layout(self, repository: Repository, *, writes: bool = False) -> Layout:
-        """Where the parts of a repository are now; blocks; call it before each run of git.
+        """Return where the parts of a repository are now; blocks; call it before each run of git.
 
         Args:
-            changes: whether git will write, which needs more checks.
+            writes: whether git will write, which needs more checks.
 
         Raises:
             Refused: something leads out of it, or another folder is at its path.
@@ -170,7 +170,7 @@ class Repositories:
         return layout
 
     def writable_repository(self, name: str) -> WritableRepository:
-        """The same as `repository`, to be changed.
+        """Return the same as `repository`, to be changed.
 
         Raises:
             Refused: changes are not allowed, or not possible here.
@@ -179,7 +179,7 @@ class Repositories:
         return WritableRepository(self.repository(name))
 
     def fetchable_repository(self, name: str) -> FetchableRepository:
-        """The same as `repository`, to fetch into.
+        """Return the same as `repository`, to fetch into.
 
         Raises:
             Refused: that is not open, or not possible here.
@@ -188,7 +188,7 @@ class Repositories:
         return FetchableRepository(self.repository(name))
 
     def pushable_repository(self, name: str) -> PushableRepository:
-        """The same as `repository`, to push from.
+        """Return the same as `repository`, to push from.
 
         Raises:
             Refused: that is not open, or not possible here.
@@ -213,7 +213,7 @@ class Repositories:
         return self.repositories[name]
 
     def new_worktree(self, name: str) -> NewWorktree:
-        """A name for a new worktree.
+        """Return a name for a new worktree.
 
         Raises:
             Refused: there is no folder for it.
@@ -226,7 +226,7 @@ class Repositories:
         return NewWorktree(name, path)
 
     def removable_worktree(self, name: str) -> RemovableWorktree:
-        """A worktree to remove.
+        """Return a worktree to remove.
 
         Raises:
             Refused: it is not in the folder for worktrees.

@@ -99,7 +99,7 @@ TOP_FOLDER = RepositoryPath("")
 
 
 def parse_revision(text: str) -> Revision:
-    """The revision that `text` names: a hash, branch, tag, `HEAD~2`, `stash@{1}`.
+    """Return the revision that `text` names: a hash, branch, tag, `HEAD~2`, `stash@{1}`.
 
     Raises:
         Invalid: it can't be a revision.
@@ -115,7 +115,7 @@ def parse_revision(text: str) -> Revision:
 
 
 def parse_range(text: str) -> Range | Revision:
-    """A revision, or two with `..` or `...` between them; a missing side is HEAD.
+    """Return a revision, or two with `..` or `...` between them; a missing side is HEAD.
 
     Raises:
         Invalid: it can't be either.
@@ -128,7 +128,7 @@ def parse_range(text: str) -> Range | Revision:
 
 
 def parse_ref(name: str) -> Revision:
-    """A name of a branch or tag, to list or follow it.
+    """Return a name of a branch or tag, to list or follow it.
 
     Raises:
         Invalid: no branch can have it.
@@ -139,7 +139,7 @@ def parse_ref(name: str) -> Revision:
 
 
 def parse_new_name(name: str) -> NewName:
-    """A name for a branch or tag; git has more rules, and says so.
+    """Return a name for a branch or tag; git has more rules, and says so.
 
     Raises:
         Invalid: it can't be one.
@@ -150,7 +150,7 @@ def parse_new_name(name: str) -> NewName:
 
 
 def parse_path(path: str) -> RepositoryPath:
-    """The file or folder at `path`, from the top of a repository.
+    """Return the file or folder at `path`, from the top of a repository.
 
     Raises:
         Refused: it leads out of the repository, or into the git directory.
@@ -172,7 +172,7 @@ def parse_path(path: str) -> RepositoryPath:
 
 
 def parse_lines(text: str) -> LineRange:
-    """The lines that `text` names: `10-20`, or the function of that name.
+    """Return the lines that `text` names: `10-20`, or the function of that name.
 
     Raises:
         Invalid: it can't be either.
@@ -187,7 +187,7 @@ def parse_lines(text: str) -> LineRange:
 
 
 def clean_message(text: str) -> str:
-    """A message of a commit, a tag or a stash, as git takes it; invalid characters become `?`.
+    """Return a message of a commit, a tag or a stash, as git takes it; invalid characters become `?`.
 
     Raises:
         Invalid: it holds a NUL.

@@ -62,7 +62,8 @@ _NAMED = {"noon": "12:00", "midnight": "00:00", "tea": "17:00"}
 
 
 def to_git_date(text: str, name: str, *, to_end: bool = False) -> str:
-    """A date for one of git's options: a day, a month and a year begin with their first hour, and end with their last.
+    """Return a date for one of git's options: a day, a month and a year begin with their first hour, and end with their
+    last.
 
     Args:
         name: of the argument.
@@ -95,7 +96,7 @@ def _near(day: date) -> str:
 
 
 def _span(text: str) -> str | None:
-    """So long before now; None if it is something else."""
+    """Return so long before now; None if it is something else."""
     if found := _UNIT.fullmatch(text):
         return f"1 {found[1]} ago"
     if not (found := _SPAN.fullmatch(text)):
@@ -109,7 +110,7 @@ def _span(text: str) -> str | None:
 
 
 def _whole(count: str, unit: str) -> tuple[int, str]:
-    """A number of units in which nothing is halved."""
+    """Return a number of units in which nothing is halved."""
     number, unit = float(_COUNTS.get(count, count)), _UNITS[unit]
     if (unit == "fortnight" or not number.is_integer()) and unit in _PARTS:
         number, unit = number * _PARTS[unit][0], _PARTS[unit][1]
@@ -119,7 +120,7 @@ def _whole(count: str, unit: str) -> tuple[int, str]:
 
 
 def _timed(text: str) -> str:
-    """A time, of a day, in a zone."""
+    """Return a time, of a day, in a zone."""
     zone = _ZONE.search(text)
     text = text[: zone.start()] if zone else text
     at_time = _TIME.search(text)
@@ -140,7 +141,7 @@ def _timed(text: str) -> str:
 
 
 def _days(text: str) -> tuple[date, date] | None:
-    """The first and the last day of what is a day, a week, a month or a year; None if it is something else."""
+    """Return the first and the last day of what is a day, a week, a month or a year; None if it is something else."""
     today = date.today()
     if text in ("today", "yesterday", "day before yesterday"):
         day = today - timedelta(("today", "yesterday", "day before yesterday").index(text))

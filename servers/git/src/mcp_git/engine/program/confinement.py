@@ -71,7 +71,7 @@ class Confinements:
         """Return what a git may do that works on a repository.
 
         Args:
-            changes: Whether it writes into the repository.
+            writes: Whether it writes into the repository.
             readable: Files and folders of ours, or of the operator's, that it reads.
             writable: Folders of ours that it changes.
         """

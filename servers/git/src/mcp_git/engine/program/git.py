@@ -13,7 +13,7 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
-from mcp_git.engine.program.prespawn import Prespawner
+from mcp_git.engine.program.prespawn import Prespawner, RunningGit
 from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
 from mcp_git.policy import Policy, Repository
@@ -36,8 +36,8 @@ class Output:
     """What a run of git printed.
 
     Attributes:
-        cut: whether there was more than was wanted.
-        said: what it said beside that, such as how far it is.
+        is_cut: whether there was more than was wanted.
+        stderr: what it said beside that, such as how far it is.
     """
 
     stdout: bytes
@@ -63,10 +63,10 @@ class Git:
         self._prespawner = Prespawner(self.binary)
 
     def layout(self, repository: Repository, *, writes: bool = False) -> Layout:
-        """Where the parts of a repository are now, looked at before each run.
+        """Return where the parts of a repository are now, looked at before each run.
 
         Args:
-            changes: whether git will write, for which more is looked at.
+            writes: whether git will write, for which more is looked at.
 
         Raises:
             Refused: something leads out of it.
@@ -101,15 +101,16 @@ class Git:
         """Run git and return what it prints, its first `most` bytes.
 
         Args:
-            given: what it reads.
-            fine: how it may end.
-            changes: whether it writes, so that no link may lie where it does.
-            literal: whether paths are not patterns; a pattern is never a caller's.
-            beside: a folder with an `index` and `objects` that it uses and writes in the place of the repository's, as
-                `own_index` makes one.
+            stdin: what it reads.
+            exit_codes: how it may end.
+            writes: whether it writes, so that no link may lie where it does.
+            literal_paths: whether paths are not patterns; a pattern is never a caller's.
+            scratch_index: a folder with an `index` and `objects` that it uses and writes in the place of the
+                repository's, as `copy_index` makes one. `git diff` with the work tree writes the index whatever the
+                environment says, so it gets one.
 
         Raises:
-            Failed: it ended otherwise.
+            GitFailed: it ended otherwise.
         """
         pieces: list[bytes] = []
         size = 0
@@ -152,13 +153,14 @@ class Git:
         Args:
             layout: of the repository, if the policy has just told it.
             remarks: gets what git said besides, once all is read.
-            again: whether the same words are likely to be run again, so that a git for them is started ahead.
+            is_repeated: whether the same arguments are likely to be run again, so that a git for them is started ahead.
+                What varies goes by `stdin` then.
 
         Raises:
-            Failed: it ended otherwise than `fine`, and was read to its end.
+            GitFailed: it ended otherwise than `exit_codes`, and was read to its end.
         """
         layout = layout or self.layout(repository, writes=writes)
-        shadow, environment = self._private_git_dirs.prepare(layout)
+        private_git_dir, environment = self._private_git_dirs.prepare(layout)
         if _needs_no_locale(arguments, stdin):
             environment.pop("LC_CTYPE")
         if scratch_index:
@@ -170,16 +172,24 @@ class Git:
         if literal_paths and ("--" in arguments[:-1] or "--stdin" in arguments):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
             arguments = ["--literal-pathspecs", *arguments]
-        confinement = self._private_git_dirs.confinement(layout, shadow, writes=writes, scratch_index=scratch_index)
-        with self._start(
-            layout, shadow, arguments, environment, confinement, stop, stdin, exit_codes, again=is_repeated
-        ) as (
-            pieces,
-            said,
-        ):
+        confinement = self._private_git_dirs.confinement(
+            layout, private_git_dir, writes=writes, scratch_index=scratch_index
+        )
+        starting = self._start(
+            layout,
+            private_git_dir,
+            arguments,
+            environment,
+            confinement,
+            stop,
+            stdin,
+            exit_codes,
+            is_repeated=is_repeated,
+        )
+        with starting as (pieces, read_stderr):
             yield pieces
             if remarks is not None:
-                remarks.append(said())
+                remarks.append(read_stderr())
 
     def run_remote(
         self,
@@ -195,20 +205,22 @@ class Git:
         """Run git to talk to a remote at one address, with `entries` as configuration for this run.
 
         Args:
-            hears: is given the latest of what git says meanwhile.
+            on_stderr: is given the latest of what git says meanwhile.
 
         Raises:
-            Failed: it ended otherwise than `fine`.
+            GitFailed: it ended otherwise than `exit_codes`.
         """
         layout = self.layout(repository, writes=True)
-        shadow, environment = self._private_git_dirs.prepare(layout)
+        private_git_dir, environment = self._private_git_dirs.prepare(layout)
         environment |= self.binary.remote_environment(address.protocol, entries)
         confinement = None
         if self.binary.confinements is not None:
             confinement = self.binary.confinements.remote(
                 layout, address, self.binary.user_configuration, self._policy.remote_folders, self.binary.scratch_folder
             )
-        with self._start(layout, shadow, arguments, environment, confinement, stop, b"", exit_codes, on_stderr) as (
+        with self._start(
+            layout, private_git_dir, arguments, environment, confinement, stop, b"", exit_codes, on_stderr
+        ) as (
             pieces,
             said,
         ):
@@ -219,60 +231,70 @@ class Git:
     def _start(
         self,
         layout: Layout,
-        shadow: PrivateGitDir,
-        words: Sequence[str],
+        private: PrivateGitDir,
+        arguments: Sequence[str],
         environment: Mapping[str, str],
         confinement: Confinement | None,
         stop: Stop,
-        given: bytes,
-        fine: Iterable[int],
-        hears: Callable[[str], None] | None = None,
-        again: bool = False,
+        stdin: bytes,
+        exit_codes: Iterable[int],
+        on_stderr: Callable[[str], None] | None = None,
+        is_repeated: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
-        scratch, starter = self.binary.scratch_folder, self._prespawner
+        scratch_folder = self.binary.scratch_folder
+        prespawner = self._prespawner
         folder = layout.work_tree or layout.git_dir
-        command = Command(self.binary.program, words, folder, environment, confinement)
-        run = (starter.take(command, given) if again else None) or starter.start(
-            command, given, new_session=bool(hears)
-        )
-        ended = False
+        command = Command(self.binary.program, arguments, folder, environment, confinement)
+        running = self._take_or_start(command, stdin, is_repeated, new_session=on_stderr is not None)
+        is_read = False
 
-        def text() -> str:
-            size = run.stderr.seek(0, 2)
-            run.stderr.seek(max(0, size - _MAX_STDERR_BYTES))
-            return _hide_paths(run.stderr.read(_MAX_STDERR_BYTES), shadow, layout, scratch)
+        def read_stderr() -> str:
+            size = running.stderr.seek(0, os.SEEK_END)
+            running.stderr.seek(max(0, size - _MAX_STDERR_BYTES))
+            return _hide_paths(running.stderr.read(_MAX_STDERR_BYTES), private, layout, scratch_folder)
 
-        meanwhile = None if hears is None else lambda: hears(text())
+        def report_stderr() -> None:
+            assert on_stderr is not None
+            on_stderr(read_stderr())
 
-        def found() -> Generator[bytes]:
-            nonlocal ended, run
-            if again:
-                starter.prespawn(command, has_stdin=bool(given))
-            silent = True
-            for piece in run.stream(stop, meanwhile):
-                silent = False
+        def read_stdout() -> Generator[bytes]:
+            nonlocal is_read, running
+            if is_repeated:
+                prespawner.prespawn(command, has_stdin=bool(stdin))
+            is_silent = True
+            for piece in running.stream(stop, report_stderr if on_stderr else None):
+                is_silent = False
                 yield piece
-            if silent and run.link and run.wait() not in fine:
-                # Whatever was the matter, one that was not started ahead tells it.
-                run.close()
-                run = starter.start(command, given)
-                yield from run.stream(stop)
-            ended = True
+            if is_silent and running.link and running.wait() not in exit_codes:
+                # Whatever was the matter, a git that was not started ahead tells it.
+                running.close()
+                running = prespawner.start(command, stdin)
+                yield from running.stream(stop)
+            is_read = True
 
         try:
-            yield found(), text
-            if ended and (code := run.wait()) not in fine:
-                failure = GitFailed(text(), code)
-                if confinement is not None and _DENIED in failure.stderr:
-                    # What the kernel refused was most likely behind a link.
-                    refuse_links_below(layout)
-                raise failure
+            yield read_stdout(), read_stderr
+            if is_read:
+                exit_code = running.wait()
+                if exit_code not in exit_codes:
+                    failure = GitFailed(read_stderr(), exit_code)
+                    if confinement is not None and _DENIED in failure.stderr:
+                        # What the kernel refused was most likely behind a link.
+                        refuse_links_below(layout)
+                    raise failure
         finally:
-            run.close()
+            running.close()
+
+    def _take_or_start(self, command: Command, stdin: bytes, is_repeated: bool, *, new_session: bool) -> RunningGit:
+        if is_repeated:
+            running = self._prespawner.take(command, stdin)
+            if running is not None:
+                return running
+        return self._prespawner.start(command, stdin, new_session=new_session)
 
     @contextmanager
     def copy_index(self, layout: Layout) -> Generator[str]:
-        """A folder for `beside` with a copy of the repository's index, and no objects yet.
+        """Make a folder for `scratch_index` with a copy of the repository's index, and no objects yet.
 
         Raises:
             FileNotFoundError: it has no index.
@@ -283,7 +305,7 @@ class Git:
             yield folder
 
     def read_allowed_configuration(self, repository: Repository) -> Sequence[git_config.Entry]:
-        """What git is told of the repository's configuration."""
+        """Return what git is told of the repository's configuration."""
         return self._private_git_dir(repository).configuration
 
     def is_partial(self, repository: Repository) -> bool:
@@ -296,13 +318,15 @@ class Git:
         self.binary.run_config(words, f"{layout.common_dir}/config", writes=True)
 
     def read_own_entries(self, repository: Repository, start: str) -> Sequence[git_config.Entry]:
-        """What the repository's own configuration has below `start`, by the rest of the key; git is told none of it."""
+        """Return what the repository's own configuration has below `start`, by the rest of the key; git is told none
+        of it."""
         layout = self.layout(repository, writes=True)
         listed = self.binary.run_config(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
         return [(key[len(start) :], value) for key, value in git_config.parse_entries(listed) if key.startswith(start)]
 
     def serving_command(self, layout: Layout, program: str) -> str:
-        """The command that serves a repository beside to another git: as little of it is run as of one that is served.
+        """Return the command that serves a repository beside to another git: as little of it is run as of one that is
+        served.
 
         Args:
             program: `upload-pack` or `receive-pack`.
@@ -325,8 +349,8 @@ def _needs_no_locale(words: Sequence[str], given: bytes) -> bool:
     return not any(word.startswith(_PATTERN_OPTIONS) or "{/" in word for word in words)
 
 
-def _hide_paths(said: bytes, shadow: PrivateGitDir, layout: Layout, scratch: str) -> str:
+def _hide_paths(said: bytes, private_git_dir: PrivateGitDir, layout: Layout, scratch: str) -> str:
     text = said.decode("utf-8", "replace")
-    for place in (shadow.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
+    for place in (private_git_dir.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
         text = text.replace(place, ".") if place else text
     return text

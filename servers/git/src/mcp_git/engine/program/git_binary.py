@@ -40,7 +40,7 @@ class GitFailed(Problem):
     """Raised when git ends with an error; `said` is what it said.
 
     Attributes:
-        nested: whether a git failed that had entered a repository inside the one at hand.
+        is_in_nested_repository: whether a git failed that had entered a repository inside the one at hand.
     """
 
     def __init__(self, stderr: str, exit_code: int) -> None:
@@ -115,7 +115,7 @@ class GitBinary:
         return (int(found[1]), int(found[2])) if found else (0, 0)
 
     def find(self) -> str:
-        """Where git is, whatever its version.
+        """Return where git is, whatever its version.
 
         Raises:
             Unavailable: there is none.
@@ -183,7 +183,7 @@ class GitBinary:
         """Run git where there is no repository.
 
         Raises:
-            Failed: it ended with an error.
+            GitFailed: it ended with an error.
         """
         return self._plain(arguments, environment, None)
 
@@ -191,7 +191,7 @@ class GitBinary:
         """Run `git config` with words for the file at `path`.
 
         Raises:
-            Failed: it ended with an error.
+            GitFailed: it ended with an error.
         """
         confinement = None
         if self.confinements is not None:
@@ -263,7 +263,7 @@ class GitBinary:
         }
 
     def remote_environment(self, protocol: str, entries: Sequence[git_config.Entry]) -> dict[str, str]:
-        """What is added to the environment of a run that talks to a remote by `protocol`.
+        """Return what is added to the environment of a run that talks to a remote by `protocol`.
 
         Who the user is to that remote is the user's own affair: their credential helpers, their ssh with its agent,
         their proxies and certificates. Nobody can be asked for a password.

@@ -11,7 +11,7 @@ __all__ = ["clip", "split_lines", "split_records"]
 
 
 def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
-    """What stands between the ends in `pieces`, and behind the last one if there is anything."""
+    """Return what stands between the ends in `pieces`, and behind the last one if there is anything."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(end)
@@ -21,7 +21,7 @@ def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[byte
 
 
 def split_lines(output: Output) -> list[str]:
-    """The lines that git printed: what else ends a line for Python may stand in a subject."""
+    """Return the lines that git printed: what else ends a line for Python may stand in a subject."""
     return output.text.removesuffix("\n").split("\n") if output.stdout else []
 
 

@@ -44,7 +44,7 @@ class RunningGit:
         link: the name under which it knows the git directory, if it was started ahead.
 
     Attributes:
-        said: what it says besides.
+        stderr: what it says besides.
     """
 
     def __init__(self, process: Process, stderr: IO[bytes], link: str = "") -> None:
@@ -53,11 +53,11 @@ class RunningGit:
         self._pipe = PipeReader(process.stdout)
 
     def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
-        """What it prints, as `Pipe.pieces`."""
+        """Return what it prints, as `Pipe.pieces`."""
         return self._pipe.stream(stop, meanwhile)
 
     def wait(self) -> int:
-        """How it ended."""
+        """Wait for its end, and return its exit code."""
         return self._process.wait()
 
     def close(self) -> None:
@@ -97,8 +97,8 @@ class Prespawner:
         """Start one now.
 
         Args:
-            given: what it reads.
-            apart: as `process.start`.
+            stdin: what it reads.
+            new_session: as `process.start`.
         """
         with ExitStack() as files:
             said = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
@@ -116,7 +116,7 @@ class Prespawner:
         return RunningGit(process, said)
 
     def take(self, command: Command, stdin: bytes) -> RunningGit | None:
-        """The one that waits for this command, let go; None if none does.
+        """Return the one that waits for this command, let go; None if none does.
 
         Call it when the repository was looked at.
         """

@@ -40,9 +40,9 @@ class PrivateGitDir:
 
     Attributes:
         config: the path of its configuration.
-        written: what that file was when it was written.
-        entries: what git is told of the repository's configuration.
-        partial: whether objects are missing that its remote is to be asked for.
+        written_signature: what that file was when it was written.
+        configuration: what git is told of the repository's configuration.
+        is_partial: whether objects are missing that its remote is to be asked for.
         has_work_tree: whether the folder that is served is the work tree, as its configuration has it.
         submodules: the paths of the submodules in the index.
     """
@@ -68,7 +68,7 @@ class PrivateGitDirs:
         self._lock = threading.Lock()
 
     def apply_configured_work_tree(self, layout: Layout) -> Layout:
-        """The layout as the repository's configuration has it, which may say that it is bare.
+        """Return the layout as the repository's configuration has it, which may say that it is bare.
 
         Raises:
             Unavailable, Refused: as `environment`.
@@ -99,7 +99,7 @@ class PrivateGitDirs:
             return shadow
 
     def prepare(self, layout: Layout) -> tuple[PrivateGitDir, dict[str, str]]:
-        """What git is to find in its environment to work on a repository.
+        """Return the private git directory of a repository, and what git is to find in its environment to work on it.
 
         Raises:
             Unavailable: there is no git, or no place for what it is to find.
@@ -130,11 +130,11 @@ class PrivateGitDirs:
     def confinement(
         self, layout: Layout, shadow: PrivateGitDir, *, writes: bool, scratch_index: str = ""
     ) -> Confinement | None:
-        """What a git may do that works on a repository; None where nothing confines it.
+        """Return what a git may do that works on a repository; None where nothing confines it.
 
         Args:
-            changes: whether it writes into the repository.
-            beside: a folder with an index and objects that it writes instead.
+            writes: whether it writes into the repository.
+            scratch_index: a folder with an index and objects that it writes instead.
         """
         confinements = self._binary.confinements
         if confinements is None:
@@ -246,7 +246,7 @@ def _signature(path: str) -> _Signature | None:
 
 
 def _link_on_windows(target: str, place: str) -> None:
-    """A junction, which needs no right; of a file a copy, which is renewed before each run."""
+    """Make a junction, which needs no right; of a file a copy, which is renewed before each run."""
     if os.path.isdir(target):
         if not os.path.lexists(place):
             import _winapi

@@ -65,7 +65,7 @@ class PipeReader:
             self._poll.register(pipe, select.POLLIN)
 
     def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
-        """What is read, until the end of the pipe.
+        """Return what is read, until the end of the pipe.
 
         Args:
             meanwhile: called now and then while there is nothing to read.
@@ -115,7 +115,7 @@ class _ThreadedReader:
         self._pipe.close()
 
     def take(self) -> bytes | None:
-        """A piece; None where there is none yet, nothing at the end."""
+        """Return a piece; None where there is none yet, nothing at the end."""
         try:
             piece = self._pieces.get(timeout=_POLL_SECONDS)
         except queue.Empty:
@@ -129,7 +129,7 @@ class _ThreadedReader:
 
 
 def open_unnamed_file(folder: str) -> IO[bytes]:
-    """A file without a name: in memory, where the system can, else in `folder`."""
+    """Open a file without a name: in memory, where the system can, else in `folder`."""
     if sys.platform == "linux" and hasattr(os, "memfd_create"):
         with suppress(OSError):  # a filter of system calls may forbid it
             return open(os.memfd_create("mcp-git"), "r+b", buffering=0)
@@ -198,9 +198,9 @@ def start(command: Command, *, stdin: IO[bytes] | None, stderr: IO[bytes], new_s
     """Start git in a process group of its own.
 
     Args:
-        reads: what it reads, nothing by default.
-        said: a file for what it says besides.
-        apart: in a session of its own, which has no terminal where somebody could be asked. Takes longer.
+        stdin: what it reads, nothing by default.
+        stderr: a file for what it says besides.
+        new_session: in a session of its own, which has no terminal where somebody could be asked. Takes longer.
 
     Raises:
         TooLarge: the words are more than the system hands to a program.
@@ -238,8 +238,8 @@ class StandbyProcess:
     """A git that has started and goes no further than its user's configuration, for which it reads a pipe.
 
     Args:
-        said: as `start`.
-        fed: whether it is to read something.
+        stderr: as `start`.
+        has_stdin: whether it is to read something.
 
     Raises:
         OSError: there is no room for it.
@@ -289,7 +289,7 @@ class StandbyProcess:
 
 
 def _spawn(command: Command, reads: int | None, said: int, waits: int | None = None) -> _SpawnedProcess | None:
-    """None where standard descriptors were closed."""
+    """Start a process by `posix_spawn`; return None where standard descriptors were closed."""
     assert sys.platform != "win32"
     _close_on_exec()
     out, into = os.pipe()

@@ -20,7 +20,7 @@ EMPTY_TREES = {
 
 
 def resolve_commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
-    """The hashes that `revision` means now, those that a range leaves out with a `^` before them."""
+    """Return the hashes that `revision` means now, those that a range leaves out with a `^` before them."""
     return git.run(repository, ["rev-parse", "--revs-only", revision.text, "--"], stop).text.split()
 
 
@@ -30,38 +30,54 @@ def head_has_commit(git: Git, repository: Repository, stop: Stop) -> bool:
 
 
 def find_hash(git: Git, repository: Repository, name: str, stop: Stop) -> str:
-    """The hash of what a name stands for now; empty where it stands for nothing."""
+    """Return the hash of what a name stands for now; empty where it stands for nothing."""
     return git.run(repository, ["rev-parse", "--verify", "--quiet", name], stop, exit_codes=(0, 1)).text.strip()
 
 
 def explain_failure(
     failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop
 ) -> Problem:
-    """What a failure of git means to the caller who named a revision."""
-    revisions = () if named is None else (named.start, named.end) if isinstance(named, Range) else (named,)
-    for revision in revisions:
-        if revision.is_conflict_side:
-            continue
-        words = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
-        if git.run(repository, words, stop, exit_codes=(0, 1, 128)).stdout:
-            continue
-        if revision.text == "HEAD":
-            return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
-        listed = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
-        near = difflib.get_close_matches(revision.text, listed.text.split(), n=3)
-        fix = f"Did you mean {' or '.join(map(quote, near))}?" if near else "`list_refs` has branches and tags."
-        if revision.text.startswith("stash@"):
-            fix = "`list_refs` with kind=stashes has those there are."
-        return NotFound(f"There is no revision {quote(revision.text)}.", fix)
+    """Return what a failure of git means to the caller who named a revision."""
+    for revision in _list_revisions(named):
+        arguments = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
+        if not git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).stdout:
+            return _explain_missing_revision(git, repository, revision, stop)
     if "timed out" in failure.stderr:
         return failure
+    message = str(failure).rstrip()
     if re.search(r"invalid regex|(?:-e option|command line|header), ", failure.stderr):
-        return Invalid(str(failure).rstrip(), "Put a backslash before what is meant as it stands, such as `\\(`.")
-    return Invalid(str(failure).rstrip(), "`get_status` has the state of the repository.")
+        return Invalid(message, "Put a backslash before what is meant as it stands, such as `\\(`.")
+    return Invalid(message, "`get_status` has the state of the repository.")
+
+
+def _list_revisions(named: Revision | Range | None) -> list[Revision]:
+    """Return the revisions that a caller named, without sides of a conflict."""
+    match named:
+        case None:
+            return []
+        case Range(start=start, end=end):
+            revisions = [start, end]
+        case Revision():
+            revisions = [named]
+    return [revision for revision in revisions if not revision.is_conflict_side]
+
+
+def _explain_missing_revision(git: Git, repository: Repository, revision: Revision, stop: Stop) -> NotFound:
+    if revision.text == "HEAD":
+        return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
+    listed = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
+    similar = difflib.get_close_matches(revision.text, listed.text.split(), n=3)
+    if revision.text.startswith("stash@"):
+        fix = "`list_refs` with kind=stashes has those there are."
+    elif similar:
+        fix = f"Did you mean {' or '.join(map(quote, similar))}?"
+    else:
+        fix = "`list_refs` has branches and tags."
+    return NotFound(f"There is no revision {quote(revision.text)}.", fix)
 
 
 def find_commits(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
-    """The hash that a revision is, in a list that is empty if it is none."""
+    """Return the hash that a revision is, in a list that is empty if it is none."""
     try:
         return resolve_commits(git, repository, revision, stop)
     except GitFailed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
@@ -13,39 +13,48 @@ from mcp_git.repository_paths import Layout
 
 __all__ = ["find_watched_folders"]
 
-_MOST = 50_000
+_MAX_FOLDERS = 50_000
+_OPERATION_FOLDERS = ("rebase-merge", "rebase-apply", "sequencer")
 
 
-def find_watched_folders(git: Git, repository: Repository, work_tree: bool, stop: Stop) -> tuple[Layout, set[str]]:
-    """The git directory's folders that hold refs and what is under way; with `work_tree` those of files that are not
-    ignored as well."""
+def find_watched_folders(git: Git, repository: Repository, with_work_tree: bool, stop: Stop) -> tuple[Layout, set[str]]:
+    """Return the git directory's folders that hold refs and what is in progress.
+
+    Args:
+        with_work_tree: whether to return those of files that are not ignored as well.
+    """
     layout = git.layout(repository)
-    found = {layout.git_dir, layout.common_dir}
-    for part in {layout.git_dir, layout.common_dir}:
-        found.update(_below(os.path.join(part, "refs"), stop))
-        found.add(os.path.join(part, "reftable"))
-    found.update(os.path.join(layout.git_dir, name) for name in ("rebase-merge", "rebase-apply", "sequencer"))
-    found.add(os.path.join(layout.common_dir, "info"))
-    if work_tree and layout.work_tree:
-        ignored = _ignored(git, repository, layout.work_tree, stop)
-        found.update(_below(layout.work_tree, stop, ignored))
-    return layout, {folder for folder in found if os.path.isdir(folder)}
+    folders = {layout.git_dir, layout.common_dir, os.path.join(layout.common_dir, "info")}
+    for git_dir in {layout.git_dir, layout.common_dir}:
+        folders.update(_walk(os.path.join(git_dir, "refs"), stop))
+        folders.add(os.path.join(git_dir, "reftable"))
+    for name in _OPERATION_FOLDERS:
+        folders.add(os.path.join(layout.git_dir, name))
+    if with_work_tree and layout.work_tree:
+        ignored = _find_ignored(git, repository, layout.work_tree, stop)
+        folders.update(_walk(layout.work_tree, stop, ignored))
+    return layout, {folder for folder in folders if os.path.isdir(folder)}
 
 
-def _ignored(git: Git, repository: Repository, top: str, stop: Stop) -> set[str]:
-    words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+def _find_ignored(git: Git, repository: Repository, work_tree: str, stop: Stop) -> set[str]:
+    arguments = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+    ignored: set[str] = set()
     try:
-        with git.stream(repository, words, stop) as pieces:
-            return {os.path.join(top, os.fsdecode(name[:-1])) for name in split_records(pieces) if name.endswith(b"/")}
+        with git.stream(repository, arguments, stop) as pieces:
+            for name in split_records(pieces):
+                if name.endswith(b"/"):
+                    ignored.add(os.path.join(work_tree, os.fsdecode(name[:-1])))
     except GitFailed:
         return set()
+    return ignored
 
 
-def _below(top: str, stop: Stop, but: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
-    for number, (above, folders, _) in enumerate(os.walk(top)):
+def _walk(top: str, stop: Stop, excluded: Set[str] = frozenset()) -> Iterator[str]:
+    """Iterate over a folder and those below it, as far as so many can be watched."""
+    for number, (folder, names, _) in enumerate(os.walk(top)):
         stop.check()
-        if number == _MOST:
+        if number == _MAX_FOLDERS:
             return
-        yield above
+        yield folder
         # A repository inside of another is one entry of it.
-        folders[:] = [name for name in folders if name != ".git" and os.path.join(above, name) not in but]
+        names[:] = [name for name in names if name != ".git" and os.path.join(folder, name) not in excluded]

@@ -34,7 +34,7 @@ class Worktrees:
         self._git, self._policy = git, policy
 
     def create(
-        self, changeable: WritableRepository, new: NewWorktree, branch: NewName, start: Revision | None, stop: Stop
+        self, writable: WritableRepository, new: NewWorktree, branch: NewName, start: Revision | None, stop: Stop
     ) -> Answer:
         """Make a worktree for a branch, which is made as well if it is not there.
 
@@ -42,25 +42,19 @@ class Worktrees:
             Conflict: the branch is in another worktree.
             Problem: git refused.
         """
-        repository = changeable.repository
+        repository = writable.repository
         layout = self._git.layout(repository, writes=True)
         if layout.has_reftable:
             raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
-        there = bool(find_hash(self._git, repository, ref, stop))
-        if there and start is not None:
-            raise Invalid(f"There is a branch {quote(branch.text)} already.", "Leave `rev` out, or name another.")
-        if not there and start is None and not head_has_commit(self._git, repository, stop):
-            raise Conflict("`HEAD` has no commit yet.", "`create_commit` first.")
-        if holder := _holder(layout, ref):
+        branch_exists = bool(find_hash(self._git, repository, ref, stop))
+        self._refuse_wrong_start(repository, branch, branch_exists, start, stop)
+        holder = _find_holder(layout, ref)
+        if holder:
             raise Conflict(f"The branch {quote(branch.text)} is already in {quote(holder)}.", "Use that, or another.")
         with ExitStack() as undo:
-            if not there:
-                words = ["branch", "--no-track", branch.text, start.text if start else "HEAD"]
-                try:
-                    self._git.run(repository, words, stop, writes=True)
-                except GitFailed as failure:
-                    raise explain_failure(failure, self._git, repository, start, stop) from None
+            if not branch_exists:
+                self._create_branch(repository, branch, start, stop)
                 undo.callback(self._forget_branch, repository, branch)
             refuse_filters(self._git, repository, layout, stop, ref)
             try:
@@ -71,34 +65,42 @@ class Worktrees:
                 ) from None
             self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop, writes=True)
             undo.pop_all()
-        state = read_status(self._git, linked, stop)
-        facts = [f"worktree {new.name}: {state.branch}", f'use it as repo="{new.name}"']
-        ways = [format_call("delete_worktree", name=new.name)]
-        if not there:
-            ways.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
-        return Answer(facts, [f"undo: {way}" for way in ways])
+        status = read_status(self._git, linked, stop)
+        facts = [f"worktree {new.name}: {status.branch}", f'use it as repo="{new.name}"']
+        undo_calls = [format_call("delete_worktree", name=new.name)]
+        if not branch_exists:
+            undo_calls.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
+        return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
+
+    def _refuse_wrong_start(
+        self, repository: Repository, branch: NewName, branch_exists: bool, start: Revision | None, stop: Stop
+    ) -> None:
+        """Return if a branch that exists has no other start, and one that does not has a commit to start from."""
+        if branch_exists and start is not None:
+            raise Invalid(f"There is a branch {quote(branch.text)} already.", "Leave `rev` out, or name another.")
+        if not branch_exists and start is None and not head_has_commit(self._git, repository, stop):
+            raise Conflict("`HEAD` has no commit yet.", "`create_commit` first.")
+
+    def _create_branch(self, repository: Repository, branch: NewName, start: Revision | None, stop: Stop) -> None:
+        arguments = ["branch", "--no-track", branch.text, start.text if start else "HEAD"]
+        try:
+            self._git.run(repository, arguments, stop, writes=True)
+        except GitFailed as failure:
+            raise explain_failure(failure, self._git, repository, start, stop) from None
 
     def _link(self, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
+        """Write the files that make a folder a worktree of a branch, and serve it."""
         os.makedirs(os.path.dirname(new.path), exist_ok=True)
         os.mkdir(new.path)
         undo.callback(shutil.rmtree, new.path, ignore_errors=True)
-        above = os.path.join(layout.common_dir, "worktrees")
-        os.makedirs(above, exist_ok=True)
-        number, git_dir = 0, os.path.join(above, new.name)
-        while os.path.lexists(git_dir):
-            number += 1
-            git_dir = os.path.join(above, f"{new.name}{number}")
+        git_dir = _choose_git_dir(layout, new.name)
         os.mkdir(git_dir)
         undo.callback(shutil.rmtree, git_dir, ignore_errors=True)
         dot_git = os.path.join(new.path, ".git")
-        for path, text in (
-            (os.path.join(git_dir, "gitdir"), dot_git),
-            (os.path.join(git_dir, "commondir"), "../.."),
-            (os.path.join(git_dir, "HEAD"), f"ref: {ref}"),
-            (dot_git, f"gitdir: {os.path.realpath(git_dir)}"),
-        ):
-            with open(path, "x", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(f"{text}\n")
+        _write_line(os.path.join(git_dir, "gitdir"), dot_git)
+        _write_line(os.path.join(git_dir, "commondir"), "../..")
+        _write_line(os.path.join(git_dir, "HEAD"), f"ref: {ref}")
+        _write_line(dot_git, f"gitdir: {os.path.realpath(git_dir)}")
         linked = self._policy.adopt(new.name)
         if linked is None:
             raise Unavailable(f"The worktree {quote(new.name)} can't be served.", "The log of the server says why.")
@@ -120,23 +122,23 @@ class Worktrees:
         layout = self._git.layout(repository, writes=True)
         if layout.git_dir == layout.common_dir or layout.work_tree is None:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
-        if (why := read_small_file(os.path.join(layout.git_dir, "locked"))) is not None:
-            raise Refused(
-                f"It is locked: {quote(escape_line_breaks(why))}.", "The user can unlock it: `git worktree unlock`."
-            )
-        if doing := find_operations_in_progress(self._git, repository, layout, stop):
-            raise Conflict(f"In it a {doing[0]}.", "`run_step` with `abort` there, first.")
+        lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
+        if lock_reason is not None:
+            message = f"It is locked: {quote(escape_line_breaks(lock_reason))}."
+            raise Refused(message, "The user can unlock it: `git worktree unlock`.")
+        in_progress = find_operations_in_progress(self._git, repository, layout, stop)
+        if in_progress:
+            raise Conflict(f"In it a {in_progress[0]}.", "`run_step` with `abort` there, first.")
         self._refuse_submodules(repository, layout.work_tree, stop)
         self._git.refuse_to_enter(layout)
-        state = read_status(self._git, repository, stop)
-        lines = [f"undo: {format_call('create_worktree', name=repository.name, branch=state.head)}"]
-        if state.entries:
-            number = count(len(state.entries), "file")
+        status = read_status(self._git, repository, stop)
+        undo_calls = [format_call("create_worktree", name=repository.name, branch=status.head)]
+        if status.entries:
             if not force:
-                raise Conflict(f"{number} in it is not committed.", "Commit, or `force`, which makes a stash of it.")
-            words = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
-            self._git.run(repository, words, stop, writes=True)
-            lines.append(f"undo: {format_call('run_stash', action='pop', index=True, repo=repository.name)}")
+                message = f"{count(len(status.entries), 'file')} in it is not committed."
+                raise Conflict(message, "Commit, or `force`, which makes a stash of it.")
+            self._stash(repository, stop)
+            undo_calls.append(format_call("run_stash", action="pop", index=True, repo=repository.name))
         try:
             shutil.rmtree(self._git.layout(repository).work_tree or layout.work_tree)
             shutil.rmtree(layout.git_dir)
@@ -145,8 +147,14 @@ class Worktrees:
         with suppress(OSError):
             os.rmdir(os.path.dirname(layout.git_dir))
         self._policy.forget(linked)
-        at = f"it was {state.branch}"
-        return Answer([f"removed the worktree {repository.name}", at], lines if state.head != "(detached)" else [])
+        facts = [f"removed the worktree {repository.name}", f"it was {status.branch}"]
+        if status.is_detached:
+            return Answer(facts)  # A worktree is made for a branch, so no call makes this one again.
+        return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
+
+    def _stash(self, repository: Repository, stop: Stop) -> None:
+        arguments = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
+        self._git.run(repository, arguments, stop, writes=True)
 
     def _refuse_submodules(self, repository: Repository, top: str, stop: Stop) -> None:
         listed = self._git.run(repository, ["ls-files", "--stage", "-z"], stop).stdout
@@ -155,18 +163,36 @@ class Worktrees:
                 raise Refused("It holds submodules with repositories of their own.", "The user can remove it.")
 
 
-def _holder(layout: Layout, ref: str) -> str:
-    """The name of the worktree in which a branch is, or in which a rebase will come back to it."""
-    above = os.path.join(layout.common_dir, "worktrees")
-    places = [layout.common_dir, *(os.path.join(above, name) for name in _names(above))]
-    for place in places:
-        heads = (read_small_file(os.path.join(place, name)) for name in ("HEAD", "rebase-merge/head-name"))
-        if any(head is not None and head.removeprefix("ref: ").strip() == ref for head in heads):
-            return "the main worktree" if place == layout.common_dir else os.path.basename(place)
+def _choose_git_dir(layout: Layout, name: str) -> str:
+    """Return a path for the git directory of a worktree, with a number if its name is taken."""
+    parent = os.path.join(layout.common_dir, "worktrees")
+    os.makedirs(parent, exist_ok=True)
+    git_dir = os.path.join(parent, name)
+    number = 0
+    while os.path.lexists(git_dir):
+        number += 1
+        git_dir = os.path.join(parent, f"{name}{number}")
+    return git_dir
+
+
+def _write_line(path: str, line: str) -> None:
+    with open(path, "x", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(f"{line}\n")
+
+
+def _find_holder(layout: Layout, ref: str) -> str:
+    """Return the name of the worktree in which a branch is, or in which a rebase will come back to it."""
+    parent = os.path.join(layout.common_dir, "worktrees")
+    git_dirs = [layout.common_dir, *(os.path.join(parent, name) for name in _list_names(parent))]
+    for git_dir in git_dirs:
+        for name in ("HEAD", "rebase-merge/head-name"):
+            head = read_small_file(os.path.join(git_dir, name))
+            if head is not None and head.removeprefix("ref: ").strip() == ref:
+                return "the main worktree" if git_dir == layout.common_dir else os.path.basename(git_dir)
     return ""
 
 
-def _names(folder: str) -> list[str]:
+def _list_names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except FileNotFoundError:
