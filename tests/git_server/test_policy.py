@@ -251,10 +251,10 @@ def test_a_remote_is_one_of_the_repositorys_own(tmp_path: Path, made: Made) -> N
 
     usual = "+refs/heads/*:refs/remotes/origin/*"
     some = "refs/heads/main:refs/remotes/origin/main"
-    assert (fetched().name, fetched().fetched) == ("origin", [usual])
+    assert (fetched().name, fetched().refspecs) == ("origin", [usual])
     # What would write elsewhere than below its own name is left out.
     elsewhere = ["+refs/heads/*:refs/heads/*", "+refs/heads/*:refs/remotes/originals/*", "+refs/tags/*:refs/tags/*"]
-    assert fetched(some, *elsewhere).fetched == [some] and fetched(*elsewhere).fetched == [usual]
+    assert fetched(some, *elsewhere).refspecs == [some] and fetched(*elsewhere).refspecs == [usual]
     with pytest.raises(NotFound, match=r"There are: `origin`, `two`\."):
         served.remote("nobody", layout, entries, ())
     with pytest.raises(NotFound, match=r"There is none\."):

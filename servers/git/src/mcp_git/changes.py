@@ -58,7 +58,7 @@ class _WatchedRepository:
 
     @property
     def of_work_tree(self) -> bool:
-        return any(shown.kind in _WORK_TREE_KINDS for shown in self.resources.values())
+        return any(resource.kind in _WORK_TREE_KINDS for resource in self.resources.values())
 
 
 class RepositoryWatcher:
@@ -89,11 +89,11 @@ class RepositoryWatcher:
         )
 
     def key(self, uri: str) -> Hashable | None:
-        shown = self._policy.resource(uri)
-        if shown is None:
+        resource = self._policy.resource(uri)
+        if resource is None:
             return None
-        self._resources[shown.uri] = shown
-        return shown.uri
+        self._resources[resource.uri] = resource
+        return resource.uri
 
     async def add(self, keys: Collection[Hashable]) -> None:
         new: dict[Repository, list[GitResource]] = {}
@@ -102,16 +102,16 @@ class RepositoryWatcher:
         for repository, items in new.items():
             watched = self._get(repository)
             async with watched.lock:
-                watched.resources |= {shown.uri: shown for shown in items}
+                watched.resources |= {resource.uri: resource for resource in items}
                 await self._watch_folders(watched)
                 watched.digests |= await self._compute_digests(items)
             watched.has_resources.set()
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in map(str, keys):
-            if (shown := self._resources.pop(key, None)) is None:
+            if (resource := self._resources.pop(key, None)) is None:
                 continue
-            watched = self._get(shown.repository)
+            watched = self._get(resource.repository)
             watched.resources.pop(key, None)
             watched.digests.pop(key, None)
             if not watched.resources:
@@ -187,10 +187,10 @@ class RepositoryWatcher:
                 await watched.wake.wait()
             watched.needs_full_check = watched.needs_full_check or waiting.cancelled_caught
             watched.wake = anyio.Event()
-            begun = anyio.current_time()
+            start = anyio.current_time()
             async with watched.lock:
                 await self._check(watched)
-            took = anyio.current_time() - begun
+            took = anyio.current_time() - start
             pause = max(_CHECK_INTERVAL_SECONDS, took / _MAX_TIME_SHARE)
             # A look that takes long is at most half of the time.
             await anyio.sleep(min(took, _CHECK_INTERVAL_SECONDS))
@@ -198,21 +198,21 @@ class RepositoryWatcher:
     async def _check(self, watched: _WatchedRepository) -> None:
         """Announce what has another answer than at the last check."""
         await self._wait_for_locks(watched)
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         whole = False
         for _ in range(_MAX_CHECKS):
             events = watched.event_count
             whole, watched.needs_full_check = whole or watched.needs_full_check, False
             await self._watch_folders(watched)
             items = watched.resources.values()
-            found = await self._compute_digests(
+            digests = await self._compute_digests(
                 items if whole else [item for item in items if item.kind in _WORK_TREE_KINDS]
             )
             if events == watched.event_count:
                 break
             await self._wait_for_locks(watched)
-        differing = [key for key, digest in found.items() if watched.digests.get(key, digest) != digest]
-        watched.digests |= {key: digest for key, digest in found.items() if key in watched.resources}
+        differing = [key for key, digest in digests.items() if watched.digests.get(key, digest) != digest]
+        watched.digests |= {key: digest for key, digest in digests.items() if key in watched.resources}
         if differing:
             self._announce(differing)
 
@@ -231,27 +231,27 @@ class RepositoryWatcher:
             _log.info("Not followed: %s", problem)
             return
         self._layouts[watched.repository.name] = layout
-        new, gone = folders - watched.folders, watched.folders - folders
+        new, left_folders = folders - watched.folders, watched.folders - folders
         watched.folders = folders
-        self._file_watcher.discard(gone)
+        self._file_watcher.discard(left_folders)
         if new:
             await self._file_watcher.add(new)
 
     async def _compute_digests(self, items: Iterable[GitResource]) -> dict[str, str]:
         """Compute the current digests of resources; git is asked for all at once."""
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
 
-        async def take(shown: GitResource) -> None:
-            found[shown.uri] = await self._compute_digest(shown)
+        async def take(resource: GitResource) -> None:
+            digests[resource.uri] = await self._compute_digest(resource)
 
         async with anyio.create_task_group() as tasks:
-            for shown in list(items):
-                tasks.start_soon(take, shown)
-        return found
+            for resource in list(items):
+                tasks.start_soon(take, resource)
+        return digests
 
-    async def _compute_digest(self, shown: GitResource) -> str:
+    async def _compute_digest(self, resource: GitResource) -> str:
         try:
-            text = await self._read_text(shown)
+            text = await self._read_text(resource)
         except NotFound as problem:
             return f"{ABSENT}{problem}"
         except Problem as problem:

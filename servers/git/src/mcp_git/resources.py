@@ -77,8 +77,8 @@ class Resources:
     @resource("git://{repo}/files/{rev}/{+path}", name="file", title="A file of a commit")
     async def read_file(self, uri: str, repo: str, rev: str, path: str) -> TextResourceContents | BlobResourceContents:
         """A file as it is in a commit, branch or tag."""
-        shown = self._parse(uri)
-        data = await self.engine.read_contents(shown.repository, shown.revision, shown.path)
+        parsed = self._parse(uri)
+        data = await self.engine.read_contents(parsed.repository, parsed.revision, parsed.path)
         try:
             return TextResourceContents(uri=uri, mime_type=_TEXT, text=data.decode())
         except UnicodeDecodeError:
@@ -86,24 +86,24 @@ class Resources:
                 uri=uri, mime_type="application/octet-stream", blob=base64.b64encode(data).decode()
             )
 
-    async def read_text(self, shown: GitResource) -> str:
+    async def read_text(self, parsed: GitResource) -> str:
         """The text of a resource; for a file a value that identifies its contents."""
-        repository, engine = shown.repository, self.engine
+        repository, engine = parsed.repository, self.engine
         top = self.policy.parse_path("")
-        match shown.kind:
+        match parsed.kind:
             case "status":
                 answer = await engine.describe_status(repository, top, _MAX_FILES)
             case "head":
                 answer = await engine.describe_head(repository)
             case "log":
-                answer = await engine.list_commits(repository, LogQuery(shown.revision, top), _MAX_COMMITS, None)
+                answer = await engine.list_commits(repository, LogQuery(parsed.revision, top), _MAX_COMMITS, None)
             case "diff":
                 answer = await engine.read_diff(repository, Comparison(None, "all", top), None)
             case "branches" | "stash":
-                kind = "branches" if shown.kind == "branches" else "stashes"
-                answer = await engine.list_refs(repository, kind, shown.revision, _MAX_FILES, None)
+                kind = "branches" if parsed.kind == "branches" else "stashes"
+                answer = await engine.list_refs(repository, kind, parsed.revision, _MAX_FILES, None)
             case _:
-                return str(await engine.read_contents(repository, shown.revision, shown.path))
+                return str(await engine.read_contents(repository, parsed.revision, parsed.path))
         return answer.text()
 
     async def attach(self, uri: str) -> TextResourceContents:
@@ -111,7 +111,7 @@ class Resources:
         return TextResourceContents(uri=uri, mime_type=_TEXT, text=await self.read_text(self._parse(uri)))
 
     def _parse(self, uri: str) -> GitResource:
-        shown = self.policy.resource(uri)
-        if shown is None:
+        parsed = self.policy.resource(uri)
+        if parsed is None:
             raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
-        return shown
+        return parsed

@@ -60,9 +60,9 @@ class Engine:
     async def _run(self, work: Callable[[Stop], T], what: str, *, afar: bool = False) -> T:
         return await in_thread(work, seconds=self._seconds_afar if afar else self._seconds, what=what, long=True)
 
-    async def describe_status(self, repository: Repository, place: RepositoryPath, limit: int) -> Answer:
+    async def describe_status(self, repository: Repository, path: RepositoryPath, limit: int) -> Answer:
         """Return the state of the work tree."""
-        return await self._run(lambda stop: describe_status(self.git, repository, place, limit, stop), "The status")
+        return await self._run(lambda stop: describe_status(self.git, repository, path, limit, stop), "The status")
 
     async def describe_head(self, repository: Repository) -> Answer:
         """Return the branch and the commit that HEAD is."""
@@ -79,11 +79,11 @@ class Engine:
         )
 
     async def blame_lines(
-        self, repository: Repository, place: RepositoryPath, revision: Revision | None, first: int, last: int
+        self, repository: Repository, path: RepositoryPath, revision: Revision | None, first: int, last: int
     ) -> Answer:
         """Return who changed lines of a file."""
         return await self._run(
-            lambda stop: blame_lines(self.git, repository, place, revision, first, last, stop), "The blame"
+            lambda stop: blame_lines(self.git, repository, path, revision, first, last, stop), "The blame"
         )
 
     async def list_refs(
@@ -101,22 +101,22 @@ class Engine:
         )
 
     async def read_file(
-        self, repository: Repository, revision: Revision, place: RepositoryPath, first: int, last: int | None
+        self, repository: Repository, revision: Revision, path: RepositoryPath, first: int, last: int | None
     ) -> Answer:
         """Return lines of a file of a commit."""
         return await self._run(
-            lambda stop: files.read_file(self.git, repository, revision, place, first, last, stop), "Reading"
+            lambda stop: files.read_file(self.git, repository, revision, path, first, last, stop), "Reading"
         )
 
-    async def read_contents(self, repository: Repository, revision: Revision, place: RepositoryPath) -> bytes:
+    async def read_contents(self, repository: Repository, revision: Revision, path: RepositoryPath) -> bytes:
         """Return a whole file of a commit."""
-        return await self._run(lambda stop: files.read_contents(self.git, repository, revision, place, stop), "Reading")
+        return await self._run(lambda stop: files.read_contents(self.git, repository, revision, path, stop), "Reading")
 
     async def list_files(
         self,
         repository: Repository,
         revision: Revision,
-        place: RepositoryPath,
+        path: RepositoryPath,
         *,
         recursive: bool,
         limit: int,
@@ -125,7 +125,7 @@ class Engine:
         """Return a page of a folder of a commit."""
         return await self._run(
             lambda stop: files.list_files(
-                self.git, repository, revision, place, recursive=recursive, limit=limit, cursor=cursor, stop=stop
+                self.git, repository, revision, path, recursive=recursive, limit=limit, cursor=cursor, stop=stop
             ),
             "The list",
         )

@@ -66,14 +66,14 @@ class ReadTools:
         A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
         use `read_diff`, who last wrote a line `get_blame`.
         """
-        revision, place = self.policy.parse_range(rev), self.policy.parse_path(path)
+        revision, parsed_path = self.policy.parse_range(rev), self.policy.parse_path(path)
         if regex and not (text or author or message):
             raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
         if lines is not None and (not path or text or all_branches):
             raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
         of = None if lines is None else self.policy.parse_lines(lines)
-        wanted = LogQuery(revision, place, author, message, text, regex, since, until, all_branches, graph, of)
-        return await self.engine.list_commits(self.policy.repository(repo), wanted, limit, cursor)
+        query = LogQuery(revision, parsed_path, author, message, text, regex, since, until, all_branches, graph, of)
+        return await self.engine.list_commits(self.policy.repository(repo), query, limit, cursor)
 
     @tool("Read a diff", effect="read", view=CHANGES, seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def read_diff(
@@ -98,8 +98,8 @@ class ReadTools:
         if rev is not None and only != "all":
             raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
         revision = None if rev is None else self.policy.parse_range(rev)
-        compared = Comparison(revision, only, self.policy.parse_path(path), context, files_only)
-        return await self.engine.read_diff(self.policy.repository(repo), compared, cursor)
+        comparison = Comparison(revision, only, self.policy.parse_path(path), context, files_only)
+        return await self.engine.read_diff(self.policy.repository(repo), comparison, cursor)
 
     @tool("Get blame", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
     async def get_blame(
@@ -162,9 +162,9 @@ class ReadTools:
 
         In a conflict, rev=`:2` is our side of it and `:3` theirs. To see who wrote its lines use `get_blame`.
         """
-        place = self.policy.parse_path(path)
+        parsed_path = self.policy.parse_path(path)
         return await self.engine.read_file(
-            self.policy.repository(repo), self.policy.parse_revision(rev), place, start_line, end_line
+            self.policy.repository(repo), self.policy.parse_revision(rev), parsed_path, start_line, end_line
         )
 
     @tool("List files", effect="read", seconds=MAX_CALL_SECONDS, adapt=_adapt)
@@ -182,11 +182,11 @@ class ReadTools:
         With `recursive` all files below it, each folder named once. To read one use `read_file`, for uncommitted ones
         `get_status`, for text in them `search_text`.
         """
-        place = self.policy.parse_path(path)
+        parsed_path = self.policy.parse_path(path)
         return await self.engine.list_files(
             self.policy.repository(repo),
             self.policy.parse_revision(rev),
-            place,
+            parsed_path,
             recursive=recursive,
             limit=limit,
             cursor=cursor,

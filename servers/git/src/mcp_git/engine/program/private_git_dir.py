@@ -75,28 +75,28 @@ class PrivateGitDirs:
         """
         if not layout.work_tree:
             return layout
-        shadow = self._get(layout)
-        with shadow.lock:
-            self._write_configuration(shadow, layout)
-        return layout if shadow.has_work_tree else replace(layout, work_tree=None)
+        private = self._get(layout)
+        with private.lock:
+            self._write_configuration(private, layout)
+        return layout if private.has_work_tree else replace(layout, work_tree=None)
 
     def _get(self, layout: Layout) -> PrivateGitDir:
         with self._lock:
-            shadow = self._shadows.get(layout)
+            private = self._shadows.get(layout)
             if (
-                shadow is not None
-                and shadow.written_signature is not None
-                and shadow.written_signature != _signature(shadow.config_path)
+                private is not None
+                and private.written_signature is not None
+                and private.written_signature != _signature(private.config_path)
             ):
                 # Cleaned up, and perhaps somebody else's by now.
                 self._binary.renew_scratch_folder()
                 self._shadows.clear()
-                shadow = None
-            if shadow is None:
+                private = None
+            if private is None:
                 folder = os.path.join(self._binary.scratch_folder, str(len(self._shadows)))
                 os.mkdir(folder)
-                shadow = self._shadows[layout] = PrivateGitDir(folder)
-            return shadow
+                private = self._shadows[layout] = PrivateGitDir(folder)
+            return private
 
     def prepare(self, layout: Layout) -> tuple[PrivateGitDir, dict[str, str]]:
         """Return the private git directory of a repository, and what git is to find in its environment to work on it.
@@ -106,29 +106,29 @@ class PrivateGitDirs:
             Refused: its configuration or its index is not to be given to git.
         """
         _ = self._binary.program  # there is none, or it is too old, before anything is made
-        shadow = self._get(layout)
+        private = self._get(layout)
         environment = {
             **self._binary.environment,
             "GIT_DIR": layout.git_dir,
-            "GIT_COMMON_DIR": shadow.folder,
+            "GIT_COMMON_DIR": private.folder,
             "GIT_OBJECT_DIRECTORY": layout.objects,
             **({"GIT_WORK_TREE": layout.work_tree} if layout.work_tree else {"GIT_IMPLICIT_WORK_TREE": "0"}),
         }
         shallow = f"{layout.common_dir}{os.sep}shallow"
         if os.path.lexists(shallow):
             environment["GIT_SHALLOW_FILE"] = shallow
-        with shadow.lock:
+        with private.lock:
             if sys.platform == "win32":
-                self._link_shared_parts(shadow, layout)  # copies, which have to be new
-            self._write_configuration(shadow, layout)
+                self._link_shared_parts(private, layout)  # copies, which have to be new
+            self._write_configuration(private, layout)
             if layout.work_tree:
-                self._refuse_index_outside(shadow, layout, environment)
+                self._refuse_index_outside(private, layout, environment)
                 if self._binary.confinements is None:
-                    refuse_submodules_elsewhere(layout, shadow.submodules, self._binary.served)
-        return shadow, environment
+                    refuse_submodules_elsewhere(layout, private.submodules, self._binary.served)
+        return private, environment
 
     def confinement(
-        self, layout: Layout, shadow: PrivateGitDir, *, writes: bool, scratch_index: str = ""
+        self, layout: Layout, private: PrivateGitDir, *, writes: bool, scratch_index: str = ""
     ) -> Confinement | None:
         """Return what a git may do that works on a repository; None where nothing confines it.
 
@@ -139,26 +139,26 @@ class PrivateGitDirs:
         confinements = self._binary.confinements
         if confinements is None:
             return None
-        readable = [shadow.folder, *self._binary.ignore_files]
+        readable = [private.folder, *self._binary.ignore_files]
         writable = [scratch_index] if scratch_index else []
         if writes:
-            writable.append(shadow.folder)
+            writable.append(private.folder)
         return confinements.local(layout, writes=writes, readable=readable, writable=writable)
 
-    def _link_shared_parts(self, shadow: PrivateGitDir, layout: Layout) -> None:
+    def _link_shared_parts(self, private: PrivateGitDir, layout: Layout) -> None:
         for name in ("refs", "logs", "info", "packed-refs", "reftable", "worktrees", "HEAD"):
-            target, place = f"{layout.common_dir}{os.sep}{name}", f"{shadow.folder}{os.sep}{name}"
+            target, link_path = f"{layout.common_dir}{os.sep}{name}", f"{private.folder}{os.sep}{name}"
             if sys.platform == "win32":
-                _link_on_windows(target, place)
-            elif not os.path.lexists(place) and (name != "reftable" or os.path.isdir(target)):
-                os.symlink(target, place)
+                _link_on_windows(target, link_path)
+            elif not os.path.lexists(link_path) and (name != "reftable" or os.path.isdir(target)):
+                os.symlink(target, link_path)
 
-    def _write_configuration(self, shadow: PrivateGitDir, layout: Layout) -> None:
+    def _write_configuration(self, private: PrivateGitDir, layout: Layout) -> None:
         paths = f"{layout.common_dir}{os.sep}config", f"{layout.git_dir}{os.sep}config.worktree"
         now = _signature(paths[0]), _signature(paths[1])
-        if now == shadow.config_signatures:
+        if now == private.config_signatures:
             return
-        self._link_shared_parts(shadow, layout)
+        self._link_shared_parts(private, layout)
         entries = self._read_configuration(paths[0])
         if dict(entries).get("extensions.worktreeconfig", "").lower() in git_config.TRUE_VALUES:
             entries += [entry for entry in self._read_configuration(paths[1]) if not entry[0].startswith("extensions.")]
@@ -167,20 +167,20 @@ class PrivateGitDirs:
                 "This repository keeps its refs in a reftable, which this `git` does not know.",
                 "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
             )
-        shadow.has_work_tree = _has_work_tree(dict(entries), layout)
-        shadow.configuration, shadow.is_partial = (
+        private.has_work_tree = _has_work_tree(dict(entries), layout)
+        private.configuration, private.is_partial = (
             git_config.filter_repository_entries(entries),
             git_config.is_partial(entries),
         )
         bare = [("core.bare", "false" if layout.work_tree else "true")]
         text = git_config.format_entries(
-            [*self._binary.passed_configuration, *shadow.configuration, *git_config.HARDENED.items(), *bare]
+            [*self._binary.passed_configuration, *private.configuration, *git_config.HARDENED.items(), *bare]
         )
-        with open(f"{shadow.config_path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
+        with open(f"{private.config_path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-        shadow.written_signature = None
-        os.replace(f"{shadow.config_path}.new", shadow.config_path)
-        shadow.config_signatures, shadow.written_signature = now, _signature(shadow.config_path)
+        private.written_signature = None
+        os.replace(f"{private.config_path}.new", private.config_path)
+        private.config_signatures, private.written_signature = now, _signature(private.config_path)
 
     def _read_configuration(self, path: str) -> list[git_config.Entry]:
         found = _signature(path)
@@ -195,14 +195,14 @@ class PrivateGitDirs:
                 "The configuration of this repository can't be read (`config`).", "The operator can mend it."
             ) from None
 
-    def _refuse_index_outside(self, shadow: PrivateGitDir, layout: Layout, environment: Mapping[str, str]) -> None:
+    def _refuse_index_outside(self, private: PrivateGitDir, layout: Layout, environment: Mapping[str, str]) -> None:
         """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
 
         Raises:
             Refused: one of them leads out, so that a diff would show what is there.
         """
         now = _signature(f"{layout.git_dir}{os.sep}index")
-        if now is None or now == shadow.index_signature:
+        if now is None or now == private.index_signature:
             return
         try:
             listed = self._binary.run(
@@ -210,7 +210,7 @@ class PrivateGitDirs:
                 layout.work_tree or layout.git_dir,
                 environment,
                 _INDEX_TIMEOUT_SECONDS,
-                self.confinement(layout, shadow, writes=False),
+                self.confinement(layout, private, writes=False),
             )
         except subprocess.TimeoutExpired:
             raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
@@ -221,8 +221,8 @@ class PrivateGitDirs:
             raise Refused(
                 "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
             )
-        shadow.index_signature = now
-        shadow.submodules = [os.fsdecode(path) for path in _SUBMODULE.findall(listed.stdout)]
+        private.index_signature = now
+        private.submodules = [os.fsdecode(path) for path in _SUBMODULE.findall(listed.stdout)]
 
 
 def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
@@ -245,20 +245,20 @@ def _signature(path: str) -> _Signature | None:
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
-def _link_on_windows(target: str, place: str) -> None:
+def _link_on_windows(target: str, link_path: str) -> None:
     """Make a junction, which needs no right; of a file a copy, which is renewed before each run."""
     if os.path.isdir(target):
-        if not os.path.lexists(place):
+        if not os.path.lexists(link_path):
             import _winapi
 
             try:
-                _winapi.CreateJunction(target, place)  # pyright: ignore
+                _winapi.CreateJunction(target, link_path)  # pyright: ignore
             except OSError as error:
                 raise Unavailable(
-                    f"No junction can be made in `{os.path.dirname(place)}`: {error.strerror}.",
+                    f"No junction can be made in `{os.path.dirname(link_path)}`: {error.strerror}.",
                     "The operator can set TEMP to a folder of an NTFS drive.",
                 ) from None
     elif os.path.isfile(target):
-        shutil.copy2(target, place)
-    elif os.path.isfile(place):
-        os.unlink(place)
+        shutil.copy2(target, link_path)
+    elif os.path.isfile(link_path):
+        os.unlink(link_path)
