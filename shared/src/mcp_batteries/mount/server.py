@@ -60,7 +60,7 @@ def build(settings: Settings) -> Assembled:
         version=version(settings.COMMAND),
         instructions=_instructions(members, left_out, discover=settings.discover),
     )
-    server.parts = frozenset(member.name for member in members)
+    server.tool_prefixes = frozenset(member.name for member in members)
     for member in members:
         member.server.hub.join(server.hub)
         own = member.server.withheld.items()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp.server.apps import Apps
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerMiddleware, ServerRequestContext
+from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
@@ -45,14 +48,27 @@ from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings, open_text
 from mcp_batteries.subscriptions.hub import Hub, Source
 
+if TYPE_CHECKING:
+    from mcp_batteries.observability.otel import Telemetry
+    from mcp_batteries.replicas.bus import RemoteBus
+
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
 logger = logging.getLogger(__name__)
 
-_FIXED: tuple[CacheableMethod, ...] = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
-"""What a server says of itself, as long as it runs."""
-_LASTING = CacheHint(ttl_ms=3_600_000)
-"""For this caller alone: what is listed depends on its rights."""
+# The answers to these requests stay the same as long as the server runs.
+_CACHEABLE_METHODS: tuple[CacheableMethod, ...] = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/templates/list",
+)
+# The hint is for one caller alone, because what is listed depends on the caller's rights.
+_CACHE_HINT = CacheHint(ttl_ms=3_600_000)
+
+# Tools whose names begin with one of these verbs only read.
+_READING_VERBS = ("list", "get", "read", "find", "search", "query", "show", "describe")
+_MAX_NAMED_TOOLS = 40
 
 
 class ServerSettings(Protocol):
@@ -86,28 +102,34 @@ class ServerSettings(Protocol):
     def state_key_file(self) -> str | None: ...
 
 
-_READING = ("list", "get", "read", "find", "search", "query", "show", "describe")
-_MOST_NAMED = 40
-
-
 class Assembled(MCPServer[Any]):
-    """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
+    """An `MCPServer` made from rooms, with the change hub that serves its subscriptions.
+
+    Attributes:
+        hub: serves subscriptions.
+        catalog: everything that the server offers, and the handlers that serve it.
+        audit: the audit log, if there is one.
+        withheld: for each declared tool that is not offered, how it could be.
+        choice: which tools the operator chose.
+        verifier: accepts a service's tokens from callers over HTTP.
+        around: the middleware that the server itself has around its requests.
+        follows: the texts of `list_changes`, and its defaults.
+        tools_change: whether tools come and go while the server runs.
+        introduction: what the server says of itself besides its name, title and version.
+        tool_prefixes: what stands before the names of tools where several servers are one.
+    """
 
     hub: Hub
     catalog: Catalog
     audit: Audit | None
     withheld: dict[str, str]
-    """Of each declared tool that is not offered, how it could be."""
     choice: Choice
     verifier: Verifier | None
     around: Sequence[ServerMiddleware[Any]]
-    """What the server itself has around its requests."""
     follows: Following
     tools_change: bool
     introduction: Mapping[str, Any]
-    """What it says of itself beside name, title and version."""
-    parts: Collection[str] = ()
-    """What stands before the names of tools where several servers are one."""
+    tool_prefixes: Collection[str] = ()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -121,7 +143,7 @@ class Assembled(MCPServer[Any]):
         if name not in table and name in self.withheld:
             raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}: it is turned off. {self.withheld[name]}")
         if name not in table:
-            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {self._instead_of(name, table)}")
+            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {self._suggest_tools(name, table)}")
         try:
             context = context or Context(mcp_server=self, subscriptions=self.hub.bus)
             return await table[name].run(arguments, context, convert_result=True)
@@ -131,27 +153,42 @@ class Assembled(MCPServer[Any]):
                 content=[TextContent(type="text", text=str(problem))], is_error=True, _meta=dict(problem.fields)
             )
 
-    def _instead_of(self, name: str, table: Mapping[str, Tool]) -> str:
-        """Tools that the caller may have meant, or all tools if none is similar: a model cannot ask for the list."""
-        found = self.close_to(name, [*table, *self.withheld])
-        near = " or ".join(f"`{item}`{'' if item in table else ' (turned off)'}" for item in found)
-        if near:
-            return f"Did you mean {near}?"
-        listed = [f"`{item}`" for item in table]
-        return f"There are: {', '.join(listed[:_MOST_NAMED])}{', ...' * (len(listed) > _MOST_NAMED)}."
+    def _suggest_tools(self, name: str, table: Mapping[str, Tool]) -> str:
+        """Name the tools that the caller may have meant, or all tools if none is similar.
+
+        A model cannot ask for the list, so it has to be told.
+        """
+        suggestions: list[str] = []
+        for similar in self.close_to(name, [*table, *self.withheld]):
+            if similar in table:
+                suggestions.append(f"`{similar}`")
+            else:
+                suggestions.append(f"`{similar}` (turned off)")
+        if suggestions:
+            return f"Did you mean {' or '.join(suggestions)}?"
+        names = [f"`{item}`" for item in table]
+        if len(names) > _MAX_NAMED_TOOLS:
+            names = [*names[:_MAX_NAMED_TOOLS], "..."]
+        return f"There are: {', '.join(names)}."
 
     def close_to(self, name: str, names: Sequence[str]) -> list[str]:
-        """Those of `names` that are most like `name`; who wants to read is led to nothing that changes things."""
-        if self._reads(name):
-            names = [item for item in names if self._reads(item)]
+        """Return those of `names` that are most like `name`.
+
+        A caller that wants to read is not led to a tool that changes things.
+        """
+        if self._is_reading_name(name):
+            names = [item for item in names if self._is_reading_name(item)]
         return get_close_matches(name.lower(), names, n=3)
 
-    def _reads(self, name: str) -> bool:
-        part, _, rest = name.lower().partition("_")
-        return (rest if part in self.parts else name.lower()).startswith(_READING)
+    def _is_reading_name(self, name: str) -> bool:
+        lowered = name.lower()
+        prefix, _, unprefixed = lowered.partition("_")
+        if prefix in self.tool_prefixes:
+            return unprefixed.startswith(_READING_VERBS)
+        return lowered.startswith(_READING_VERBS)
 
     async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = ()) -> None:
-        """Offer those of `tools` that the operator chose, beside those of the rooms; tell clients.
+        """Offer those of `tools` that the operator chose, besides those of the rooms, and notify clients.
 
         Args:
             instead_of: names of tools to withdraw.
@@ -161,8 +198,9 @@ class Assembled(MCPServer[Any]):
         """
         table = tool_table(self)
         tools = [tool for tool in tools if not self.choice.closed(tool.name, tool.toolsets)]
-        if taken := sorted(tool.name for tool in tools if tool.name in table and tool.name not in instead_of):
-            raise ValueError(f"declared more than once: {', '.join(taken)}")
+        duplicates = sorted(tool.name for tool in tools if tool.name in table and tool.name not in instead_of)
+        if duplicates:
+            raise ValueError(f"declared more than once: {', '.join(duplicates)}")
         for name in instead_of:
             table.pop(name, None)
         table.update({tool.name: tool for tool in tools})
@@ -221,164 +259,288 @@ def assemble(
         ValueError: two rooms offer the same name.
         Invalid: `--tools` or `--exclude-tools` names a tool or toolset that does not exist.
     """
-    catalog, follows = catalog or Catalog(), follows or Following()
+    catalog = catalog or Catalog()
     catalog.skills = skills
+    follows = follows or Following()
     bus = None
     if settings.bus:
-        from mcp_batteries.replicas import connect
-
-        bus = connect(settings.bus, name)
+        bus = _connect_bus(settings.bus, name)
         opens = [bus.running(), *opens]
-    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_caller)
-    withheld: dict[str, str] = dict(turned_off or {})
-    choice = Choice(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS])
-    declares: dict[str, Collection[str]] = {tool.name: tool.toolsets for tool in tools}
-    for tool in tools:
-        if closed := choice.closed(tool.name, tool.toolsets):
-            withheld[tool.name] = _how(closed.flags, closed.why)
-    tools = [tool for tool in tools if tool.name not in withheld]
-
-    param_headers = isinstance(settings, Settings) and settings.param_headers and settings.transport == "http"
-
-    def declare(declared: DeclaredTool, method: Callable[..., Any], missing: Missing) -> None:
-        name, toolsets = getattr(method, "__name__", ""), toolsets_of(declared, method)
-        declares[name] = toolsets
-        closed = choice.closed(name, toolsets) or Missing()
-        flags, why = [*closed.flags, *missing.flags], f"{closed.why} {missing.why}".strip()
-        if declared.effect != "read" and settings.read_only:
-            withheld[name] = "The server was started with `--read-only`."
-        elif flags or why:
-            withheld[name] = _how(flags, why)
-        else:
-            if declared.view is not None:
-                catalog.views[declared.view.uri] = declared.view
-            tools.append(
-                strict_tool(
-                    method,
-                    declared,
-                    confirm=settings.confirm,
-                    consent=consent,
-                    explain=explains,
-                    param_headers=param_headers,
-                )
-            )
-
-    if isinstance(settings, Settings) and not (settings.allow_anonymous and settings.transport != "stdio"):
-        rooms = [*rooms, OwnSettings(settings.parts())]
-    for room in rooms:
-        for declared, method in declarations(room):
-            if explains is not None and not isinstance(declared, DeclaredTool):
-                method = _explained(method, explains)
-            match declared:
-                case DeclaredTool():
-                    declare(declared, method, withholds(declared))
-                case DeclaredResource():
-                    catalog.add_resource(declared, method)
-                case DeclaredPrompt():
-                    catalog.prompts[getattr(method, "__name__", "")] = (
-                        prompt_entry(method, declared),
-                        method,
-                    )
-                case Completes():
-                    catalog.completions[declared.of, declared.argument] = method
-                case ListsResources():
-                    catalog.listings.append(method)
-    several = CallTools(lambda: tool_table(server))
-    shared: list[object] = [several]
-    if sources:
-        # No rule of a server's own leaves it out: what changes is every toolset's.
-        shared.append(change_tools(hub, follows))
-    for declared, method in (found for room in shared for found in declarations(room)):
-        assert isinstance(declared, DeclaredTool)
-        declare(declared, method, Missing())
-    choice.check(declares, later)
-    names = [tool.name for tool in tools]
-    if twice := sorted({item for item in names if names.count(item) > 1}):
-        raise ValueError(f"declared more than once: {', '.join(twice)}")
-    if CALL_TOOLS in names and any(tool.effect != "read" for tool in tools):
-        # Scopes, consent and `--read-only` check each tool that is called; hosts hear of the worst that may happen.
-        tools[names.index(CALL_TOOLS)].annotations = WORST
-    for tool in tools:
-        # What it says of a tool that is turned off would send a model there.
-        tool.description = without_names(tool.description, withheld)
-    catalog.tools = [entry(tool) for tool in tools]
-
+    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_describe_caller)
     if bus is not None:
-        bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
-    around = middleware
-    if settings.confirm or any(tool.consent for tool in tools):
-        # If nobody is ever asked, nothing has to be remembered.
-        reads = [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
-        middleware = [*middleware, Origins(reads, _caller)]
-    audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None
-    if settings.telemetry:
-        from mcp_batteries.observability.metrics import Metrics
-        from mcp_batteries.observability.otel import Telemetry
+        bus.on_gap = hub.look_again
+        bus.is_needed = lambda: hub.subscriptions > 0
 
-        telemetry = Telemetry(name, version, lambda method, name: catalog.arguments(method, name) is not None)
-        middleware = [Metrics(lambda: {tool.name for tool in catalog.tools}, [telemetry]), *middleware]
+    offer = _ToolOffer(
+        settings,
+        Choice(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS]),
+        catalog,
+        consent,
+        explains,
+        withheld=dict(turned_off or {}),
+    )
+    offer.add_tools(tools)
+    for room in [*rooms, *_settings_rooms(settings)]:
+        _declare_room(room, offer, withholds)
+    call_tools = CallTools(lambda: tool_table(server))
+    offer.add_room(call_tools)
+    if sources:
+        # No rule of the server leaves this tool out, because what changes belongs to every toolset.
+        offer.add_room(change_tools(hub, follows))
+    offer.choice.check(offer.toolsets, later)
+    offer.finish()
+
+    around = middleware
+    if settings.confirm or any(tool.consent for tool in offer.tools):
+        # If nobody is ever asked, nothing has to be remembered.
+        middleware = [*middleware, Origins(offer.reading_tools(), _describe_caller)]
+    if settings.telemetry:
+        telemetry = _make_telemetry(name, version, catalog)
+        middleware = [_make_metrics(catalog, telemetry), *middleware]
         opens = [telemetry.running(), *opens]
+    audit = None
+    if settings.audit_file:
+        audit = Audit(settings.audit_file, catalog.arguments)
+        middleware = [audit, *middleware]
+        opens = [audit, *opens]
+    if offer.has(CALL_TOOLS):
+        middleware = [call_tools.passing, *middleware]
+
     with logging_untouched():
         server = Assembled(
             name,
             title=title,
             version=version,
             instructions=instructions,
-            tools=list[Tool](tools),
+            tools=list[Tool](offer.tools),
             subscriptions=hub.bus,
-            request_state_security=_state_security(settings.state_key_file),
-            middleware=[
-                in_its_revision,
-                *([several.passing] if CALL_TOOLS in names else []),
-                *([audit] if audit else []),
-                *middleware,
-            ],
-            extensions=[*([Apps()] if catalog.views else []), *([SkillsExtension(skills)] if skills else [])],
-            cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
-            lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
+            request_state_security=_read_state_keys(settings.state_key_file),
+            middleware=[in_its_revision, *middleware],
+            extensions=_choose_extensions(catalog),
+            cache_hints=_choose_cache_hints(tools_change=tools_change),
+            lifespan=_make_lifespan(opens, hub),
         )
     spare_spans(server)
-    server.hub, server.catalog, server.audit = hub, catalog, audit
-    server.withheld, server.choice, server.verifier = withheld, choice, verifier
-    server.around, server.follows, server.tools_change = around, follows, tools_change
+    server.hub = hub
+    server.catalog = catalog
+    server.audit = audit
+    server.withheld = offer.withheld
+    server.choice = offer.choice
+    server.verifier = verifier
+    server.around = around
+    server.follows = follows
+    server.tools_change = tools_change
     catalog.install(server)
     hub.install(server)
-    kind = type(settings)
-    server.introduction = introduce(
-        server, kind.__module__.removesuffix(".settings"), (kind.__doc__ or "").partition("\n")[0]
-    )
+    server.introduction = _introduce(server, settings)
     return server
 
 
-def _explained(method: Callable[..., Any], explains: Explain) -> Callable[..., Any]:
-    """Wraps `method` and raises the `Problem` that its exception stands for, if known; tools do it themselves."""
+@dataclass
+class _ToolOffer:
+    """The tools that a server offers, while it is assembled.
+
+    Attributes:
+        choice: which tools the operator chose.
+        tools: the tools that are offered.
+        toolsets: the toolsets of every declared tool, offered or not.
+        withheld: for each declared tool that is not offered, how it could be.
+    """
+
+    settings: ServerSettings
+    choice: Choice
+    catalog: Catalog
+    consent: Consent | None
+    explains: Explain | None
+    withheld: dict[str, str]
+    tools: list[StrictTool] = field(default_factory=list[StrictTool])
+    toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+
+    def add_tools(self, tools: Sequence[StrictTool]) -> None:
+        """Add finished tools, as far as the operator chose them."""
+        for tool in tools:
+            self.toolsets[tool.name] = tool.toolsets
+            closed = self.choice.closed(tool.name, tool.toolsets)
+            if closed:
+                self.withheld[tool.name] = _explain_unavailable(closed.flags, closed.why)
+            if tool.name not in self.withheld:
+                self.tools.append(tool)
+
+    def add_room(self, room: object) -> None:
+        """Add the tools of a room that declares nothing else."""
+        for declared, method in declarations(room):
+            assert isinstance(declared, DeclaredTool)
+            self.declare(declared, method, Missing())
+
+    def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: Missing) -> None:
+        """Add a declared tool, or note how it could be offered."""
+        name = _name_of(method)
+        toolsets = toolsets_of(declared, method)
+        self.toolsets[name] = toolsets
+        closed = self.choice.closed(name, toolsets) or Missing()
+        flags = [*closed.flags, *missing.flags]
+        reason = f"{closed.why} {missing.why}".strip()
+        if declared.effect != "read" and self.settings.read_only:
+            self.withheld[name] = "The server was started with `--read-only`."
+            return
+        if flags or reason:
+            self.withheld[name] = _explain_unavailable(flags, reason)
+            return
+        if declared.view is not None:
+            self.catalog.views[declared.view.uri] = declared.view
+        self.tools.append(
+            strict_tool(
+                method,
+                declared,
+                confirm=self.settings.confirm,
+                consent=self.consent,
+                explain=self.explains,
+                param_headers=_uses_param_headers(self.settings),
+            )
+        )
+
+    def finish(self) -> None:
+        """Settle what depends on all tools that are offered, and list them in the catalog.
+
+        Raises:
+            ValueError: two tools have the same name.
+        """
+        counts = Counter(tool.name for tool in self.tools)
+        duplicates = sorted(name for name, count in counts.items() if count > 1)
+        if duplicates:
+            raise ValueError(f"declared more than once: {', '.join(duplicates)}")
+        changes_things = any(tool.effect != "read" for tool in self.tools)
+        for tool in self.tools:
+            if tool.name == CALL_TOOLS and changes_things:
+                # Scopes, consent and `--read-only` check each tool that is called; hosts learn of the worst case.
+                tool.annotations = WORST
+            # A description that names a tool that is turned off would send a model there.
+            tool.description = without_names(tool.description, self.withheld)
+        self.catalog.tools = [entry(tool) for tool in self.tools]
+
+    def has(self, name: str) -> bool:
+        return any(tool.name == name for tool in self.tools)
+
+    def reading_tools(self) -> list[str]:
+        """Return the names of the tools that only read."""
+        return [tool.name for tool in self.tools if tool.annotations and tool.annotations.read_only_hint]
+
+
+def _declare_room(room: object, offer: _ToolOffer, withholds: Callable[[DeclaredTool], Missing]) -> None:
+    """Add everything that a room declares to the offered tools and to the catalog."""
+    catalog = offer.catalog
+    for declared, method in declarations(room):
+        if isinstance(declared, DeclaredTool):
+            offer.declare(declared, method, withholds(declared))
+            continue
+        if offer.explains is not None:
+            method = _explain_exceptions(method, offer.explains)
+        match declared:
+            case DeclaredResource():
+                catalog.add_resource(declared, method)
+            case DeclaredPrompt():
+                catalog.prompts[_name_of(method)] = (prompt_entry(method, declared), method)
+            case Completes():
+                catalog.completions[declared.of, declared.argument] = method
+            case ListsResources():
+                catalog.listings.append(method)
+
+
+def _name_of(method: Callable[..., Any]) -> str:
+    return getattr(method, "__name__", "")
+
+
+def _uses_param_headers(settings: ServerSettings) -> bool:
+    return isinstance(settings, Settings) and settings.param_headers and settings.transport == "http"
+
+
+def _settings_rooms(settings: ServerSettings) -> Sequence[object]:
+    """Return the room that shows the settings, unless anybody can read it over the network."""
+    if not isinstance(settings, Settings):
+        return ()
+    if settings.allow_anonymous and settings.transport != "stdio":
+        return ()
+    return [OwnSettings(settings.parts())]
+
+
+def _connect_bus(address: str, name: str) -> RemoteBus:
+    from mcp_batteries.replicas import connect
+
+    return connect(address, name)
+
+
+def _make_telemetry(name: str, version: str, catalog: Catalog) -> Telemetry:
+    from mcp_batteries.observability.otel import Telemetry
+
+    return Telemetry(name, version, lambda method, name: catalog.arguments(method, name) is not None)
+
+
+def _make_metrics(catalog: Catalog, telemetry: Telemetry) -> ServerMiddleware[Any]:
+    from mcp_batteries.observability.metrics import Metrics
+
+    return Metrics(lambda: {tool.name for tool in catalog.tools}, [telemetry])
+
+
+def _choose_extensions(catalog: Catalog) -> list[Extension]:
+    extensions: list[Extension] = []
+    if catalog.views:
+        extensions.append(Apps())
+    if catalog.skills:
+        extensions.append(SkillsExtension(catalog.skills))
+    return extensions
+
+
+def _choose_cache_hints(*, tools_change: bool) -> dict[CacheableMethod, CacheHint]:
+    hints = dict.fromkeys(_CACHEABLE_METHODS, _CACHE_HINT)
+    if tools_change:
+        del hints["tools/list"]
+    return hints
+
+
+def _introduce(server: Assembled, settings: ServerSettings) -> dict[str, Any]:
+    """Make the server introduce itself with the first line of its settings' docstring, which says what it serves."""
+    kind = type(settings)
+    package = kind.__module__.removesuffix(".settings")
+    description = (kind.__doc__ or "").partition("\n")[0]
+    return introduce(server, package, description)
+
+
+def _explain_exceptions(method: Callable[..., Any], explains: Explain) -> Callable[..., Any]:
+    """Wrap `method` to raise the `Problem` that its exception stands for, if known; tools do this themselves."""
 
     @functools.wraps(method)
-    async def explained(*args: Any, **kwargs: Any) -> Any:
+    async def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return await method(*args, **kwargs)
         except Problem:
             raise
         except Exception as defect:
-            if (known := explains(defect)) is None:
+            problem = explains(defect)
+            if problem is None:
                 raise
-            raise known from defect
+            raise problem from defect
 
-    return explained
-
-
-def _how(flags: Sequence[str], why: str) -> str:
-    """How the operator could make an unavailable tool available."""
-    how = f"The operator can start the server with `{' '.join(flags)}`." if flags else ""
-    return f"{how} {why}".strip()
+    return call
 
 
-def _caller(ctx: ServerRequestContext[Any]) -> str | None:
-    return "stdio" if ctx.request is None else whose(ctx) or None
+def _explain_unavailable(flags: Sequence[str], reason: str) -> str:
+    """Say how the operator could make an unavailable tool available."""
+    if not flags:
+        return reason
+    return f"The operator can start the server with `{' '.join(flags)}`. {reason}".strip()
 
 
-def _state_security(path: str | None) -> RequestStateSecurity | None:
-    """Protects the state that a client carries from a question to its answer, with the keys that all replicas share.
+def _describe_caller(ctx: ServerRequestContext[Any]) -> str | None:
+    """Return the caller of a message; None if callers cannot be told apart."""
+    if ctx.request is None:
+        return "stdio"
+    return whose(ctx) or None
+
+
+def _read_state_keys(path: str | None) -> RequestStateSecurity | None:
+    """Read the keys that protect the state which a client carries from a question to its answer.
+
+    All replicas share these keys.
 
     Raises:
         Invalid: The file holds no usable keys.
@@ -401,7 +563,7 @@ def _state_security(path: str | None) -> RequestStateSecurity | None:
         ) from None
 
 
-def _lifespan(
+def _make_lifespan(
     opens: Sequence[AbstractAsyncContextManager[Any]], hub: Hub
 ) -> Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
