@@ -23,8 +23,8 @@ from mcp.client.stdio import stdio_client
 from mcp_types import TextContent, Tool
 
 Message = dict[str, Any]
+# Takes the conversation and the tools, and gives the next message: text, or calls of tools.
 Model = Callable[[Sequence[Message], Sequence[Message]], Awaitable[Message]]
-"""Takes the conversation and the tools, gives the next message: text, or calls of tools."""
 
 TURNS = 20
 
@@ -43,7 +43,8 @@ class Host:
     """What stands between one model and several servers; they are connected while it is entered."""
 
     def __init__(self, servers: Mapping[str, Sequence[str]], model: Model) -> None:
-        self._servers, self._model = servers, model
+        self._servers = servers
+        self._model = model
         self._clients: dict[str, Client] = {}
         self._stack = AsyncExitStack()
 

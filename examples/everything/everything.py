@@ -35,14 +35,16 @@ from mcp_batteries.server.results import DataResult
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.settings import Settings as CommonSettings
 
-COUNT, SQUARE, PIXEL = "everything://count", "everything://square/{number}", "everything://pixel"
+COUNT = "everything://count"
+SQUARE = "everything://square/{number}"
+PIXEL = "everything://pixel"
 ROOMS = ("attic", "cellar", "kitchen")
+# One red pixel.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
-"""One red pixel."""
+# One sample of silence.
 WAV = base64.b64encode(
     b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\2\0\0\0\0\0"
 ).decode()
-"""One sample of silence."""
 
 
 class Settings(CommonSettings):

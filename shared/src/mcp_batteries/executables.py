@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["NO_WINDOW", "as_typed", "find_executable"]
 
+# Every process gets this for `creationflags`. A server that a window's program started has no console, so Windows would
+# open one for each of its children, for everybody to see.
 NO_WINDOW = 0x0800_0000 if sys.platform == "win32" else 0  # CREATE_NO_WINDOW
-"""For `creationflags` of every process: a server that a window's program started has no console, so Windows would open
-one for each of its children, for everybody to see."""
 
 
 def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts: bool = False) -> str | None:

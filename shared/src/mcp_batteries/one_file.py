@@ -103,7 +103,8 @@ class Server:
         """
 
         def offer(function: F) -> F:
-            name, file = function.__name__, os.path.join(self._folder, path)
+            name = function.__name__
+            file = os.path.join(self._folder, path)
             uri = f"{self._name}://{name}"
 
             async def read(room: object) -> TextResourceContents:

@@ -12,8 +12,8 @@ from mcp_batteries.settings import Settings
 
 __all__ = ["Demonstration", "Program", "program_of"]
 
+# A URI and a harmless way to cause an update of it; None if there is none.
 Demonstration = tuple[str, Callable[[], None]] | None
-"""A URI and a harmless way to cause an update of it; None if there is none."""
 
 
 @dataclass(frozen=True)

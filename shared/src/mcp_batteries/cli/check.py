@@ -55,16 +55,19 @@ class _Report:
                 if not said.tried:
                     outcome = None
             except TimeoutError:
-                outcome, said = False, _Said(f"no answer within {_SECONDS:g} s")
+                outcome = False
+                said = _Said(f"no answer within {_SECONDS:g} s")
             except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
-                outcome, said = False, _Said(_reason(error))
+                outcome = False
+                said = _Said(_reason(error))
         self.add(outcome, name, said, started)
 
     def add(self, outcome: bool | None, name: str, said: _Said, started: float) -> None:
         sign, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}[outcome]
         took = f"{(time.perf_counter() - started) * 1000:6.0f} ms"
         line = click.style(said.line, fg="red") if outcome is False else said.line
-        name, took = click.style(f"{name:<9}", bold=True), click.style(took, dim=True)
+        name = click.style(f"{name:<9}", bold=True)
+        took = click.style(took, dim=True)
         _say(f"{click.style(sign, fg=colour)} {name} {took}  {line}")
         if self.verbose:
             for detail in filter(None, said.details):

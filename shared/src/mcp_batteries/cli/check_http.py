@@ -28,8 +28,8 @@ from mcp_batteries.transports.http.certificate import untrusting
 __all__ = ["answers_over_http", "bus_answers"]
 
 _READY = re.compile(r"listening on (\S+)\r?\n")
+# The lines that this check itself causes begin with these words.
 _CAUSED = ("listening on", "WARNING mcp_batteries.transports.http.rejections")
-"""How the lines begin that this very check brings about."""
 _OWN: dict[str, Any] = {
     "check": False, "verbose": False, "port": 0, "log_format": "text", "audit_file": None, "wire_log": None,
 }  # fmt: skip
@@ -88,9 +88,13 @@ async def _ready(process: anyio.abc.Process, said: list[str]) -> str | None:
 
 async def _asked(url: str, settings: Settings) -> str:
     parts = urlsplit(url)
-    scheme, address, path = parts.scheme, parts.netloc, parts.path
+    scheme = parts.scheme
+    address = parts.netloc
+    path = parts.path
     if settings.socket is not None:
-        scheme, address, path = "https" if settings.tls_certificate else "http", "localhost", parts.fragment
+        scheme = "https" if settings.tls_certificate else "http"
+        address = "localhost"
+        path = parts.fragment
     for everywhere, here in _ANYWHERE.items():
         address = address.replace(everywhere, here)
     place = f"{scheme}://{address}"
@@ -126,7 +130,8 @@ async def bus_answers(url: str) -> str:
     Raises:
         RuntimeError: It does not.
     """
-    bus, reasons = connect(url, "check"), _Reasons()
+    bus = connect(url, "check")
+    reasons = _Reasons()
     log = logging.getLogger(RemoteBus.__module__)
     log.addHandler(reasons)
     log.propagate = False

@@ -19,8 +19,8 @@ from mcp_batteries.errors import Unavailable, reason
 __all__ = ["Changed", "ConfigFile", "NewFile", "give_to_owner", "make_folders"]
 
 _BUSY_SECONDS = 1.0
+# Some editors on Windows put this mark before a file in UTF-8; it stays there.
 _MARK = "\ufeff"
-"""What some editors on Windows put before a file in UTF-8; it stays there."""
 
 
 class Changed(Exception):

@@ -109,7 +109,8 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str
     merged: dict[str, Any] = {}
     for key, value in current.items():
         if key in _ENVIRONMENTS and isinstance(value, dict):
-            own, written = new.get(key, {}), noted.get(key, {})
+            own = new.get(key, {})
+            written = noted.get(key, {})
             environment = _merge_environment(own, cast("dict[str, Any]", value), written)
             if environment or key in new:
                 merged[key] = environment

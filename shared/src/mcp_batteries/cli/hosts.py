@@ -45,6 +45,7 @@ _PLACES = {
     "continue": ".continue/mcpServers/mcp.json in the project or in your home folder",
 }
 
+# Windows spells these folders in its own way; every host runs there.
 _ON_WINDOWS = {
     "vscode": r".vscode\mcp.json in the workspace, or “MCP: Open User Configuration” (%APPDATA%\Code\User\mcp.json)",
     "claude-desktop": r"%APPDATA%\Claude\claude_desktop_config.json (Settings, Developer, Edit Config)",
@@ -59,8 +60,8 @@ _ON_WINDOWS = {
     "lm-studio": r"%USERPROFILE%\.lmstudio\mcp.json (Program, Install, Edit mcp.json)",
     "continue": r".continue\mcpServers\mcp.json in the project, or in %USERPROFILE%",
 }
-"""The places that Windows spells otherwise; every host runs there."""
 
+# These forms tell a host to take a variable's value from its user; the other hosts want the value itself.
 _HANDS_ON = {
     "vscode": "${{input:{0}}}",
     "visual-studio": "${{input:{0}}}",
@@ -71,14 +72,13 @@ _HANDS_ON = {
     "gemini-cli": "${0}",
     "opencode": "{{env:{0}}}",
 }
-"""How a host is told to take a variable's value from its user; the other hosts want the value itself."""
 
+# A host takes these forms for variables anywhere in an entry and replaces them; no host can be told not to.
 _VARIABLES = {
     **dict.fromkeys([*_HANDS_ON, "cline", "continue"], r"\$\{"),
     "gemini-cli": r"\$[{\w]",
     "opencode": r"\{(env|file):",
 }
-"""What a host takes for a variable anywhere in an entry and replaces; none can be told not to."""
 
 
 class Input(NamedTuple):
@@ -116,8 +116,8 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
     return [os.path.abspath(sys.executable), "-m", script.module.partition(".")[0]]
 
 
+# Folders of uv's cache for environments; one in the last disappears with its process.
 _CACHED = {"archive-v0", "builds-v0"}
-"""Folders of uv's cache for environments; one in the last is gone when the process is."""
 
 
 def _address(installed: Distribution, extra: str | None = None) -> str | None:
@@ -148,8 +148,8 @@ def _run() -> list[str]:
     return [_uv("uv"), "run", "--project", os.getcwd(), *(word for one in wanted for word in ("--with", one))]
 
 
+# A requirement's name, its extras, and the extra of the package that requires it.
 _REQUIREMENT = re.compile(r"""([\w.-]+)\s*(?:\[([^]]*)\])?(?:[^;]*;.*\bextra\s*==\s*["']([^"']*))?""")
-"""A requirement's name, its extras, and the extra of the package that has it."""
 
 
 def _plain(name: str) -> str:

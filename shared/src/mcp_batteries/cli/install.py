@@ -246,7 +246,8 @@ def _known_inputs(document: dict[str, Any]) -> set[str]:
 def _note_installed(
     target: _Target, document: dict[str, Any], new: Entry, installed: Installed, contents: bytes
 ) -> None:
-    journal, before = target.journal, target.file.contents
+    journal = target.journal
+    before = target.file.contents
     if not journal.entries:
         journal.made_file = before is None
         journal.made_keys = []

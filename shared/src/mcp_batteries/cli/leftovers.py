@@ -21,8 +21,8 @@ from mcp_batteries.user_folders import FOLDERS, NOTES, UserFolder
 
 __all__ = ["leftovers", "purge"]
 
+# A folder that is being removed has this in its name.
 _GOING = ".going-"
-"""In the name of a folder that is being removed."""
 
 
 @dataclass(frozen=True)

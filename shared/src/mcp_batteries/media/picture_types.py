@@ -6,8 +6,8 @@ import struct
 
 __all__ = ["HEAD_BYTES", "brands_of", "picture_type"]
 
+# So many bytes at the beginning of a file are enough to tell its type.
 HEAD_BYTES = 512
-"""Of a file, that are enough to tell."""
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -32,30 +32,30 @@ __all__ = [
     "prepare",
 ]
 
+# Pixels of a picture in a conversation with more than 20 pictures; with fewer, Claude takes 8,000.
 LONGEST_SIDE = 2000
-"""Pixels of a picture in a conversation with more than 20 of them; with fewer, Claude takes 8,000."""
+# This is 5 MB in base64, the smallest limit of any model.
 MOST_BYTES = 3_750_000
-"""5 MB in base64, the least that any of them takes."""
 MOST_FILE_BYTES = 256 * 1024 * 1024
+# Models take these types; any other type ends the conversation.
 TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What models take; any other type ends the conversation."""
 
+# Models themselves scale down a picture whose longer side has more pixels.
 _REDUCED_SIDE = 1568
-"""Pixels of the longer side: above it models scale pictures down themselves."""
+# Pixels of a picture that a person attaches: a conversation has few of those.
 _LONGEST_ATTACHED_SIDE = 8000
-"""Pixels of a picture that a person attaches: a conversation has few of those."""
+# So many pixels are decoded, at four bytes each.
 _MOST_PIXELS = 64_000_000
-"""That are decoded, at four bytes each."""
+# A JPEG may have so many pixels, because it is decoded in an eighth of its size.
 _MOST_JPEG_PIXELS = 400_000_000
-"""Of a JPEG, which is decoded in an eighth of its size."""
 _QUALITY = 85
 _FULL_SIZE_QUALITY = 92
 _LOSSY = frozenset({"JPEG", "MPO", "WEBP", "AVIF", "HEIF", "JPEG2000"})
 _ORIENTATION = 0x0112
 _UPRIGHT = 1
 _ON_ITS_SIDE = frozenset({5, 6, 7, 8})
+# Pillow makes no smaller picture of these modes that looks like the original.
 _WITHOUT_SHADES = frozenset({"1", "P", "PA"})
-"""Modes of which Pillow makes no smaller picture that looks like it."""
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 
 # Pillow has readers that start other programs (EPS) or that nobody needs, so each type names its own.
@@ -84,11 +84,11 @@ class Refusal(enum.StrEnum):
     """Why a picture can't be shown."""
 
     DAMAGED = "damaged"
+    # The library that decodes the type is missing; only a PNG needs none.
     NOT_INSTALLED = "not installed"
-    """The library that decodes it; only a PNG needs none."""
     TOO_MANY_PIXELS = "too many pixels"
+    # There is no reader for the type.
     UNKNOWN = "unknown"
-    """There is no reader for its type."""
 
     def reason(self, package: str) -> str:
         """Return why a picture is not shown, for an answer of the server in that package."""

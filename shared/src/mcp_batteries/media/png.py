@@ -20,8 +20,8 @@ _SIMPLE_CHUNK_BYTES = {b"sRGB": 1, b"gAMA": 4, b"pHYs": 9, b"cHRM": 32, b"tIME":
 _KNOWN_CHUNKS = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND", b"tEXt"})
 _TRANSPARENCY_BYTES = {0: 2, 2: 6}
 _LAST_FILTER = 4
+# First column, first row, step of columns and step of rows of each pass of an interlaced picture.
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
-"""First column, first row, step of columns and step of rows of each pass of an interlaced picture."""
 
 
 class PngDamaged(Exception):

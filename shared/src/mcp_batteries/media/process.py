@@ -18,8 +18,8 @@ from mcp_batteries.media.pictures import Picture, Refusal, Refused
 
 __all__ = ["prepare_apart"]
 
+# The work itself has six seconds; a process that waits for its turn on a busy machine is not at work.
 _WALL_SECONDS = 20.0
-"""The work itself has six: a process that waits for its turn on a busy machine is not one that works."""
 _POLL_SECONDS = 0.05
 # Isolated from the variables and the folder that a Python looks at, it finds what this one found.
 _START = "import sys; sys.path[:] = sys.argv[1:]; from mcp_batteries.media.child import main; main()"

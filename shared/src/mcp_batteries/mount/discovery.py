@@ -111,13 +111,15 @@ class Discovery:
         return await call_next(ctx)
 
     def _unwrapped(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
-        name, given = call.get("name"), call.get("arguments")
+        name = call.get("name")
+        given = call.get("arguments")
         if name != CALL_TOOL or CALL_TOOL not in self.table():
             # Views and texts of a server say the names that its tools have there.
             return call if (meant := self._meant(name)) is None else {**call, "name": meant}
         if isinstance(given, Mapping):
             asked = cast("Mapping[str, Any]", given)
-            meant, arguments = self._meant(asked.get("name")), _object(asked.get("arguments"))
+            meant = self._meant(asked.get("name"))
+            arguments = _object(asked.get("arguments"))
             # What else was given, or not as an object, `call_tool` itself refuses.
             if meant is not None and arguments is not None and not asked.keys() - {"name", "arguments"}:
                 return {**call, "name": meant, "arguments": arguments}
@@ -165,8 +167,6 @@ def _stems(text: str) -> set[str]:
 
 def _score(words: set[str], item: Tool) -> int:
     """How well a tool fits: a word in its name counts more than one in its description."""
-    named, said = (
-        _stems(item.name) | {item.name.partition("_")[0]},
-        _stems(f"{item.title} {item.description} {' '.join(item.parameters.get('properties', {}))}"),
-    )
+    named = _stems(item.name) | {item.name.partition("_")[0]}
+    said = _stems(f"{item.title} {item.description} {' '.join(item.parameters.get('properties', {}))}")
     return sum(4 * (word in named) + (word in said) for word in words)

@@ -25,15 +25,16 @@ __all__ = ["LEFT_OUT", "Member"]
 
 logger = logging.getLogger(__name__)
 
+# The process has these tools once, for all servers.
 LEFT_OUT = ("list_changes", CALL_TOOLS)
-"""Tools that the process has once, for all servers."""
 
 
 class Member:
     """A server, under the prefix `name`."""
 
     def __init__(self, name: str, server: Assembled) -> None:
-        self.name, self.server = name, server
+        self.name = name
+        self.server = server
         self.failed: str | None = None
         """Why it cannot be used any more."""
         self.started = anyio.Event()

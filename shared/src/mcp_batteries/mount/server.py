@@ -179,7 +179,8 @@ class _Switch:
     def _member(self, method: str, params: Mapping[str, Any]) -> Member | None:
         ref = params.get("ref")
         if method == "completion/complete" and isinstance(ref, Mapping):
-            params, by_name = cast("Mapping[str, Any]", ref), "name" in ref
+            params = cast("Mapping[str, Any]", ref)
+            by_name = "name" in ref
         else:
             by_name = method in _BY_NAME
             if not by_name and method not in _BY_URI:

@@ -20,9 +20,10 @@ from mcp_batteries.settings import Dependencies, Positional, load, variable
 __all__ = ["Settings"]
 
 _NEXT = "--"
+# Each server may have its own value of these settings; the other common settings belong to the process.
 _OWN = {"read_only", "tools", "exclude_tools", "confirm"}
-"""What each server may be told for itself; the other common settings are the process's."""
 _PROCESS = frozenset(name for names in common.Settings.GROUPS.values() for name in names) - _OWN
+# The process does these things once for all servers, and no server needs to know.
 _HERE = {
     "bus",
     "audit_file",
@@ -32,7 +33,6 @@ _HERE = {
     "auth_tokens",
     *common.Settings.GROUPS["Instead of serving"],
 }
-"""What is done once for all servers, and no server need know."""
 
 
 class _Common(common.Settings):

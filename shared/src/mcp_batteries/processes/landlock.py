@@ -30,8 +30,8 @@ __all__ = ["OLDEST_ABI", "Landlock", "landlock_abi"]
 
 T = TypeVar("T")
 
+# This is the first with which a file can be renamed into another folder (Linux 5.19).
 OLDEST_ABI = 2
-"""The first with which a file can be renamed into another folder (Linux 5.19)."""
 _NETWORK_ABI = 4
 _SCOPE_ABI = 6
 

@@ -27,8 +27,9 @@ _LINUX_FILES = (
     "/etc/nsswitch.conf", "/etc/passwd", "/etc/group", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf",
     "/etc/gai.conf",
 )  # fmt: skip
+# The C library reads these for any program: libraries, locales, time zones, names of users and hosts. They hold no
+# secrets.
 SYSTEM_FILES = _MACOS_FILES if sys.platform == "darwin" else _LINUX_FILES
-"""What the C library reads for any program: libraries, locales, time zones, names of users and hosts. No secrets."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _PROGRAM_HEADER_INTERPRETER = 3
 _MAX_INTERPRETER_BYTES = 4096
@@ -82,11 +83,15 @@ def _dynamic_loader(program: str) -> str:
             if is_64_bit:
                 (table,) = struct.unpack_from(f"{order}Q", header, 32)
                 entry_size, entries = struct.unpack_from(f"{order}HH", header, 54)
-                offset_format, offset_at, size_at = f"{order}Q", 8, 32
+                offset_format = f"{order}Q"
+                offset_at = 8
+                size_at = 32
             else:
                 (table,) = struct.unpack_from(f"{order}I", header, 28)
                 entry_size, entries = struct.unpack_from(f"{order}HH", header, 42)
-                offset_format, offset_at, size_at = f"{order}I", 4, 16
+                offset_format = f"{order}I"
+                offset_at = 4
+                size_at = 16
             for number in range(entries):
                 file.seek(table + number * entry_size)
                 entry = file.read(entry_size)

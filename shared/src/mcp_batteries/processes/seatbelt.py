@@ -13,6 +13,7 @@ __all__ = ["SANDBOX_EXEC", "Seatbelt", "seatbelt_profile"]
 T = TypeVar("T")
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+# Every program needs these to start at all, by the system's own `system.sb`: its loader, its libraries.
 _SYSTEM_RULES = """\
 (version 1)
 (deny default)
@@ -23,14 +24,13 @@ _SYSTEM_RULES = """\
 (allow file-read-metadata)
 (deny network*)
 """
-"""What every program needs to start at all, by the system's own `system.sb`: its loader, its libraries."""
+# Services of the system resolve names, check certificates and find keys.
 _NETWORK_RULES = """\
 (allow network*)
 (allow system-socket)
 (allow mach-lookup)
 (allow ipc-posix-shm)
 """
-"""Names are resolved, certificates checked and keys found by services of the system."""
 
 
 class Seatbelt:

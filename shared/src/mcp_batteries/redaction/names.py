@@ -8,11 +8,11 @@ from functools import lru_cache
 __all__ = ["is_secret_name"]
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# The last letters of a part that say what it is, as in PGPASSWORD and authtoken; each also in the plural.
 _ENDINGS = (
     "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "credential",
     "secretkey", "authkey",
 )  # fmt: skip
-"""What the last letters of a part say, as in PGPASSWORD and authtoken; each also in the plural."""
 _KINDS_OF_KEYS = frozenset(
     (
         "api", "access", "private", "secret", "auth", "encryption", "decryption", "signing", "master", "account",
@@ -20,6 +20,7 @@ _KINDS_OF_KEYS = frozenset(
         "cipher", "crypto", "rsa", "consumer", "ingestion", "instrumentation", "app",
     )
 )  # fmt: skip
+# Names with these last parts say something about a secret and contain none.
 _DESCRIBE = frozenset(
     (
         "file", "path", "dir", "folder", "name", "type", "kind", "count", "limit", "limits", "length", "size", "policy",
@@ -32,7 +33,7 @@ _DESCRIBE = frozenset(
         "in",
     )
 )  # fmt: skip
-"""Last parts of names that say something about a secret."""
+# After these first parts, a token is a place in a list, a piece of a text or a sign of a call.
 _COUNTED = frozenset(
     (
         "progress", "page", "next", "prev", "previous", "continuation", "cancellation", "cancel", "max", "min", "num",
@@ -40,7 +41,6 @@ _COUNTED = frozenset(
         "eos", "bos", "pad", "unk", "special", "n", "change", "work",
     )
 )  # fmt: skip
-"""First parts of names of tokens that are places in a list, pieces of a text or signs of a call."""
 _JOINED_KEYS = tuple(f"{kind}key" for kind in _KINDS_OF_KEYS)
 _HEADERS = frozenset(("authorization", "cookie", "setcookie", "proxyauthorization"))
 

@@ -15,10 +15,10 @@ __all__ = ["MASK", "add_secrets", "forget_secrets", "mask_own"]
 MASK = "***"
 _RUN_CHARACTERS = 4
 _MIN_WHOLE_CHARACTERS = 6
+# Beyond so many characters of a text only whole secrets are looked for, which takes a tenth of the time.
 _MAX_SCANNED_CHARACTERS = 256 * 1024
-"""Of one text; beyond it only whole secrets are looked for, which takes a tenth of the time."""
+# A run that says nothing: a piece of a word or a number, signs alone, or the end of a word and the begin of the next.
 _PLAIN_RUN = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]+|[\W_]+|.*\s.*", re.DOTALL)
-"""A run that says nothing: a piece of a word or a number, signs alone, or the end of one word and the next one's begin."""
 
 
 class _Secrets:

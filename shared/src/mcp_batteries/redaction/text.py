@@ -25,11 +25,12 @@ _BARE = (
     r")"
 )
 _VALUE = rf"(?:{_QUOTED}|{_BARE})"
+# A declared type before a value, as in `password: str | None = "..."`.
 _ANNOTATION = r"[ \t]*:[ \t]*[A-Za-z][\w.\[\]]{0,60}(?:[ \t]*\|[ \t]*[\w.\[\]]{1,60}){0,4}[ \t]*=(?!=)[ \t]*"
-"""A declared type before a value, as in `password: str | None = "..."`."""
 _SEPARATOR = rf"(?P<separator>{_ANNOTATION}|[ \t]*(?:=>|:=|===?|!==?|=|:)[ \t]*)"
 
 _WORD_CHARACTERS = 16
+# These values are types, switches and words of languages.
 _ORDINARY = frozenset(
     (
         "string", "str", "text", "bytes", "bool", "boolean", "int", "integer", "number", "float", "object", "any",
@@ -39,20 +40,19 @@ _ORDINARY = frozenset(
         "public", "private", "readonly", "await", "new", "self", "this", "return", "default:", "type", "in", "is",
     )
 )  # fmt: skip
-"""Values that are types, switches and words of languages."""
+# A value that names where the secret is, or is masked already.
 _REFERENCE = re.compile(
     r"\$\{[^}]*\}?|\$\(.*|\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%|%\([\w.]+\)s|\{\{.*|\{[\w.]*\}|<[^<>]*>?|"
     r"[A-Za-z_][\w.]*\(.*|[A-Za-z_][\w.]*\[.*|[&*]?(?:self|this|os|process|settings|config|args|env|secrets|vars|var|"
     r"inputs|request|req|ctx|context|options|opts|params|data|props|state)(?:[.?!]+\w+)+\)?\.?|[*x•…._-]+\W*",
     re.DOTALL,
 )
-"""A value that names where the secret is, or is masked already."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.\[\]|?]*")
 _PROSE_WORD = re.compile(r"(?:[A-Za-z]?[a-z'-]+|[A-Z]{2,12})[.,:!?]?")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _MIN_TYPED_DIGITS = 4
+# A number of tokens has at most so many digits.
 _MAX_COUNT_DIGITS = 6
-"""Of a number of tokens."""
 _MAX_PROSE_CHARACTERS = 200
 _MIN_QUERY_CHARACTERS = 8
 _QUERY_NAMES = frozenset(("sig", "signature", "key", "code", "x-amz-signature", "x-amz-credential", "auth", "jwt"))

@@ -7,6 +7,7 @@ from functools import cache
 
 __all__ = ["ADDRESS_PASSWORD", "PRIVATE_KEY", "SHAPES", "kind_patterns", "token_pattern"]
 
+# The kinds of tokens with the regular expressions that match them, without the separators around them.
 SHAPES: dict[str, tuple[str, ...]] = {
     "a GitHub token": (r"gh[pousr]_\w{20,}", r"github_pat_\w{20,}"),
     "a GitLab token": (
@@ -128,7 +129,6 @@ SHAPES: dict[str, tuple[str, ...]] = {
         r"eyJ[\w-]{8,4000}+(?:\.[\w-]*+){4}",
     ),
 }
-"""A kind for each, and regular expressions of its tokens, without what parts them from other words."""
 
 PRIVATE_KEY = r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 ADDRESS_PASSWORD = r"\b[a-z][\w+.-]{0,30}://[^\s/:@]{0,200}:[^\s/@]{1,1000}@"

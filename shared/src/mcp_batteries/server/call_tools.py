@@ -25,17 +25,17 @@ from mcp_batteries.server.tool import StrictTool
 __all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "one_by_one"]
 
 CALL_TOOLS = "call_tools"
+# Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
 CALL_TOOL = "call_tool"
-"""Calls one, for clients that are shown three tools in place of all: see `mount.discovery`."""
 _MOST = 20
+# Each answer may have this many bytes, however many answers there are.
 _LEAST_BYTES = 1000
-"""Of each answer, however many there are."""
+# An answer that is still to come is expected to take this many bytes.
 _SHORT_BYTES = 300
-"""What an answer to come is expected to take."""
+# No further call begins after this time, because hosts wait little longer for an answer.
 _SECONDS = 60.0
-"""After which no further call begins; hosts wait little longer for an answer."""
+# A read that took at most so many seconds is repeated to get a shorter page.
 _SOON = 1.0
-"""Seconds within which a read has to be there to be made again for a shorter page."""
 
 _way: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("way")
 
@@ -157,7 +157,9 @@ class CallTools:
             raise Invalid("`calls` names no tool.", "Give each as an object: the tool's name, and its arguments below.")
         if any(call.name == CALL_TOOLS for call in calls):
             raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
-        began, answers, why = time.monotonic(), list[_Answer](), ""
+        began = time.monotonic()
+        answers = list[_Answer]()
+        why = ""
         max_bytes = max(max_bytes, _LEAST_BYTES * len(calls))
         for number, call in enumerate(calls):
             if time.monotonic() - began > _SECONDS:
@@ -184,7 +186,8 @@ class CallTools:
         """
         share = _share([_size(answer.text) for answer in answers], max_bytes)
         for number in reversed(range(len(answers))):
-            call, answer = calls[number], answers[number]
+            call = calls[number]
+            answer = answers[number]
             if not self._reads(call.name):
                 break
             if _size(answer.text) > share and answer.seconds < _SOON and self._pages(call):
@@ -247,7 +250,8 @@ def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes
     if why:
         parts.append(f"[{len(answers)} of {len(calls)} calls were made: {why}; the others were not run]")
     for number, (call, answer) in enumerate(zip(calls, answers, strict=False), start=1):
-        text, cut = head(answer.text, share * 3 // 2 if answer.page <= share else share), ""
+        text = head(answer.text, share * 3 // 2 if answer.page <= share else share)
+        cut = ""
         if text != answer.text:
             text = text.rpartition("\n")[0] or text
             cut = f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"

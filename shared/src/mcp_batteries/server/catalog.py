@@ -65,15 +65,15 @@ __all__ = ["PAGE", "Catalog", "entry", "page", "prompt_entry"]
 
 logger = logging.getLogger(__name__)
 
+# The number of entries on one page of a list, and the protocol's limit for completion values.
 PAGE = 100
-"""Entries of one page of a list, and the protocol's cap for completion values."""
 
 T = TypeVar("T")
 
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
+# A prompt's parameter of this name takes the whole request, with the answers to what the client was asked before.
 _REQUEST = "request"
-"""A prompt's parameter of this name takes the whole request, for what the client was asked before."""
 
 _Method = Callable[..., Awaitable[Any]]
 
@@ -227,9 +227,11 @@ class Catalog:
     async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
         match params.ref:
             case PromptReference(name=name) if name in self.prompts:
-                kind, known = "prompt", {argument.name for argument in self.prompts[name][0].arguments or []}
+                kind = "prompt"
+                known = {argument.name for argument in self.prompts[name][0].arguments or []}
             case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
-                kind, known = "resource", set(UriTemplate.parse(uri).variable_names)
+                kind = "resource"
+                known = set(UriTemplate.parse(uri).variable_names)
             case _:
                 raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
         if params.argument.name not in known:
@@ -286,8 +288,8 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
     return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)
 
 
+# These characters may stand unescaped in the path of a URI (RFC 3986, 3.3); a template ends a value at them.
 _DELIMITERS = str.maketrans({",": "%2C", "&": "%26"})
-"""What stands in the path of a URI as it is (RFC 3986, 3.3), and is not part of a value where a template is matched."""
 
 
 def _one_spelling(uri: str) -> str:

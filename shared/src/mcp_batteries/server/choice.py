@@ -9,7 +9,8 @@ from mcp_batteries.errors import Invalid, quote
 
 __all__ = ["ALL", "DEFAULT", "Choice", "Missing"]
 
-ALL, DEFAULT = "all", "default"
+ALL = "all"
+DEFAULT = "default"
 
 
 class Missing(NamedTuple):
@@ -37,8 +38,10 @@ class Choice:
     def __init__(
         self, tools: Sequence[str], excluded: Sequence[str], special: Collection[str] = (), named: Collection[str] = ()
     ) -> None:
-        self._tools, self._excluded = tuple(tools) or (DEFAULT,), frozenset(excluded)
-        self._special, self._named = frozenset(special), frozenset(named)
+        self._tools = tuple(tools) or (DEFAULT,)
+        self._excluded = frozenset(excluded)
+        self._special = frozenset(special)
+        self._named = frozenset(named)
 
     def closed(self, name: str, toolsets: Collection[str]) -> Missing | None:
         """Why the tool `name` of some toolsets is not offered; None if it is."""

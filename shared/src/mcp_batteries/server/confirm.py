@@ -26,8 +26,8 @@ from mcp_batteries.server.origins import origins_of
 
 __all__ = ["Question", "ask"]
 
+# A person may think for this long. Some hosts declare that they can ask and then never do.
 _SECONDS = 300.0
-"""How long a person may think. Some hosts declare that they can ask and then never do."""
 
 
 @dataclass(frozen=True)

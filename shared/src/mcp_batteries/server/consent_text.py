@@ -22,16 +22,18 @@ from mcp_batteries.redaction.tokens import ADDRESS_PASSWORD, PRIVATE_KEY, kind_p
 
 __all__ = ["described", "remarkable", "visible"]
 
-_WHOLE, _HEAD, _TAIL = 4000, 2000, 1000
+_WHOLE = 4000
+_HEAD = 2000
+_TAIL = 1000
 """Characters of one text: shown whole up to the first, else so many of its start and its end."""
+# All texts of a call together are shown with at most so many characters.
 _ALL = 8000
-"""Characters of all texts of a call together."""
 _SHORT = 120
 _FILES = 40
 _PATH_CHARACTERS = 200
 
+# The form in which a text was read: with its gaps as they were, with them closed, or decoded from another alphabet.
 _How = Literal["open", "closed", "decoded"]
-"""What was done to a text: its gaps are as they were or closed, or it was written in another alphabet."""
 
 _HOST = r"([^\s/\\?#<>\"'`()\[\]]+)"
 _LINKS = [
@@ -45,13 +47,13 @@ _LINKS = [
         r"\bmailto:[^\s@<>]+@([\w.-]+\w)",
     )
 ]
+# Addresses with these schemes contain what they show or do.
 _RUNS = re.compile(r"\b(data|javascript|vbscript):(?=[^\s:])", re.I)
-"""Addresses that hold what they show or do."""
+# These characters disappear where a text is shown with its markup.
 _BETWEEN = re.compile(r"<!--.{0,200}?-->|</?[a-z][^<>]{0,200}>|[*~`\\]", re.I | re.S)
-"""What shows nothing of itself where text is shown with its markup."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}")
+# At most so many characters of one text are decoded.
 _DECODED = 200_000
-"""Characters that are decoded of one text."""
 
 
 def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = ()) -> str:

@@ -40,17 +40,17 @@ __all__ = [
     "toolsets_of",
 ]
 
+# read: changes nothing. write: adds things and loses nothing. destroy: can replace or remove what was there.
 Effect = Literal["read", "write", "destroy"]
-"""read: changes nothing. write: adds, loses nothing. destroy: can replace or remove what was there."""
 
+# Turns arguments as they were sent into those that are checked: models know other names from other servers.
 Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Arguments as they were sent -> as they are checked: names that models know from other servers."""
 
+# The messages of a prompt to the model: texts, and contents of resources, which are attached.
 Messages = list[str | TextResourceContents | BlobResourceContents]
-"""What a prompt says to the model: texts, and contents of resources, which are attached."""
 
+# The hints of a tool that may call any other tool.
 WORST = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
-"""The hints of a tool that may call any other."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")

@@ -8,8 +8,8 @@ from pydantic import Field
 
 __all__ = ["IN_HEADER", "Cursor", "DryRun", "Limit", "MaxBytes", "in_header"]
 
+# This key is our own, because the SDK takes its published one for no argument that may be null.
 IN_HEADER = "in-header"
-"""Of our own, since the SDK takes the one it publishes for no argument that may be null."""
 
 
 def in_header(name: str) -> dict[str, Any]:
@@ -21,8 +21,8 @@ def in_header(name: str) -> dict[str, Any]:
     return {IN_HEADER: name}
 
 
+# A cursor comes from an answer that was cut, which says so.
 Cursor = Annotated[str | None, Field()]
-"""From an answer that was cut, which says so."""
 Limit = Annotated[int, Field(ge=1, le=5000)]
 DryRun = Annotated[bool, Field(description="Only show what it would do.")]
 MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes per answer.")]

@@ -20,8 +20,8 @@ from mcp_batteries.sdk import lowlevel, tell_at_start
 
 __all__ = ["introduce"]
 
+# These files lie beside the modules of a package. They are inlined, so that no host requests them from anybody.
 _ICONS = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x128"))
-"""Files of a package, beside its modules; inlined, so that no host asks anybody for them."""
 
 
 def introduce(server: MCPServer[Any], package: str, description: str) -> dict[str, Any]:

@@ -24,8 +24,8 @@ __all__ = ["ChangeTools", "Changes", "Following", "change_tools"]
 
 _KIND = "changes"
 _MOST_NAMED = 20
+# At most so many characters are shown of one change.
 _MOST_SHOWN = 3000
-"""Characters shown of one change."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,9 @@ class ChangeTools:
     ) -> Changes:
         """List what changed since the last call."""
         request = cast("ServerRequestContext[Any]", ctx.request_context)
-        owner, followers, journal = whose(request), self.hub.followers, self.hub.journal
+        owner = whose(request)
+        followers = self.hub.followers
+        journal = self.hub.journal
         if since is None:
             wanted = uris or self.hub.subscribed(request) or list(self.usual())
             if not wanted:

@@ -19,16 +19,17 @@ from mcp_batteries.errors import quote
 
 __all__ = ["Origins", "origins_of"]
 
-_PIECE, _LEAST = 12, 4
+_PIECE = 12
+_LEAST = 4
 """Letters of a piece; pieces that have to come back. A run of 59 letters (some ten words) is always found."""
+# All callers together have so many pieces remembered, which stand for some 3 MB of text.
 _PIECES = 250_000
-"""How much is remembered, of all callers together: some 3 MB of what was read."""
+# So many characters of one text are considered.
 _LONGEST = 200_000
-"""Characters of one text that are looked at."""
 _NAMED = 3
 _PLAIN = re.compile(r"[\W_]+")
+# These arguments choose how much of a thing is read, not which thing.
 _PAGING = {"cursor", "limit", "fields", "start_line", "lines", "line", "offset", "max_bytes", "wait", "since"}
-"""Arguments that choose how much of a thing is read, and not which."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Origins:
     """
 
     def __init__(self, reads: Collection[str], caller: Callable[[ServerRequestContext[Any]], str | None]) -> None:
-        self._reads, self._caller = reads, caller
+        self._reads = reads
+        self._caller = caller
         self._seen: deque[_Read] = deque()
         self._pieces = 0
 
@@ -142,7 +144,8 @@ def _texts(value: Any, by: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping):
         item = cast("Mapping[str, Any]", value)
         by = _author(item) or by
-        columns, rows = item.get("columns"), item.get("rows")
+        columns = item.get("columns")
+        rows = item.get("rows")
         for name, part in item.items():
             if name == "rows" and isinstance(columns, list) and isinstance(rows, list):
                 for row in cast("list[list[Any]]", rows):
@@ -155,7 +158,8 @@ def _texts(value: Any, by: str) -> Iterator[tuple[str, str]]:
 
 
 def _author(item: Mapping[str, Any]) -> str:
-    author, trust = item.get("author"), item.get("trust")
+    author = item.get("author")
+    trust = item.get("trust")
     if not isinstance(author, str):
         return ""
     return f"{author} ({trust})" if isinstance(trust, str) else author

@@ -51,7 +51,8 @@ def _in_use(settings: Settings) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, field in type(settings).model_fields.items():
         if name not in settings.GROUPS["Instead of serving"]:
-            value, secret = getattr(settings, name), next((x for x in field.metadata if isinstance(x, Secret)), None)
+            value = getattr(settings, name)
+            secret = next((x for x in field.metadata if isinstance(x, Secret)), None)
             origin = settings.origins.get(name, "default" if value == field.default else "program")
             found[name] = {"value": _shown(value, hidden=secret is not None and not secret.url), "from": origin}
     return found

@@ -32,8 +32,8 @@ class Link:
 
 
 _LIKE_A_LINE = re.compile(r"\d+[:-]|[\d,]+ in all$|@@ |[-+]")
+# A folder must save so many bytes to stand on a line of its own; a few paths read better whole.
 _LEAST_SAVED = 20
-"""Bytes that a folder must save to stand once; few paths read better whole."""
 _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 
 

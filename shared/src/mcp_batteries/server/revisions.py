@@ -19,7 +19,8 @@ from pydantic import ValidationError
 
 __all__ = ["in_its_revision"]
 
-_AUDIO_SINCE, _LINKS_SINCE = "2025-03-26", "2025-06-18"
+_AUDIO_SINCE = "2025-03-26"
+_LINKS_SINCE = "2025-06-18"
 _SDK_SAYS = "Invalid request parameters"
 _MISSING = "is missing"
 _NOUNS = {
@@ -94,7 +95,8 @@ def _wrong(error: ValidationError, params: Mapping[str, Any]) -> str:
         for part in mistake["loc"][1:]:
             # If one of several shapes is allowed, the path includes the name of each.
             if isinstance(at, Mapping) and part in at:
-                names, at = [*names, str(part)], cast("Mapping[str, Any]", at)[str(part)]
+                names = [*names, str(part)]
+                at = cast("Mapping[str, Any]", at)[str(part)]
             elif mistake["type"] == "missing" and part == mistake["loc"][-1]:
                 names.append(str(part))
         kind = _NOUNS.get(mistake["type"]) or str(mistake.get("ctx", {}).get("expected", "a valid value"))

@@ -33,7 +33,8 @@ _FOLDER = "inode/directory"
 _MOST_FRONT_MATTER = 16 * 1024
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MOST_NAME, _MOST_DESCRIPTION = 64, 1024
+_MOST_NAME = 64
+_MOST_DESCRIPTION = 1024
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def _front_matter(data: bytes) -> dict[str, Any] | None:
     if not isinstance(values, dict):
         return None
     front_matter = cast("dict[str, Any]", values)
-    name, description = front_matter.get("name"), front_matter.get("description")
+    name = front_matter.get("name")
+    description = front_matter.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _MOST_NAME:
         return None
     if not isinstance(description, str) or not 0 < len(description) <= _MOST_DESCRIPTION:
@@ -158,7 +160,8 @@ class PackagedSkills:
     seconds = 3600.0
 
     def __init__(self, server: str, module: str) -> None:
-        self._server, self._folder = server, Path(module).with_name("skills")
+        self._server = server
+        self._folder = Path(module).with_name("skills")
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
         return (await in_thread(lambda stop: self._found))[0]
@@ -175,7 +178,8 @@ class PackagedSkills:
         skills: list[Skill] = []
         contents: dict[str, bytes] = {}
         for entry in sorted(self._folder.glob(f"*/{ENTRY}")):
-            root, folder = f"skill://{self._server}/{entry.parent.name}", entry.parent
+            root = f"skill://{self._server}/{entry.parent.name}"
+            folder = entry.parent
             names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
             files = {name: (f"{root}/{name}", (folder / name).read_bytes()) for name in names}
             if (skill := skill_of(root, files)) is not None:

@@ -27,19 +27,19 @@ from mcp_batteries.server.fields import IN_HEADER
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import draws, meta
 
+# A line break that ends neither a paragraph nor the text before an item of a list.
 _BREAK = re.compile(r"(?<=\S)\n(?![\s*#|>-]|\d+[.)] )")
-"""A line's end that ends neither a paragraph nor what stands before an item of a list."""
 
 _SENTENCE = re.compile(r"(?<=\.)(\s+)")
 
 __all__ = ["Consent", "Explain", "StrictTool", "strict_tool", "without_names"]
 
+# Takes a call's tool and checked arguments; returns what the person has to be asked first, or None. May refuse.
 Consent = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
-"""Takes a call's tool and checked arguments; what the person has to be asked first, None if nothing. May refuse."""
 
 
+# Returns what an exception means, such as a service's unforeseen answer; None if it is a defect.
 Explain = Callable[[Exception], Problem | None]
-"""What an exception means that is not a defect, such as a service's answer that nobody foresaw; None for a defect."""
 
 
 class StrictTool(Tool):

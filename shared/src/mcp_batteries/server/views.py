@@ -18,8 +18,8 @@ from mcp_types import TextResourceContents, Tool
 
 __all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "draws", "listed", "meta"]
 
+# A page loads from and talks to no origin, may write to the clipboard for its copy buttons, and has a frame.
 _PAGE: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
-"""What a page asks of its host: no origin to load from or talk to, the clipboard for its copy buttons, a frame."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class View:
         return TextResourceContents(uri=self.uri, mime_type=APP_MIME_TYPE, text=self.page(), _meta=_PAGE)
 
 
+# Shows rows: sorted, filtered, paged through the tool's own cursor, copied, charted.
 TABLE = View("table")
-"""Rows: sorted, filtered, paged through the tool's own cursor, copied, charted."""
+# Shows a schema's tables and the keys between them.
 DIAGRAM = View("diagram")
-"""A schema's tables and the keys between them."""
+# Shows the weather now and to come: alerts, temperature, precipitation and wind, in units of one's choice.
 FORECAST = View("forecast")
-"""Weather now and to come: alerts, temperature, precipitation and wind, in the units of one's choice."""
+# Shows how a database would run a statement, as a tree.
 PLAN = View("plan")
-"""How a database would run a statement, as a tree."""
 
 
 def meta(view: View | None, app_only: bool) -> dict[str, Any] | None:

@@ -31,8 +31,8 @@ from mcp_batteries.settings.text_files import open_text
 
 __all__ = ["load"]
 
+# `--help` shows so many choices beside the flag; more of them go into its text.
 _MOST_SHOWN = 5
-"""Choices that `--help` shows beside the flag; more of them go into its text."""
 
 S = TypeVar("S", bound=Settings)
 

@@ -33,8 +33,8 @@ __all__ = [
     "variable",
 ]
 
+# A server shows here which settings it is running with.
 SETTINGS_URI = "config://settings"
-"""Where a server says what it is running with."""
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -130,30 +130,31 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    # The command, the distribution and, in capitals with an underscore, the prefix of the variables.
     COMMAND: ClassVar[str]
-    """The command, the distribution and, in capitals with an underscore, the prefix of the variables."""
 
+    # The extra of the distribution without which the command is of no use.
     EXTRA: ClassVar[str | None] = None
-    """The extra of the distribution without which the command is of no use."""
 
+    # Whether everything after the first plain argument is plain too.
     OPTIONS_FIRST: ClassVar[bool] = False
-    """Whether everything after the first plain argument is plain too."""
 
+    # The file that is the whole server, if it is one file.
     FILE: ClassVar[str | None] = None
-    """The file that is the whole server, where it is one."""
 
+    # Whether the server needs an event loop on `select`, which is not the one Windows gives.
     SELECTOR_LOOP: ClassVar[bool] = False
-    """Whether it needs an event loop on `select`, which is not the one Windows gives."""
 
+    # The command line that opens everything the documents describe; `{folder}` is an empty folder.
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
-    """The command line that opens everything the documents describe; `{folder}` is an empty folder."""
 
+    # Only the person who installs the server can know the answers to these questions.
     ASKED: ClassVar[tuple[Asked, ...]] = ()
-    """What nobody but the person who installs it can know."""
 
+    # Command lines for the end of `--help`, without the command itself.
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
-    """Command lines for the end of `--help`, without the command itself."""
 
+    # The headings under which `--help` and the documents list the common settings.
     GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "Serve": ("transport", "host", "port", "socket", "public_url", "server_card", "json_response", "param_headers"),
         "Safety": ("read_only", "tools", "exclude_tools", "confirm", "audit_file", "allowed_host", "allowed_origin"),
@@ -172,7 +173,6 @@ class Settings(BaseModel):
             "check", "verbose", "print_config", "install", "uninstall", "purge", "new_token", "version",
         ),
     }  # fmt: skip
-    """The headings under which `--help` and the documents list the common settings."""
 
     transport: Transport = Field("stdio", description="How clients reach the server; use sse for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on with http and sse.")

@@ -15,8 +15,8 @@ __all__ = ["ABSOLUTE", "absolute", "why_not_there"]
 
 _VARIABLE = re.compile("%([^%]+)%")
 _PLACEHOLDER = re.compile(r"\$\{[^{}]+\}|\$(?:env:)?[A-Za-z_]\w*|%[A-Za-z_]\w*%")
+# Windows puts this before long paths; short ones do without it.
 _LONG_FORM = re.compile(r"^\\\\\?\\(?:([A-Za-z]:)|UNC\\)(?=.{0,240}$)", re.IGNORECASE | re.DOTALL)
-"""What stands before a path in Windows' form for long ones, where it is short enough to do without."""
 _UNIX_DRIVE = re.compile(r"[A-Za-z]:\\(?:mnt\\|cygdrive\\)?([A-Za-z])(\\.*)?", re.DOTALL)
 _EXAMPLE = re.compile(r"[/\\]path[/\\]to[/\\]")
 _P = TypeVar("_P", str, "tuple[str, ...]", None)
@@ -46,9 +46,9 @@ def _absolute(value: _P) -> _P:
     return absolute(value) if isinstance(value, str) else tuple(map(absolute, value))
 
 
+# Marks, inside `Annotated`, a setting of one path or several. The path is made absolute when it is set, since hosts
+# start servers in folders of their own.
 ABSOLUTE = AfterValidator(_absolute)
-"""Marks, inside `Annotated`, a setting of one path or several: what the operator meant is fixed when it is set, since
-hosts start servers in folders of their own."""
 
 
 def why_not_there(path: str) -> str:

@@ -55,5 +55,6 @@ def _counted(name: str) -> Iterator[str]:
 
 def spread(numbers: Sequence[int]) -> str:
     """`1,200`, or from the least to the most: `0 to 1,200`."""
-    least, most = min(numbers), max(numbers)
+    least = min(numbers)
+    most = max(numbers)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"

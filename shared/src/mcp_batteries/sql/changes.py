@@ -14,8 +14,8 @@ from mcp_batteries.sql.rows import RowPage, compact, count, one_line
 
 __all__ = ["Change", "Import", "Sample", "Step"]
 
+# A section of the answer has at most so many lines.
 _MOST = 200
-"""Lines that a part of the answer has at most."""
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,19 @@ from mcp_batteries.sql.rows import Results, RowPage, compact, count, one_line
 
 __all__ = ["MAX_CELL", "ROWS", "Comparison", "Side", "Words", "compared"]
 
+# So many rows of one key are read, to find which values became which.
 ROWS = 100
-"""Rows of one key that are looked at, to tell which values became which."""
+# So many characters of a value are read, to find where two values differ.
 MAX_CELL = 2_000
-"""Characters of a value that are read, to tell where two differ."""
+# So many characters of a value are shown.
 _WIDTH = 100
-"""Characters of a value that are shown."""
+# So many of these characters stand before the first that differs.
 _BEFORE = 30
-"""How many of them stand before the first that differs."""
+# So many rows of one side only, pairs of values of a column, and keys of a pair are shown.
 _SHOWN = 20
-"""Rows of one side only, pairs of values of a column, and keys of a pair, that are shown."""
 _LONGEST = 10_000
+# One statement reads the values of so many columns: a result has up to 1,664 in PostgreSQL and 2,000 in SQLite.
 _AT_ONCE = 500
-"""Columns whose values one statement gives: a result of PostgreSQL has up to 1,664, of SQLite 2,000."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,10 @@ def _lines(lines: Sequence[str]) -> str:
     return "\n".join(map(one_line, lines))
 
 
+# Runs statements that only read, with `ROWS` of each and cells up to `MAX_CELL`.
+#
+# The statements of one call see one moment, or a note says that they do not; those of two calls see two moments.
 Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
-"""Runs statements that only read; `ROWS` of each, cells up to `MAX_CELL`.
-
-Those of one call see one moment, or a note says that they do not; those of two calls see two.
-"""
 
 
 async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
@@ -239,9 +238,11 @@ async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
     comparison = Comparison((asked.one, asked.other), how, asked.matches, rows, list(asked.common), only)
     if not asked.compared:
         return comparison
-    totals, parts = found[4 : 4 + len(asked.parts)], found[4 + len(asked.parts) :]
+    totals = found[4 : 4 + len(asked.parts)]
+    parts = found[4 + len(asked.parts) :]
     sums = [number for total in totals for number in total[0][1:]]
-    comparison.changed, comparison.looked = int(totals[0][0][0]), min(map(len, parts))
+    comparison.changed = int(totals[0][0][0])
+    comparison.looked = min(map(len, parts))
     comparison.by_column = {
         name: int(number) for name, number in zip(asked.compared, sums, strict=True) if int(number or 0)
     }

@@ -19,8 +19,8 @@ __all__ = ["Completions"]
 class Completions(Room[P, E]):
     """What both SQL servers complete."""
 
+    # Kinds of names, each inside those before it, with the name that is meant where none is given.
     LEVELS: ClassVar[Mapping[str, str]] = {"table": "", "column": ""}
-    """Kinds of names, each inside those before it, and what is meant where one is not named."""
 
     @completes("database", of="prompt")
     async def database(self, typed: str, others: Mapping[str, str]) -> list[str]:

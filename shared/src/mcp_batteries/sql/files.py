@@ -18,17 +18,18 @@ from typing import BinaryIO
 __all__ = ["Fails", "as_path", "is_path", "new_file", "served_file"]
 
 _WINDOWS = sys.platform == "win32"
+# Tells whether O_EXCL refuses a link that leads to nothing, as POSIX requires; Windows creates the file behind it.
 _NEW_MEANS_NEW = sys.platform != "win32"
-"""Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _OWN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 _PATH = re.compile(r"(?:[^/\\:\0.][^/\\:\0]*/)*[^/\\:\0.][^/\\:\0]*")
 _LONGEST = 500
-_COMPARED, _LISTED = 5000, 20
+_COMPARED = 5000
+_LISTED = 20
 """Names in a folder that are looked at and told where one is not there."""
 _SUBFOLDERS = 500
+# Makes the exception for a kind of `Problem` (in snake case) from what failed and the next move.
 Fails = Callable[[str, str, str], Exception]
-"""Makes the exception for a kind of `Problem` in snake case, what failed, and the next move."""
 
 
 def as_path(name: str) -> str:
@@ -44,7 +45,8 @@ def is_path(name: str) -> bool:
 @contextmanager
 def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
     """Open the file `name` in `folder` or below it for reading."""
-    path, shown = os.path.join(folder, *name.split("/")), _shown(name)
+    path = os.path.join(folder, *name.split("/"))
+    shown = _shown(name)
     try:
         descriptor = _open(folder, name)
     except OSError as error:

@@ -11,9 +11,10 @@ from mcp_batteries.sql.identifiers import identifier
 __all__ = ["Key", "guessed", "joins"]
 
 _STEPS = 3
+# All joins together take at most so many bytes; the list of tables has the keys for whoever needs more.
 _BYTES = 400
-"""Of all ways together: who needs many tables has them, and their keys, from the list of tables."""
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+# Tables and columns are often called by these words, and neither database takes them unquoted.
 _RESERVED = frozenset({
     "all", "and", "as", "case", "check", "column", "constraint", "default", "desc", "distinct", "else", "end",
     "except", "for", "foreign", "from", "full", "group", "having", "in", "index", "inner", "join", "left", "like",
@@ -21,7 +22,6 @@ _RESERVED = frozenset({
     "set", "table", "then", "to", "transaction", "trigger", "union", "unique", "user", "using", "values", "view",
     "when", "where", "with",
 })  # fmt: skip
-"""Words that tables and columns are called by, and that neither database takes as they are."""
 _NAMED = re.compile(r"(.+?)_?id", re.IGNORECASE)
 
 
@@ -96,7 +96,8 @@ def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | No
             ways.insert(0 if key.sure and ways and ways[0].endswith("*/") else len(ways), on)
     known = {table}
     lines: list[str] = []
-    room, left_out = _BYTES, 0
+    room = _BYTES
+    left_out = 0
     front = [(table, "")]
     for step in range(_STEPS):
         following: list[tuple[str, str]] = []

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 __all__ = ["KEYWORDS", "NO_COMMAND", "RESERVED", "near", "other_parameter", "where_it_stopped"]
 
+# These words are misspelt often enough to be worth a suggestion.
 KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
     "UPDATE", "SET", "DELETE", "CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "ALTER", "DROP", "PRAGMA", "WITH",
     "RECURSIVE", "JOIN", "LEFT", "INNER", "CROSS", "EXPLAIN", "BETWEEN", "DISTINCT", "RETURNING", "CONFLICT",
 )  # fmt: skip
-"""Words that are misspelt often enough."""
 NO_COMMAND = "A statement begins with a command, such as SELECT."
+# SQLite (https://sqlite.org/lang_keywords.html) or PostgreSQL (appendix C) reserves these words, and people name things
+# by them.
 RESERVED = frozenset(
     (
         *KEYWORDS, "ADD", "ALL", "AND", "AS", "BY", "CASE", "CHECK", "COLLATE", "COMMIT", "CONSTRAINT", "DEFAULT",
@@ -22,14 +24,13 @@ RESERVED = frozenset(
         "USING", "WHEN", "WINDOW",
     )
 )  # fmt: skip
-"""Reserved by SQLite (https://sqlite.org/lang_keywords.html) or PostgreSQL (appendix C), and taken for names."""
+# A placeholder of one dialect, driver or template where a value stands; elsewhere most of these are operators.
 _PARAMETER = re.compile(
     r"""(?:[-=<>(,+*/|~]|\b(?:AND|BETWEEN|BY|ELSE|FETCH|FIRST|FROM|IN|I?LIKE|INTERVAL|INTO|LIMIT|NEXT|NOT|OFFSET|OR|SELECT
     |SET|THEN|TOP|WHEN|WHERE|RETURNING))\s*
     (?P<written>[$#]?\{\{?\s*\w+\s*\}?\}|%\(\w+\)[sd]|%[sd]\b|\?\d*(?![|&?])|:(?:\w+|'\x20*'|"\w+")|[@&]\w+|\$[^\W\d]\w*(?![\w$]))""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What stands for a value in one dialect, driver or template, in the place of a value: most are operators elsewhere."""
 
 
 def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:

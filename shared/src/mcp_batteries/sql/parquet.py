@@ -21,11 +21,11 @@ from typing import Any, BinaryIO
 
 __all__ = ["Kind", "Unreadable", "bounded_memory", "kind_of", "kinds", "read", "write"]
 
+# Reading a file may add so many bytes of address space: a page can unpack to a thousand times its size.
 _MEMORY = 4 * 1024**3
-"""Bytes of address space beyond those in use while a file is read: a page can unpack to a thousand times its size."""
 
+# So many records are read or written at once.
 _BATCH = 1000
-"""Records that are read or written at once."""
 _MAGIC = b"PAR1"
 _EXACT = 2**53
 _MISSING = "Parquet needs the extra `parquet`: the operator can install it with the server."
@@ -43,8 +43,8 @@ class Kind(StrEnum):
     REAL = "real"
     TEXT = "text"
     BYTES = "bytes"
+    # The column holds nothing but NULL.
     NOTHING = "nothing"
-    """Nothing but NULL."""
 
     def __or__(self, other: Kind) -> Kind:  # type: ignore[override]
         """The kind that can hold values of both: text, unless one includes the other."""

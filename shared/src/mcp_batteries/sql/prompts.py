@@ -25,10 +25,10 @@ class Prompts(Generic[R]):
 
     resources: R
 
+    # The kind of database, as prompts call it.
     PRODUCT: ClassVar[str]
-    """What kind of database it is."""
+    # Says where a query is easily wrong.
     PITFALLS: ClassVar[str]
-    """Where a query is easily wrong."""
 
     @prompt("Write a query")
     async def write_query(

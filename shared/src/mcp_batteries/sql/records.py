@@ -20,33 +20,34 @@ from mcp_batteries.sql.files import Fails
 
 __all__ = ["Dialect", "Seen", "csv_records", "csv_texts", "dialect_of", "json_records", "kinds_of"]
 
+# A line, a field or a JSON array has at most so many characters read at once.
 _LINE = 64_000_000
-"""Characters of a line, a field or a JSON array that are read at once."""
 
+# The values of so many records are described.
 _SEEN = 100_000
-"""Records of which is told what their values are like."""
+# So many different values of a field are counted.
 _DIFFERENT = 1000
-"""Different values of a field that are counted."""
+# A value of at most so many characters is kept as it is, a longer one as its hash.
 _KEPT = 200
-"""Characters of a value that is kept as it is; of a longer one its hash."""
-_FEW, _SHORT = 8, 24
+_FEW = 8
+_SHORT = 24
 """Values that are told one by one, and characters of one."""
+# Python reads integers of at most so many digits.
 _DIGITS = 4000
-"""Of an integer that Python reads."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
+# Reads one JSON document.
 Loads = Callable[[str], Any]
-"""Reads one JSON document."""
 
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+# The delimiter is detected in so many characters of a file.
 _SAMPLE = 1 << 16
-"""Characters of a file in which its delimiter is looked for."""
+# A number with a decimal comma. Numbers with leading zeros do not count: those are codes.
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
-"""A number as it is written where the comma is the decimal sign; without leading zeros: those are codes."""
+# 1,234 may be either: where no comma of the file is surely a decimal one, such fields stay texts.
 _PERHAPS_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
-"""1,234 may be either: where a file has no comma that is surely decimal, such fields stay texts."""
+# Every type of numbers keeps so many digits, whatever they are.
 _EXACT = 15
-"""Digits that every type of numbers keeps, whatever they are."""
 
 
 class Dialect(NamedTuple):
@@ -269,7 +270,8 @@ def json_records(
                     if not all(isinstance(name, str) for name in values):
                         what = "The first array does not name the fields: it has other values than texts."
                         raise fails("invalid", what, "Give objects, or the fields' names as the first array.")
-                    names, begun = values, True
+                    names = values
+                    begun = True
                     yield names
                     continue
                 if len(values) != len(names):
@@ -381,7 +383,8 @@ class _Values:
         self._values = 0
         self._least: Any = None
         self._most: Any = None
-        self._are_numbers, self._quoted = True, False
+        self._are_numbers = True
+        self._quoted = False
         self._texts: list[str] = []
 
     def add(self, value: Any) -> None:

@@ -17,13 +17,15 @@ def renames_back(
         spare: makes an unused name from an old one and a number.
         as_one: a key that is equal for names that cannot coexist.
     """
-    left, steps = dict(names), list[tuple[str, str]]()
+    left = dict(names)
+    steps = list[tuple[str, str]]()
     while left:
         taken = {as_one(name) for name in left.values()}
         old = next((old for old in left if as_one(old) not in taken), None)
         if old is None:
             old = next(iter(left))
-            now, left[old] = left[old], spare(old, len(steps))
+            now = left[old]
+            left[old] = spare(old, len(steps))
             steps.append((now, left[old]))
         else:
             steps.append((left.pop(old), old))

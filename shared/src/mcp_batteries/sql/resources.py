@@ -19,8 +19,8 @@ from mcp_batteries.sql.saved_queries import SavedQueries
 __all__ = ["JSON", "LISTED", "Reader", "Resources", "reader", "row_reader", "rows_reader", "saved_reader"]
 
 JSON = "application/json"
+# The list has so many tables of one database; all others are read by their URI all the same.
 LISTED = 200
-"""Tables of one database in the list; all others are read by their URI all the same."""
 
 Reader = Callable[[Any, str], Awaitable[TextResourceContents]]
 
@@ -63,8 +63,8 @@ class Resources(Room[P, E]):
 
     queries: SavedQueries | None = None
 
+    # The media type of resources that are not rows.
     TEXT: ClassVar[str]
-    """The media type of what is not rows."""
 
     @lists_resources
     async def all_of_them(self) -> list[Resource]:

@@ -151,7 +151,8 @@ class SavedQueries:
     ) -> None:
         self.folder = folder
         self.found: dict[str, SavedQuery] = {}
-        self._compile, self._taken = compile, taken
+        self._compile = compile
+        self._taken = taken
         self._said: dict[str, str] = {}
 
     def files(self) -> list[str]:

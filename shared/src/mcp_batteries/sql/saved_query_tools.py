@@ -23,8 +23,8 @@ from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["SavedTools"]
 
+# An answer has at most so many rows.
 _ROWS = 100
-"""Rows of an answer."""
 _TYPES = {"text": str, "integer": int, "real": float}
 
 
@@ -33,7 +33,9 @@ class SavedTools(Offering):
 
     def __init__(self, queries: SavedQueries, policy: AnyPolicy, engine: Engine) -> None:
         super().__init__()
-        self._queries, self._policy, self._engine = queries, policy, engine
+        self._queries = queries
+        self._policy = policy
+        self._engine = engine
         self._watcher = FileWatcher([queries.folder], locate=lambda uri: None, probe=_probe)
         self._wake = anyio.Event()
         self._watched: set[str] = set()

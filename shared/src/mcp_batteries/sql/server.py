@@ -63,7 +63,9 @@ def assemble_sql(
         begin: the tool that a model should begin with.
         tools_change: whether tools may appear or disappear for reasons other than saved queries.
     """
-    policy, engine, queries = resources.policy, resources.engine, resources.queries
+    policy = resources.policy
+    engine = resources.engine
+    queries = resources.queries
     saved = SavedTools(queries, policy, engine) if queries else None
     opened = [word for word, can in (("rows", policy.can_write), ("the schema", policy.can_reshape)) if can]
     changes = " and ".join(opened).capitalize()

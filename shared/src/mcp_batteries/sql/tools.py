@@ -16,11 +16,11 @@ from mcp_batteries.sql.rows import Hits, Results, RowPage
 
 __all__ = ["AS_SQL", "IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools"]
 
+# This is above every time limit that an operator can set, and that limit is what really ends a statement.
 LONGEST = 6100.0
-"""Seconds: above every time limit an operator can set, which is what really ends a statement."""
 
+# Rows are copied to files with these endings.
 ROWS = (".csv", ".jsonl", ".parquet")
-"""The endings of files that rows are copied to."""
 
 IMPORT = (
     f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file of the operator's folder "
@@ -28,8 +28,8 @@ IMPORT = (
     "values. For a few rows use `write_rows`."
 )
 
+# Other servers call these arguments so.
 AS_SQL = renames(query="sql", statement="sql", params="parameters")
-"""What other servers call these arguments."""
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,15 @@ from mcp_batteries.testing.members import NAMESPACE, PUBLISHED, REPOSITORY, Memb
 
 __all__ = ["LOCALE", "bundle", "localized", "manifest", "registry_entry"]
 
+# A bundle has its words in the language of a locale in this file.
 LOCALE = "mcpb-resources/{}.json"
-"""Where a bundle has its words in the language of a locale."""
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 _ICONS = (("png", "image/png", "128x128"), ("svg", "image/svg+xml", "any"))
 _AUTHOR = "mcp-batteries"
 _DEFAULT_LOCALE = "en-US"
+# The registry allows a description so many characters.
 _DESCRIPTION = 100
-"""Characters: the registry's limit."""
 
 _ENTRY = '''"""Start {command} from this bundle."""
 

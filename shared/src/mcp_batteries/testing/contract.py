@@ -28,7 +28,8 @@ VERBS = {
     "list", "get", "read", "search", "query", "explain", "create", "write", "edit", "move", "copy", "delete", "run",
     "watch", "find", "plot", "replace", "undo",
 }  # fmt: skip
-LEGACY, MODERN = "2025-11-25", "2026-07-28"
+LEGACY = "2025-11-25"
+MODERN = "2026-07-28"
 VIEWS = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})
 
 
@@ -203,7 +204,8 @@ async def test_the_operator_chooses_among_the_tools(case: Case) -> None:
         async with Client(case.program.build(settings)) as client:
             return (await client.list_tools()).tools
 
-    everything, (name, _) = await offered("all"), case.read
+    everything = await offered("all")
+    (name, _) = case.read
     assert [tool.name for tool in await offered(name)] == [name]
     assert await offered("all", excluded=[name]) == beside(everything, lambda tool: tool.name != name)
     assert await offered("default", name) == await offered()

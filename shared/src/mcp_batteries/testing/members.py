@@ -19,14 +19,14 @@ from mcp_batteries.settings import Asked, Settings
 __all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "PUBLISHED", "REPOSITORY", "Member", "members", "package_of"]
 
 REPOSITORY = "https://github.com/mcp-batteries/mcp-batteries"
+# The registry's names begin with this, and whoever publishes must own it.
 NAMESPACE = "io.github.mcp-batteries"
-"""The registry's names begin with it; whoever publishes must own it."""
 IMAGES = "ghcr.io/mcp-batteries"
+# These distributions are ours on the public index; nothing generated sends anybody there for another.
 PUBLISHED: frozenset[str] = frozenset()
-"""Distributions that are ours on the public index; nothing generated sends anybody there for another."""
 CHECKOUT = "/path/to/checkout"
+# `uv tool install` puts commands here (`uv tool dir --bin`).
 INSTALLED = "/home/you/.local/bin"
-"""Where `uv tool install` puts commands (`uv tool dir --bin`)."""
 
 
 def package_of(folder: Path) -> str | None:

@@ -26,8 +26,8 @@ _BADGE = "https://img.shields.io/badge"
 WINDOWS_HOME = r"C:\Users\you"
 URL = "http://127.0.0.1:8000/mcp"
 _GIT = "{command}: from git"
+# The language of a host's configuration, if it is not JSON.
 FENCES = {"codex": "toml", "goose": "yaml"}
-"""The language of a host's configuration, where it is not JSON."""
 
 TITLES = {
     "vscode": "VS Code",
@@ -76,6 +76,7 @@ _SHOWS = {
 }
 
 
+# Lines about what else is worth knowing of a host.
 _HELPS = {
     "claude-desktop": (
         "`--install claude-desktop` does all of this by itself. By hand:",
@@ -103,11 +104,10 @@ _HELPS = {
         "",
     ),
 }
-"""What else is worth knowing about a host, in lines."""
 
 
+# A path on Windows in a sentence.
 _PATH = re.compile(r"[\w%.]*\\[\w%.\\]*\w", re.ASCII)
-"""A path on Windows in a sentence."""
 
 
 class _Way(NamedTuple):
@@ -204,7 +204,8 @@ the other servers differ in name and arguments, as on each host's page.""",
 
 
 def _page(host: str, servers: Sequence[Member], language: Language) -> str:
-    where, shows = language.say(place(host, windows=False)), language.say(_SHOWS[host])
+    where = language.say(place(host, windows=False))
+    shows = language.say(_SHOWS[host])
     lines = [
         f"# {TITLES[host]}",
         "",
@@ -222,7 +223,8 @@ Replace the paths with your own. “From a checkout” needs a clone of the repo
 
 
 def _server(host: str, server: Member, language: Language) -> Iterator[str]:
-    inputs, examples = [], server.examples()
+    inputs = []
+    examples = server.examples()
     if host in ("vscode", "visual-studio"):
         inputs = [Input(asked.name, asked.title) for asked in server.plain]
         examples = [f"${{input:{item.id}}}" for item in inputs]

@@ -22,8 +22,8 @@ __all__ = ["picture"]
 
 _COLUMNS = 110
 _LINE_SECONDS = 0.7
+# All lines stay so long before they begin anew.
 _REST_SECONDS = 6.0
-"""How long all lines stay before they begin anew."""
 
 
 def picture(words: list[str], title: str) -> str:
@@ -50,7 +50,8 @@ def _moving(svg: str) -> str:
     for at, number in enumerate(lines):
         if at:  # the command itself is there from the beginning
             shown = 100 * at * _LINE_SECONDS / seconds
-            hidden, seen = f"0%, {shown:.2f}% {{ opacity: 0 }}", f"{shown + 1:.2f}%, 100% {{ opacity: 1 }}"
+            hidden = f"0%, {shown:.2f}% {{ opacity: 0 }}"
+            seen = f"{shown + 1:.2f}%, 100% {{ opacity: 1 }}"
             style.append(f"@keyframes line-{number} {{ {hidden} {seen} }}")
             style.append(f".line-{number} {{ animation: line-{number} {seconds:.1f}s infinite }}")
     still = "@media (prefers-reduced-motion: reduce) { text { animation: none !important } }"

@@ -13,11 +13,11 @@ from mcp_batteries.cli.formats.yaml import Yaml
 
 __all__ = ["ConfigFormat", "Malformed", "format_of"]
 
+# These hosts read with `JSON.parse`: one comment or trailing comma makes them lose every server.
 _STRICT_JSON = ("claude-desktop", "claude-code", "cline")
-"""Hosts that read with `JSON.parse`: one comment or trailing comma, and they know no server any more."""
 
+# These hosts skip comments, but accept no trailing comma.
 _NO_TRAILING_COMMAS = ("gemini-cli", "continue")
-"""Hosts that only skip comments."""
 
 
 def format_of(host: str) -> ConfigFormat:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 __all__ = ["ConfigFormat", "Malformed", "Path", "Splice", "apply", "is_same", "line_break", "nested", "value_at"]
 
+# The keys, and positions in arrays, from the root to a value.
 Path = Sequence[str | int]
-"""The keys, and positions in arrays, from the root to a value."""
 
 
 class Malformed(ValueError):

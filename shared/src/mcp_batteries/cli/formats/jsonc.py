@@ -13,8 +13,8 @@ from mcp_batteries.cli.spelling import spell, spell_json
 __all__ = ["Jsonc"]
 
 _MAX_DEPTH = 200
+# Python refuses to make a number of an integer with more digits.
 _MAX_DIGITS = 4000
-"""Of longer integers Python refuses to make a number."""
 
 _TOKEN = re.compile(
     r"""
@@ -246,13 +246,15 @@ class Jsonc:
 
     def comments(self, text: str, path: Path = ()) -> list[str]:
         document = _Document(text)
-        start, end = 0, len(text)
+        start = 0
+        end = len(text)
         if path:
             node = document.node_at(path[:-1])
             member = node.member(path[-1])
             if member is None:
                 return []
-            start, end = member.start, member.node.end
+            start = member.start
+            end = member.node.end
         return [text[first:last].rstrip() for first, last in document.comments if start <= first < end]
 
     def put(self, text: str, path: Path, value: Any) -> str:

@@ -44,13 +44,15 @@ class Yaml:
         return text
 
     def comments(self, text: str, path: Path = ()) -> list[str]:
-        first, last = 0, len(text)
+        first = 0
+        last = len(text)
         if path:
             holder = _node_at(text, path[:-1])
             pair = _find(holder, path[-1]) if isinstance(holder, yaml.MappingNode) else None
             if pair is None:
                 return []
-            first, last = pair[0].start_mark.index, _line_end(text, _end(pair))
+            first = pair[0].start_mark.index
+            last = _line_end(text, _end(pair))
         found: list[str] = []
         position = 0
         for token in cast("Iterator[yaml.Token]", yaml.scan(text, Loader=yaml.SafeLoader)):  # pyright: ignore[reportUnknownMemberType] - its types say nothing
@@ -248,7 +250,8 @@ def _shifted(lines: list[str], indent: str) -> list[str]:
 def _with_null_replaced(text: str, pair: tuple[yaml.Node, yaml.Node], value: Any) -> str:
     """Return the text with a value where a key has none."""
     key, node = pair
-    start, end = node.start_mark.index, node.end_mark.index
+    start = node.start_mark.index
+    end = node.end_mark.index
     if start == end:
         # The place of a value that is not written is somewhere behind the colon.
         start = end = text.index(":", key.end_mark.index) + 1

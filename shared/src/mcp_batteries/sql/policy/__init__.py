@@ -41,10 +41,10 @@ __all__ = [
     "escaped", "is_whole",
 ]  # fmt: skip
 
+# One `sql` argument has at most so many characters.
 MAX_SQL = 100_000
-"""Characters of one `sql` argument."""
+# A table's resource shows so many of its rows.
 _PAGE_ROWS = 100
-"""Rows of a table that its resource shows."""
 
 _NAMED = "Name it from the folder for files on, `a.csv` or `below/a.csv`; no part begins with a dot."
 
@@ -74,8 +74,8 @@ class Policy(ABC, Generic[T, R]):
     """
 
     SCHEME: ClassVar[str]
+    # A name that `--only` lists may have so many parts.
     ONLY: ClassVar[tuple[int, ...]] = (1,)
-    """How many parts a name may have that `--only` lists."""
     folder: str | None = None
 
     def __init__(self, switches: Switches) -> None:
@@ -87,9 +87,11 @@ class Policy(ABC, Generic[T, R]):
     def serve(self, wanted: str, address: str) -> None:
         """Serve a database, under the wanted name or a similar free one."""
         plain = re.sub(r"[^a-z0-9_-]+", "_", wanted.lower()).strip("_") or "database"
-        name, number = plain, 2
+        name = plain
+        number = 2
         while name in self.databases:
-            name, number = f"{plain}_{number}", number + 1
+            name = f"{plain}_{number}"
+            number = number + 1
         self.databases[name] = Database(name, address)
 
     def limit(self, only: Sequence[str], mask: Sequence[str]) -> None:

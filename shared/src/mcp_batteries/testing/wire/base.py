@@ -16,11 +16,11 @@ __all__ = ["MODERN", "REVISIONS", "SECONDS", "Message", "Wire", "WireClosed", "W
 Message = dict[str, Any]
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+# The first revision without a handshake: every request carries the envelope in `params._meta`.
 MODERN = "2026-07-28"
-"""The first revision without a handshake: every request carries the envelope in `params._meta`."""
 
+# A test gives up on anything that takes longer.
 SECONDS = float(os.environ.get("MCP_TEST_SECONDS", "30"))
-"""How long anything may take before a test gives up on it."""
 
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 _CLIENT = {"name": "wire", "version": "1"}
@@ -30,7 +30,9 @@ class WireError(Exception):
     """Raised when the server answers with a JSON-RPC error (or, over HTTP, with a bare error status)."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        self.code, self.message, self.data = code, message, data
+        self.code = code
+        self.message = message
+        self.data = data
         super().__init__(f"{code}: {message}")
 
 

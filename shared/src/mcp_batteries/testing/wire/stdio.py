@@ -36,7 +36,10 @@ class StdioWire(Wire):
         read_stderr: bool = True,
     ) -> None:
         super().__init__(revision, capabilities)
-        self._command, self._env, self._cwd, self._read_stderr = list(command), env, cwd, read_stderr
+        self._command = list(command)
+        self._env = env
+        self._cwd = cwd
+        self._read_stderr = read_stderr
         self._stderr = bytearray()
         self.garbage: list[bytes] = []
         """Lines on stdout that are not JSON objects; leaving the block fails if there are any."""
