@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -46,7 +46,7 @@ _PLACES = {
 }
 
 # Windows spells these folders in its own way; every host runs there.
-_ON_WINDOWS = {
+_WINDOWS_PLACES = {
     "vscode": r".vscode\mcp.json in the workspace, or “MCP: Open User Configuration” (%APPDATA%\Code\User\mcp.json)",
     "claude-desktop": r"%APPDATA%\Claude\claude_desktop_config.json (Settings, Developer, Edit Config)",
     "cursor": r".cursor\mcp.json in the project, or %USERPROFILE%\.cursor\mcp.json",
@@ -62,7 +62,7 @@ _ON_WINDOWS = {
 }
 
 # These forms tell a host to take a variable's value from its user; the other hosts want the value itself.
-_HANDS_ON = {
+_VARIABLE_FORMS = {
     "vscode": "${{input:{0}}}",
     "visual-studio": "${{input:{0}}}",
     "claude-code": "${{{0}{1}}}",
@@ -75,7 +75,7 @@ _HANDS_ON = {
 
 # A host takes these forms for variables anywhere in an entry and replaces them; no host can be told not to.
 _VARIABLES = {
-    **dict.fromkeys([*_HANDS_ON, "cline", "continue"], r"\$\{"),
+    **dict.fromkeys([*_VARIABLE_FORMS, "cline", "continue"], r"\$\{"),
     "gemini-cli": r"\$[{\w]",
     "opencode": r"\{(env|file):",
 }
@@ -90,26 +90,32 @@ class Input(NamedTuple):
 
 
 def launch(command: str, file: str | None = None, extra: str | None = None) -> list[str]:
-    """The command that starts this installation again, from any folder, or `file` if nothing is installed.
+    """Return the command that starts this installation again from any folder, or `file` if nothing is installed.
 
     A checkout or git address that `uvx --from` was given is found in the metadata the installer left (PEP 610);
     anything else is named by the absolute path of its executable. A bare package name never appears: on the
     public index it could be a stranger's.
     """
+    prefix_folders = set(sys.prefix.split(os.sep))
     try:
         installed = distribution(command)
     except PackageNotFoundError:
         if file is None:
             raise
-        return [*(_run() if _CACHED & set(sys.prefix.split(os.sep)) else [os.path.abspath(sys.executable)]), file]
-    beneath = os.sep + "tools" + os.sep
+        if _CACHE_FOLDERS & prefix_folders:
+            return [*_uv_run_command(), file]
+        return [os.path.abspath(sys.executable), file]
     # The cache is called `uv`, unless UV_CACHE_DIR moves it.
-    cached = {"uv", *_CACHED} & set(sys.prefix.split(os.sep))
-    if cached and beneath not in sys.prefix and (address := _address(installed, extra)):
-        return [_uv("uvx"), "--from", address, command]
+    is_cached = {"uv", *_CACHE_FOLDERS} & prefix_folders
+    is_tool = os.sep + "tools" + os.sep in sys.prefix
+    if is_cached and not is_tool:
+        address = _address(installed, extra)
+        if address:
+            return [_find_uv("uvx"), "--from", address, command]
     for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
         for name in (command, f"{command}.exe"):
-            if os.path.isfile(path := os.path.join(folder, name)):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
                 return [os.path.abspath(path)]
     # No script was installed: the package is a program too.
     (script,) = installed.entry_points.select(group="console_scripts", name=command)
@@ -117,60 +123,115 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
 
 
 # Folders of uv's cache for environments; one in the last disappears with its process.
-_CACHED = {"archive-v0", "builds-v0"}
+_CACHE_FOLDERS = {"archive-v0", "builds-v0"}
 
 
 def _address(installed: Distribution, extra: str | None = None) -> str | None:
-    """The origin of `installed` in the form that installers accept; None if it came from an index (PEP 610)."""
+    """Return the origin of `installed` in the form that installers accept; None if it came from an index (PEP 610)."""
     origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
     if origin.get("vcs_info"):
-        revision = origin["vcs_info"].get("requested_revision")
-        address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
-        if origin.get("subdirectory"):
-            address += f"#subdirectory={origin['subdirectory']}"
+        address = _repository_address(origin, url)
         return f"{installed.name}[{extra}] @ {address}" if extra else address
     if url.startswith("file:"):
-        place = os.path.normpath(url2pathname(urlsplit(url).path))
-        return f"{place}[{extra}]" if extra else place
+        path = os.path.normpath(url2pathname(urlsplit(url).path))
+        return f"{path}[{extra}]" if extra else path
     return None
 
 
-def _run() -> list[str]:
-    """`uv run` with the packages of this temporary environment that no other package in it needs."""
-    here = [item for item in distributions() if _CACHED & set(Path(str(item.locate_file(""))).parts)]
-    needs = [(item, match) for item in here for need in item.requires or [] if (match := _REQUIREMENT.match(need))]
-    extras = {(_plain(match[1]), extra.strip()) for _, match in needs for extra in (match[2] or "").split(",")}
-    needed = {_plain(match[1]) for item, match in needs if not match[3] or (_plain(item.name), match[3]) in extras}
-    wanted = sorted(
-        _address(item) or f"{item.name}=={item.version}" for item in here if _plain(item.name) not in needed
-    )
-    return [_uv("uv"), "run", "--project", os.getcwd(), *(word for one in wanted for word in ("--with", one))]
+def _repository_address(origin: Mapping[str, Any], url: str) -> str:
+    address = f"{origin['vcs_info']['vcs']}+{url}"
+    revision = origin["vcs_info"].get("requested_revision")
+    if revision:
+        address += f"@{revision}"
+    if origin.get("subdirectory"):
+        address += f"#subdirectory={origin['subdirectory']}"
+    return address
+
+
+def _uv_run_command() -> list[str]:
+    """Return `uv run` with the packages of this temporary environment that no other package in it needs."""
+    installed = [item for item in distributions() if _CACHE_FOLDERS & set(Path(str(item.locate_file(""))).parts)]
+    required = _required_names(installed)
+    addresses: list[str] = []
+    for item in installed:
+        if _normalize_name(item.name) not in required:
+            addresses.append(_address(item) or f"{item.name}=={item.version}")
+    command = [_find_uv("uv"), "run", "--project", os.getcwd()]
+    for address in sorted(addresses):
+        command += ["--with", address]
+    return command
+
+
+class _Requirement(NamedTuple):
+    """What a package requires.
+
+    Attributes:
+        package: the package that requires it.
+        extras: the extras that it requires of `name`.
+        condition: the extra of `package` without which it is not required.
+    """
+
+    package: str
+    name: str
+    extras: Sequence[str]
+    condition: str | None
+
+
+def _requirements(installed: Sequence[Distribution]) -> list[_Requirement]:
+    requirements: list[_Requirement] = []
+    for item in installed:
+        for text in item.requires or []:
+            match = _REQUIREMENT.match(text)
+            if match is not None:
+                extras = [extra.strip() for extra in (match[2] or "").split(",")]
+                package = _normalize_name(item.name)
+                requirements.append(_Requirement(package, _normalize_name(match[1]), extras, match[3]))
+    return requirements
+
+
+def _required_names(installed: Sequence[Distribution]) -> set[str]:
+    """Return the names of packages that another package needs, for itself or for an extra that is required of it."""
+    requirements = _requirements(installed)
+    required_extras: set[tuple[str, str]] = set()
+    for requirement in requirements:
+        for extra in requirement.extras:
+            required_extras.add((requirement.name, extra))
+    names: set[str] = set()
+    for requirement in requirements:
+        if not requirement.condition or (requirement.package, requirement.condition) in required_extras:
+            names.add(requirement.name)
+    return names
 
 
 # A requirement's name, its extras, and the extra of the package that requires it.
 _REQUIREMENT = re.compile(r"""([\w.-]+)\s*(?:\[([^]]*)\])?(?:[^;]*;.*\bextra\s*==\s*["']([^"']*))?""")
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _uv(program: str) -> str:
-    """The absolute path of uv or uvx: a host started from the desktop may not find what a shell finds."""
-    beside = os.environ.get("UV", "")
-    folder, name = os.path.split(beside)
-    there = os.path.join(folder, name.replace("uv", program, 1))
-    return os.path.abspath(there) if beside and os.path.isfile(there) else find_executable(program) or program
+def _find_uv(program: str) -> str:
+    """Return the absolute path of uv or uvx: a host started from the desktop may not find what a shell finds."""
+    running_uv = os.environ.get("UV", "")
+    if running_uv:
+        folder, name = os.path.split(running_uv)
+        path = os.path.join(folder, name.replace("uv", program, 1))
+        if os.path.isfile(path):
+            return os.path.abspath(path)
+    return find_executable(program) or program
 
 
 def place(host: str, *, windows: bool = sys.platform == "win32") -> str:
-    """Where the entry for `host` goes, in words for a person."""
-    return (_ON_WINDOWS.get(host) if windows else None) or _PLACES[host]
+    """Say where the entry for `host` goes, in words for a person."""
+    if windows and host in _WINDOWS_PLACES:
+        return _WINDOWS_PLACES[host]
+    return _PLACES[host]
 
 
 def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
-    """The configuration text for `host` that starts, or connects to, a server with these settings.
+    """Return the configuration text for `host` that starts, or connects to, a server with these settings.
 
     Args:
         absolute: name the program by its absolute path, because desktop programs often do not have it on their path.
@@ -178,15 +239,15 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     Raises:
         Invalid: the host cannot connect as the settings say, or would misread a name in them.
     """
-    quiet = settings.model_copy(
+    serving = settings.model_copy(
         update={"print_config": None, "check": False, "install": None, "uninstall": None, "purge": False}
     )
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
-        program, *rest = launch(settings.COMMAND, settings.FILE, settings.EXTRA)
+        program, *arguments = launch(settings.COMMAND, settings.FILE, settings.EXTRA)
         if absolute and not os.path.isabs(program):
             program = find_executable(program) or program
-        words = [program, *rest, *quiet.arguments()]
+        words = [program, *arguments, *serving.arguments()]
         for word in words:
             _check_name(host, word)
         return starting(host, name, words, environment(settings))
@@ -198,7 +259,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
 
 
 def server_url(settings: Settings) -> str | None:
-    """The address to which hosts connect; None if they start the server."""
+    """Return the address to which hosts connect; None if they start the server."""
     if settings.transport == "stdio":
         return None
     if settings.socket_url is not None:
@@ -212,92 +273,123 @@ def _check_name(host: str, word: str) -> None:
     fix = "Name it by a link with a plain name."
     if well_formed(word) != word:
         raise Invalid(f"{quote(word)} is not UTF-8, and hosts' files can hold nothing else.", fix)
-    if host in _VARIABLES and (found := re.search(_VARIABLES[host], word)):
-        raise Invalid(f"{host} takes `{found[0]}` in {quote(word)} for a variable and puts its value there.", fix)
+    if host in _VARIABLES:
+        match = re.search(_VARIABLES[host], word)
+        if match is not None:
+            raise Invalid(f"{host} takes `{match[0]}` in {quote(word)} for a variable and puts its value there.", fix)
 
 
 def not_there(settings: Settings) -> str:
-    """A sentence about files and folders in the settings that do not exist; empty if all do."""
-    whole, *mounted = settings.parts()
-    missing = ", ".join(quote(path) for part in mounted or [whole] for path in part.absent())
-    return f"Not there yet, and the server needs it: {missing}." if missing else ""
+    """Return a sentence about files and folders in the settings that do not exist; empty if all do."""
+    process, *mounted = settings.parts()
+    missing: list[str] = []
+    for member in mounted or [process]:
+        missing.extend(quote(path) for path in member.absent())
+    if not missing:
+        return ""
+    return f"Not there yet, and the server needs it: {', '.join(missing)}."
 
 
 def environment(settings: Settings) -> list[Asked]:
-    """The variables of an entry: secrets that were set, and required values that were not.
+    """Return the variables of an entry: secrets that were set, and required values that were not.
 
     An entry that connects to a URL starts nothing and has no variables.
     """
-    return [item for part in settings.parts() for item in _environment(part)] if settings.transport == "stdio" else []
+    if settings.transport != "stdio":
+        return []
+    variables: list[Asked] = []
+    for member in settings.parts():
+        variables.extend(_environment_of(member))
+    return variables
 
 
-def _environment(settings: Settings) -> list[Asked]:
-    held = settings.secrets()
-    asked = {item.variable: item for item in settings.ASKED if item.variable}
-    found: list[Asked] = []
+def _environment_of(settings: Settings) -> list[Asked]:
+    secrets = settings.secrets()
+    questions = {question.variable: question for question in settings.ASKED if question.variable}
+    variables: list[Asked] = []
     for name, field in type(settings).model_fields.items():
         key = variable(type(settings), name)
-        if key in held:
-            blank = Asked(name, str(field.description).rstrip("."), "", variable=key, secret=True)
-            found.append(asked.pop(key, blank)._replace(example=_blanked(held[key])))
+        if key in secrets:
+            default = Asked(name, str(field.description).rstrip("."), "", variable=key, secret=True)
+            question = questions.pop(key, default)
+            variables.append(question._replace(example=_mask_secret(secrets[key])))
         elif getattr(settings, name) != field.default:
-            asked.pop(key, None)
-    return [*found, *asked.values()]
+            questions.pop(key, None)
+    return [*variables, *questions.values()]
 
 
-def _blanked(value: str) -> str:
-    # What hosts without a place for secrets show: all but the password of a URL, nothing of a key.
-    return masked(value) if masked(value) != value else "***"
+def _mask_secret(value: str) -> str:
+    """Return what hosts without a place for secrets show: all but the password of a URL, and nothing of a key."""
+    shown = masked(value)
+    if shown == value:
+        return "***"
+    return shown
 
 
 def starting(
     host: str, name: str, words: Sequence[str], variables: Sequence[Asked] = (), inputs: Sequence[Input] = ()
 ) -> str:
-    """The entry for `host` that starts a server with `words`.
+    """Return the entry for `host` that starts a server with `words`.
 
     Args:
         variables: the server's environment; where possible, the host supplies a secret's value.
         inputs: other values that VS Code asks for; `words` contain `${input:ID}` in their place.
     """
-    plain: dict[str, Any] = {"command": words[0], "args": list(words[1:])}
-    hands_on = _HANDS_ON.get(host, "")
-    optional = ":-" if host == "claude-code" else ""
-    environment = {
-        asked.variable: hands_on.format(asked.variable, "" if asked.required else optional)
-        if hands_on
-        else asked.example
-        for asked in variables
-        if asked.variable
-    }
+    program, *arguments = words
+    environment = _environment_values(host, variables)
+    command: dict[str, Any] = {"command": program, "args": arguments}
     if environment and host not in ("codex", "goose", "opencode"):
-        plain["env"] = environment
+        command["env"] = environment
     match host:
         case "vscode" | "visual-studio":
             secrets = [Input(asked.variable, asked.title, asked.secret) for asked in variables if asked.variable]
-            return spell_json({**_inputs([*inputs, *secrets]), "servers": {name: {"type": "stdio", **plain}}})
+            questions = _ask_inputs([*inputs, *secrets])
+            return spell_json({**questions, "servers": {name: {"type": "stdio", **command}}})
         case "claude-code":
-            return spell_json({"mcpServers": {name: {"type": "stdio", **plain}}})
+            return spell_json({"mcpServers": {name: {"type": "stdio", **command}}})
         case "copilot-cli":
-            return spell_json({"mcpServers": {name: {"type": "local", **plain, "tools": ["*"]}}})
+            return spell_json({"mcpServers": {name: {"type": "local", **command, "tools": ["*"]}}})
         case "codex":
-            return _toml(name, {**plain, **({"env_vars": list(environment)} if environment else {})})
+            if environment:
+                command["env_vars"] = list(environment)
+            return _toml(name, command)
         case "zed":
-            return spell_json({"context_servers": {name: plain}})
+            return spell_json({"context_servers": {name: command}})
         case "goose":
-            goose = {"name": name, "type": "stdio", "cmd": words[0], "args": list(words[1:]), "enabled": True}
-            keys = {"env_keys": list(environment)} if environment else {}
-            return _yaml(name, {**goose, **keys, "timeout": 300})
+            extension = {"name": name, "type": "stdio", "cmd": program, "args": arguments, "enabled": True}
+            if environment:
+                extension["env_keys"] = list(environment)
+            return _yaml(name, {**extension, "timeout": 300})
         case "cherry-studio":
-            return spell_json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **plain}}})
+            return spell_json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **command}}})
         case "opencode":
-            given = {"environment": environment} if environment else {}
-            return spell_json({"mcp": {name: {"type": "local", "command": list(words), **given, "enabled": True}}})
+            server: dict[str, Any] = {"type": "local", "command": list(words)}
+            if environment:
+                server["environment"] = environment
+            return spell_json({"mcp": {name: {**server, "enabled": True}}})
         case _:
-            return spell_json({"mcpServers": {name: plain}})
+            return spell_json({"mcpServers": {name: command}})
+
+
+def _environment_values(host: str, variables: Sequence[Asked]) -> dict[str, str]:
+    """Return the values of an entry's variables: how the host takes each from its user, or an example."""
+    values: dict[str, str] = {}
+    for asked in variables:
+        if not asked.variable:
+            continue
+        form = _VARIABLE_FORMS.get(host)
+        if form is None:
+            values[asked.variable] = asked.example
+        elif host == "claude-code" and not asked.required:
+            # Claude Code refuses an entry whose variable is not set, unless it has a default.
+            values[asked.variable] = form.format(asked.variable, ":-")
+        else:
+            values[asked.variable] = form.format(asked.variable, "")
+    return values
 
 
 def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
-    """The entry for `host` that connects to a server at `url`.
+    """Return the entry for `host` that connects to a server at `url`.
 
     Raises:
         Invalid: the host takes no URL.
@@ -340,13 +432,16 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
             return spell_json({"mcpServers": {name: {"url": url}}})
 
 
-def _inputs(inputs: Sequence[Input]) -> dict[str, Any]:
-    asked = [
-        {"type": "promptString", "id": item.id, "description": item.description}
-        | ({"password": True} if item.password else {})
-        for item in inputs
-    ]
-    return {"inputs": asked} if asked else {}
+def _ask_inputs(inputs: Sequence[Input]) -> dict[str, Any]:
+    questions: list[dict[str, Any]] = []
+    for item in inputs:
+        question: dict[str, Any] = {"type": "promptString", "id": item.id, "description": item.description}
+        if item.password:
+            question["password"] = True
+        questions.append(question)
+    if not questions:
+        return {}
+    return {"inputs": questions}
 
 
 def _toml(name: str, table: dict[str, Any]) -> str:

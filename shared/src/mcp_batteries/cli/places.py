@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class Places:
 
     @classmethod
     def of_this_user(cls, environment: Mapping[str, str] = os.environ) -> Places:
-        """The places of the user who runs this process."""
+        """Return the places of the user who runs this process."""
         home = Path.home()
         return cls(
             home,
@@ -45,7 +45,7 @@ class Places:
         )
 
     def application(self, *names: str) -> Path:
-        """A file of a desktop program, in the system's folder for such files."""
+        """Return a file of a desktop program, in the system's folder for such files."""
         if self.platform == "win32":
             return self.roaming.joinpath(*names)
         if self.platform == "darwin":
@@ -53,54 +53,61 @@ class Places:
         return self.config.joinpath(*names)
 
     def _packaged(self, package: str) -> Path | None:
-        """Where Windows keeps what a program that was installed as a package (MSIX) takes for `%APPDATA%\\NAME`."""
+        """Return where Windows keeps what a program that was installed as a package (MSIX) takes for its folder.
+
+        The program itself sees this folder as `%APPDATA%\\NAME`.
+        """
         if self.platform != "win32":
             return None
-        found = sorted(self.local.glob(f"Packages/{package}"))
-        return found[0] / "LocalCache" / "Roaming" / package.partition("_")[0] if found else None
+        folders = sorted(self.local.glob(f"Packages/{package}"))
+        if not folders:
+            return None
+        return folders[0] / "LocalCache" / "Roaming" / package.partition("_")[0]
 
     def file(self, host: str) -> Path:
-        """The configuration file of `host` for this user.
+        """Return the configuration file of `host` for this user.
 
         Raises:
             Invalid: the host has no file that we can write.
         """
-        windows = self.platform == "win32"
+        if host in _FILES_IN_HOME:
+            return self.home.joinpath(*_FILES_IN_HOME[host])
         match host:
             case "vscode":
                 return self.application("Code", "User", "mcp.json")
             case "claude-desktop":
-                return (self._packaged("Claude_*") or self.application("Claude")) / "claude_desktop_config.json"
-            case "claude-code":
-                return self.home / ".claude.json"
-            case "cursor":
-                return self.home / ".cursor" / "mcp.json"
-            case "windsurf":
-                return self.home / ".codeium" / "windsurf" / "mcp_config.json"
-            case "copilot-cli":
-                return self.home / ".copilot" / "mcp-config.json"
-            case "codex":
-                return self.home / ".codex" / "config.toml"
-            case "gemini-cli":
-                return self.home / ".gemini" / "settings.json"
-            case "zed":
-                return self.roaming / "Zed" / "settings.json" if windows else self.config / "zed" / "settings.json"
-            case "goose":
-                folder = self.roaming / "Block" / "goose" / "config" if windows else self.config / "goose"
-                return folder / "config.yaml"
-            case "opencode":
-                return self.home / ".config" / "opencode" / "opencode.json"
-            case "visual-studio":
-                return self.home / ".mcp.json"
-            case "lm-studio":
-                return self.home / ".lmstudio" / "mcp.json"
+                folder = self._packaged("Claude_*") or self.application("Claude")
+                return folder / "claude_desktop_config.json"
             case "cline":
                 storage = ("Code", "User", "globalStorage", "saoudrizwan.claude-dev")
                 return self.application(*storage, "settings", "cline_mcp_settings.json")
-            case "continue":
-                return self.home / ".continue" / "mcpServers" / "mcp.json"
+            case "zed":
+                return self._roaming_or_config(("Zed",), ("zed",)) / "settings.json"
+            case "goose":
+                return self._roaming_or_config(("Block", "goose", "config"), ("goose",)) / "config.yaml"
             case _:
                 raise Invalid(
                     f"{host} has no configuration file for servers.",
                     f"Import what --print-config {host} prints, in its settings.",
                 )
+
+    def _roaming_or_config(self, on_windows: Sequence[str], elsewhere: Sequence[str]) -> Path:
+        """Return a folder of a program that uses `~/.config` everywhere but on Windows."""
+        if self.platform == "win32":
+            return self.roaming.joinpath(*on_windows)
+        return self.config.joinpath(*elsewhere)
+
+
+# These hosts have their file in the same place below the home folder on every system.
+_FILES_IN_HOME = {
+    "claude-code": (".claude.json",),
+    "codex": (".codex", "config.toml"),
+    "continue": (".continue", "mcpServers", "mcp.json"),
+    "copilot-cli": (".copilot", "mcp-config.json"),
+    "cursor": (".cursor", "mcp.json"),
+    "gemini-cli": (".gemini", "settings.json"),
+    "lm-studio": (".lmstudio", "mcp.json"),
+    "opencode": (".config", "opencode", "opencode.json"),
+    "visual-studio": (".mcp.json",),
+    "windsurf": (".codeium", "windsurf", "mcp_config.json"),
+}

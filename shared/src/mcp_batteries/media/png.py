@@ -7,6 +7,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 __all__ = ["SIGNATURE", "Png", "PngDamaged", "check_png", "pack_chunk"]
 
@@ -56,56 +58,106 @@ def check_png(data: bytes, most_pixels: int) -> Png:
         PngDamaged: something is wrong with it, or it has more than `most_pixels`.
     """
     chunks = list(_chunks(data))
-    if not chunks or chunks[0][0] != b"IHDR" or len(chunks[0][1]) != _IHDR.size:
+    header = _read_header(chunks, most_pixels)
+    contents = _collect_contents(chunks)
+    written = [SIGNATURE, pack_chunk(b"IHDR", header.pack())]
+    if header.colour == _PALETTE:
+        if not _is_sound_palette(contents.palette, header.depth):
+            raise PngDamaged("has no sound palette")
+        written.append(pack_chunk(b"PLTE", contents.palette))
+    has_fitting_transparency = _is_fitting_transparency(contents, header.colour)
+    if has_fitting_transparency:
+        written.append(pack_chunk(b"tRNS", contents.transparency))
+    _check_pixels(contents.pixels, list(_row_bytes(header)))
+    written.append(pack_chunk(b"IDAT", contents.pixels))
+    written.append(pack_chunk(b"IEND", b""))
+    names = {chunk.name for chunk in chunks}
+    has_simple_chunks = all(_is_simple(chunk) for chunk in chunks)
+    return Png(
+        header.width,
+        header.height,
+        header.depth,
+        is_animated=b"acTL" in names,
+        has_exif=b"eXIf" in names,
+        is_plain=has_simple_chunks and (has_fitting_transparency or not contents.transparency),
+        data=b"".join(written),
+    )
+
+
+class _Chunk(NamedTuple):
+    name: bytes
+    body: bytes
+
+
+class _Header(NamedTuple):
+    """The fields of IHDR, as they stand there."""
+
+    width: int
+    height: int
+    depth: int
+    colour: int
+    compression: int
+    filters: int
+    interlace: int
+
+    def pack(self) -> bytes:
+        return _IHDR.pack(*self)
+
+
+class _Contents(NamedTuple):
+    """What the critical chunks of a picture hold, and its transparency."""
+
+    palette: bytes
+    transparency: bytes
+    pixels: bytes
+
+
+def _read_header(chunks: list[_Chunk], most_pixels: int) -> _Header:
+    if not chunks or chunks[0].name != b"IHDR" or len(chunks[0].body) != _IHDR.size:
         raise PngDamaged("has no header")
-    width, height, depth, colour, compression, filters, interlace = _IHDR.unpack(chunks[0][1])
-    if depth not in _DEPTHS.get(colour, ()) or compression or filters or interlace > 1:
+    header = _Header(*_IHDR.unpack(chunks[0].body))
+    is_known_format = header.depth in _DEPTHS.get(header.colour, ()) and header.interlace <= 1
+    if not is_known_format or header.compression or header.filters:
         raise PngDamaged("has a header that means nothing")
-    if not width or not height:
+    if not header.width or not header.height:
         raise PngDamaged("has no pixels")
-    if width * height > most_pixels:
+    if header.width * header.height > most_pixels:
         raise PngDamaged("has too many pixels")
-    written = [SIGNATURE, pack_chunk(*chunks[0])]
-    palette = transparency = b""
+    return header
+
+
+def _collect_contents(chunks: list[_Chunk]) -> _Contents:
+    """Return what the chunks behind the header hold; the pixels must be in chunks that follow each other."""
+    palette = b""
+    transparency = b""
     pixels: list[bytes] = []
-    for number, (name, body) in enumerate(chunks[1:], 1):
-        match name:
+    for previous, chunk in pairwise(chunks):
+        match chunk.name:
             case b"IDAT":
-                if pixels and chunks[number - 1][0] != b"IDAT":
+                if pixels and previous.name != b"IDAT":
                     raise PngDamaged("has its pixels in parts")
-                pixels.append(body)
+                pixels.append(chunk.body)
             case b"PLTE":
-                palette = body
+                palette = chunk.body
             case b"tRNS":
-                transparency = body
+                transparency = chunk.body
             case b"IEND":
                 break
-            case _ if name[:1].isupper():
+            case name if name[:1].isupper():
                 raise PngDamaged("has a chunk that is not known")
             case _:
                 continue
+    return _Contents(palette, transparency, b"".join(pixels))
+
+
+def _is_sound_palette(palette: bytes, depth: int) -> bool:
+    return 0 < len(palette) <= 3 << depth and len(palette) % 3 == 0
+
+
+def _is_fitting_transparency(contents: _Contents, colour: int) -> bool:
     if colour == _PALETTE:
-        if not palette or len(palette) % 3 or len(palette) > 3 << depth:
-            raise PngDamaged("has no sound palette")
-        written.append(pack_chunk(b"PLTE", palette))
-    is_fitting = len(transparency) == _TRANSPARENCY_BYTES.get(colour)
-    if colour == _PALETTE:
-        is_fitting = 0 < len(transparency) <= len(palette) // 3
-    if is_fitting:
-        written.append(pack_chunk(b"tRNS", transparency))
-    packed = b"".join(pixels)
-    _check_pixels(packed, list(_row_bytes(width, height, depth * _CHANNELS[colour], is_interlaced=bool(interlace))))
-    written += [pack_chunk(b"IDAT", packed), pack_chunk(b"IEND", b"")]
-    names = {name for name, _ in chunks}
-    return Png(
-        width,
-        height,
-        depth,
-        is_animated=b"acTL" in names,
-        has_exif=b"eXIf" in names,
-        is_plain=(is_fitting or not transparency) and all(_is_simple(name, body) for name, body in chunks),
-        data=b"".join(written),
-    )
+        return 0 < len(contents.transparency) <= len(contents.palette) // 3
+    return len(contents.transparency) == _TRANSPARENCY_BYTES.get(colour)
 
 
 def pack_chunk(name: bytes, body: bytes) -> bytes:
@@ -113,12 +165,12 @@ def pack_chunk(name: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def _is_simple(name: bytes, body: bytes) -> bool:
-    return name in _KNOWN_CHUNKS or _SIMPLE_CHUNK_BYTES.get(name) == len(body)
+def _is_simple(chunk: _Chunk) -> bool:
+    return chunk.name in _KNOWN_CHUNKS or _SIMPLE_CHUNK_BYTES.get(chunk.name) == len(chunk.body)
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield name and body of each chunk up to the last one; what follows that is no part of the picture."""
+def _chunks(data: bytes) -> Iterator[_Chunk]:
+    """Yield each chunk up to the last one; what follows that is no part of the picture."""
     if not data.startswith(SIGNATURE):
         raise PngDamaged("does not begin as a PNG")
     position = len(SIGNATURE)
@@ -133,15 +185,18 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         (checksum,) = struct.unpack_from(">I", data, end - 4)
         if checksum != zlib.crc32(data[position + 4 : end - 4]):
             raise PngDamaged("has a wrong checksum")
-        yield name, data[position + 8 : end - 4]
+        yield _Chunk(name, data[position + 8 : end - 4])
         if name == b"IEND":
             return
         position = end
 
 
-def _row_bytes(width: int, height: int, bits: int, *, is_interlaced: bool) -> Iterator[tuple[int, int]]:
+def _row_bytes(header: _Header) -> Iterator[tuple[int, int]]:
     """Yield how many rows each pass has, and how many bytes each of them has with its filter."""
-    if not is_interlaced:
+    width = header.width
+    height = header.height
+    bits = header.depth * _CHANNELS[header.colour]
+    if not header.interlace:
         yield height, 1 + (width * bits + 7) // 8
         return
     for first_column, first_row, column_step, row_step in _ADAM7:

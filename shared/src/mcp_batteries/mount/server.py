@@ -24,7 +24,9 @@ from mcp_batteries.server.call_tools import CALL_TOOL
 from mcp_batteries.server.catalog import Catalog, entry
 from mcp_batteries.server.declare import WORST, DeclaredTool, declarations
 from mcp_batteries.server.list_changes import Following
-from mcp_batteries.server.tool import strict_tool
+from mcp_batteries.server.skills import SkillSource
+from mcp_batteries.server.tool import StrictTool, strict_tool
+from mcp_batteries.subscriptions.hub import Source
 
 __all__ = ["build"]
 
@@ -38,63 +40,89 @@ def build(settings: Settings) -> Assembled:
         Invalid: none is named.
         Problem: none of them can be built.
     """
-    members, left_out = _members(settings)
+    members, left_out = _build_members(settings)
     discovery = Discovery(members, lambda: tool_table(server), lambda name, names: server.close_to(name, names))
-    server = assemble(
+    server = _assemble(settings, members, _instructions(members, left_out, discover=settings.discover))
+    server.tool_prefixes = frozenset(member.name for member in members)
+    for member in members:
+        member.server.hub.join(server.hub)
+        for name, reason in member.server.withheld.items():
+            if name not in LEFT_OUT:
+                server.withheld[member.named(name)] = reason
+    # Outermost: everything around a request is to see the tool that is meant.
+    server.middleware.insert(0, discovery.unwrapped)
+    if settings.discover:
+        _offer_discovery(server, members, discovery)
+
+    def refresh_tools(event: ServerEvent) -> None:
+        if event == ToolsListChanged():
+            _refresh(server, members)
+
+    server.hub.bus.subscribe(refresh_tools)
+    return server
+
+
+def _assemble(settings: Settings, members: Sequence[Member], instructions: str) -> Assembled:
+    """Assemble the server that offers what all members offer."""
+    skills: list[SkillSource] = []
+    tools: list[StrictTool] = []
+    sources: list[Source] = []
+    for member in members:
+        skills.extend(member.server.catalog.skills)
+        tools.extend(member.tools())
+        sources.extend(member.server.hub.sources)
+    return assemble(
         settings.COMMAND,
         settings,
         rooms=[],
         catalog=_catalog(members),
-        skills=[source for member in members for source in member.server.catalog.skills],
-        tools=[tool for member in members for tool in member.tools()],
-        opens=[_living(members)],
-        sources=[source for member in members for source in member.server.hub.sources],
-        middleware=[_Switch(members)],
+        skills=skills,
+        tools=tools,
+        opens=[_running(members)],
+        sources=sources,
+        middleware=[_MemberSwitch(members)],
         follows=Following(
             "resources of these servers",
-            usual=lambda: [uri for member in members for uri in member.server.follows.usual()],
+            usual=lambda: _followed_by_default(members),
             open_world=any(member.server.follows.open_world for member in members),
         ),
         tools_change=any(member.server.tools_change for member in members),
         title=", ".join(member.server.title or member.name for member in members),
         version=version(settings.COMMAND),
-        instructions=_instructions(members, left_out, discover=settings.discover),
+        instructions=instructions,
     )
-    server.tool_prefixes = frozenset(member.name for member in members)
+
+
+def _followed_by_default(members: Sequence[Member]) -> list[str]:
+    uris: list[str] = []
     for member in members:
-        member.server.hub.join(server.hub)
-        own = member.server.withheld.items()
-        server.withheld |= {member.named(name): why for name, why in own if name not in LEFT_OUT}
-    # Outermost: everything around a request is to see the tool that is meant.
-    server.middleware.insert(0, discovery.unwrapped)
-    if settings.discover:
-        # Whatever `--tools` chooses is found and called by these.
-        three = [strict_tool(method, cast("DeclaredTool", declared)) for declared, method in declarations(discovery)]
-        tool_table(server).update({tool.name: tool for tool in three})
-        server.catalog.shown = NAMES
-        # Scopes and `--read-only` check the tool that is called; hosts hear of the worst that it may do.
-        if any(tool.effect != "read" for member in members for tool in member.tools()):
-            tool_table(server)[CALL_TOOL].annotations = WORST
-        _refresh(server, members)
-
-    def changed(event: ServerEvent) -> None:
-        if event == ToolsListChanged():
-            _refresh(server, members)
-
-    server.hub.bus.subscribe(changed)
-    return server
+        uris.extend(member.server.follows.usual())
+    return uris
 
 
-def _members(settings: Settings) -> tuple[list[Member], dict[str, str]]:
-    """The servers, and the reasons why others could not be built."""
+def _offer_discovery(server: Assembled, members: Sequence[Member], discovery: Discovery) -> None:
+    """List only the three tools of `discovery`, which find and call whatever `--tools` chooses."""
+    table = tool_table(server)
+    for declared, method in declarations(discovery):
+        tool = strict_tool(method, cast("DeclaredTool", declared))
+        table[tool.name] = tool
+    server.catalog.listed_tools = NAMES
+    # Scopes and `--read-only` check the tool that is called; hosts learn of the worst that it may do.
+    if any(tool.effect != "read" for member in members for tool in member.tools()):
+        table[CALL_TOOL].annotations = WORST
+    _refresh(server, members)
+
+
+def _build_members(settings: Settings) -> tuple[list[Member], dict[str, str]]:
+    """Return the servers, and the reasons why others could not be built."""
     if not settings.mounted:
         raise Invalid("No server is named.", f"Name one: `{settings.COMMAND} {settings.EXAMPLES[0]}`.")
     members: list[Member] = []
     left_out: dict[str, Problem] = {}
-    for part in settings.mounted:
-        name = part.COMMAND.removeprefix("mcp-")
+    for member_settings in settings.mounted:
+        name = member_settings.COMMAND.removeprefix("mcp-")
         try:
-            built = program_of(part.package()).build(part)
+            built = program_of(member_settings.package()).build(member_settings)
             if built.verifier is not None:
                 # Whoever a service's token lets in would be let in to the other servers too.
                 raise Refused(f"`{name}` with callers' own tokens shares no process.", "Start it alone.")
@@ -108,7 +136,7 @@ def _members(settings: Settings) -> tuple[list[Member], dict[str, str]]:
 
 
 def _catalog(members: Sequence[Member]) -> Catalog:
-    """What the servers offer besides tools; prompts have their names here."""
+    """Return what the servers offer besides tools; prompts have the names of this process."""
     catalog = Catalog()
     for member in members:
         own = member.server.catalog
@@ -117,35 +145,40 @@ def _catalog(members: Sequence[Member]) -> Catalog:
         catalog.templates.extend(own.templates)
         catalog.listings.extend(map(member.contained, own.listings))
         for name, (prompt, method) in own.prompts.items():
-            here = {"name": member.named(name), "title": f"{member.server.title}: {prompt.title}"}
-            catalog.prompts[member.named(name)] = prompt.model_copy(update=here), method
-        for (of, argument), method in own.completions.items():
-            catalog.completions[member.named(of) if of in own.prompts else of, argument] = method
+            update = {"name": member.named(name), "title": f"{member.server.title}: {prompt.title}"}
+            catalog.prompts[member.named(name)] = (prompt.model_copy(update=update), method)
+        for (owner, argument), method in own.completions.items():
+            if owner in own.prompts:
+                owner = member.named(owner)
+            catalog.completions[owner, argument] = method
     return catalog
 
 
 def _instructions(members: Sequence[Member], left_out: Mapping[str, str], *, discover: bool) -> str:
-    parts = [f"{name}: does not work: {why}" for name, why in left_out.items()]
+    failures = [f"{name}: does not work: {reason}" for name, reason in left_out.items()]
     if discover:
         names = ", ".join(f"{member.name} ({member.server.title})" for member in members)
-        parts.insert(0, f"Serves {names}. `find_tools`, then `describe_tools`, then `call_tool`.")
-    else:
-        parts += [f"{member.name}: {member.renamed(member.server.instructions or '')}" for member in members]
-    return "\n".join(parts)
+        return "\n".join([f"Serves {names}. `find_tools`, then `describe_tools`, then `call_tool`.", *failures])
+    texts = [f"{member.name}: {member.renamed(member.server.instructions or '')}" for member in members]
+    return "\n".join([*failures, *texts])
 
 
 def _refresh(server: Assembled, members: Sequence[Member]) -> None:
-    """Offer the servers' current tools."""
+    """Offer the servers' current tools; those of the process itself stay."""
     table = tool_table(server)
-    tools = [tool for member in members for tool in member.tools()]
-    kept = {name: tool for name, tool in table.items() if name in (*NAMES, *LEFT_OUT)}
+    process_tools = {name: tool for name, tool in table.items() if name in (*NAMES, *LEFT_OUT)}
     table.clear()
-    table.update({tool.name: tool for tool in tools if not server.choice.closed(tool.name, tool.toolsets)} | kept)
+    for member in members:
+        for tool in member.tools():
+            if not server.choice.closed(tool.name, tool.toolsets):
+                table[tool.name] = tool
+    table.update(process_tools)
     server.catalog.tools = [entry(tool) for tool in table.values()]
 
 
 @asynccontextmanager
-async def _living(members: Sequence[Member]) -> AsyncGenerator[None]:
+async def _running(members: Sequence[Member]) -> AsyncGenerator[None]:
+    """Run all members; the block begins when each has started or failed."""
     async with anyio.create_task_group() as tasks:
         for member in members:
             tasks.start_soon(member.live)
@@ -163,29 +196,35 @@ _BY_URI = {"resources/read", "resources/subscribe", "resources/unsubscribe", "re
 
 
 @dataclass(frozen=True)
-class _Switch:
+class _MemberSwitch:
     """Middleware that passes each request through the middleware of the server that it is for."""
 
     members: Sequence[Member]
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        if (member := self._member(ctx.method, ctx.params or {})) is not None:
+        member = self._find_member(ctx.method, ctx.params or {})
+        if member is not None:
             return await member.handle(ctx, call_next)
         # Lists, streams and notices are everybody's.
         for each in reversed(self.members):
             call_next = each.around(call_next)
         return await call_next(ctx)
 
-    def _member(self, method: str, params: Mapping[str, Any]) -> Member | None:
-        ref = params.get("ref")
-        if method == "completion/complete" and isinstance(ref, Mapping):
-            params = cast("Mapping[str, Any]", ref)
-            by_name = "name" in ref
+    def _find_member(self, method: str, params: Mapping[str, Any]) -> Member | None:
+        """Return the server that a request names by a tool, a prompt or a URI; None if it is for all."""
+        reference = params.get("ref")
+        if method == "completion/complete" and isinstance(reference, Mapping):
+            params = cast("Mapping[str, Any]", reference)
+            by_name = "name" in params
+        elif method in _BY_NAME:
+            by_name = True
+        elif method in _BY_URI:
+            by_name = False
         else:
-            by_name = method in _BY_NAME
-            if not by_name and method not in _BY_URI:
-                return None
-        said = str(params.get("name" if by_name else "uri"))
-        if by_name:
-            return next((member for member in self.members if said.startswith(member.named(""))), None)
-        return next((member for member in self.members if member.has(said)), None)
+            return None
+        for member in self.members:
+            if by_name and str(params.get("name")).startswith(member.named("")):
+                return member
+            if not by_name and member.has(str(params.get("uri"))):
+                return member
+        return None

@@ -23,63 +23,86 @@ __all__ = ["check_arguments", "parsed", "plain", "published", "slim"]
 
 Schema = dict[str, Any]
 
-_NOTHING: tuple[Any, ...] = ([], {}, "")
-_LEAST = ("minimum", "minItems", "minLength")
-_MOST = 1000
+_EMPTY_DEFAULTS: tuple[Any, ...] = ([], {}, "")
+_LOWER_BOUNDS = ("minimum", "minItems", "minLength")
+_MIN_FAR_BOUND = 1000
 
 
 def slim(schema: Schema) -> Schema:
-    """`schema` (JSON Schema as pydantic writes it) without the parts that cost a model tokens and do not help it.
+    """Return `schema` (JSON Schema as pydantic writes it) without what costs a model tokens and does not help it.
 
     Generated titles, null alternatives of optional arguments, references to small definitions and defaults that say
     nothing (false, an empty text, list or object) go; names, descriptions, types, bounds, enums and other defaults
     stay. Objects refuse unknown properties unless they say otherwise.
     """
     definitions = cast("dict[str, Schema]", schema.get("$defs", {}))
+    return cast("Schema", _slim_node(schema, definitions))
 
-    def walk(node: Any, path: tuple[str, ...] = ()) -> Any:
-        if isinstance(node, list):
-            return [walk(item, path) for item in cast("list[Any]", node)]
-        if not isinstance(node, dict):
-            return node
-        node = cast("Schema", node)
-        if (reference := node.get("$ref")) is not None:
-            name = str(reference).rpartition("/")[2]
-            if name in path:  # recursive: an object is as much as can be said without $defs
-                return {"type": "object"}
-            rest = {key: value for key, value in node.items() if key != "$ref"}
-            return walk({**definitions[name], **rest}, (*path, name))
-        slimmed: Schema = {}
-        for key, value in node.items():
-            if key in ("title", "$defs"):
-                continue
-            if key == "properties":
-                properties = cast("dict[str, Any]", value)
-                slimmed[key] = {name: walk(child, path) for name, child in properties.items()}
-            else:
-                slimmed[key] = walk(value, path)
-        optional = slimmed.get("default", ...) is None
-        if optional:
-            del slimmed["default"]
-        if isinstance(slimmed.get("anyOf"), list):
-            variants = [item for item in slimmed["anyOf"] if item != {"type": "null"}]
-            if optional:
-                slimmed["anyOf"] = variants
-            if len(variants) == 1:
-                slimmed = {**variants[0], **{k: v for k, v in slimmed.items() if k != "anyOf"}}
-        if (said := slimmed.get("default", ...)) is False or said in _NOTHING:  # what is left out reads as that anyway
-            del slimmed["default"]
-        if slimmed.get("type") == "object" and "properties" in slimmed:
-            slimmed.setdefault("additionalProperties", False)
-        if slimmed.get("additionalProperties") is True:  # what is not said is allowed
-            del slimmed["additionalProperties"]
-        return slimmed
 
-    return cast("Schema", walk(schema))
+def _slim_node(node: Any, definitions: Mapping[str, Schema], path: tuple[str, ...] = ()) -> Any:
+    """Slim a part of a schema.
+
+    Args:
+        path: the definitions inside which the part stands.
+    """
+    if isinstance(node, list):
+        return [_slim_node(item, definitions, path) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    node = cast("Schema", node)
+    reference = node.get("$ref")
+    if reference is not None:
+        name = str(reference).rpartition("/")[2]
+        if name in path:  # A recursive schema cannot say more than this without $defs.
+            return {"type": "object"}
+        additions = {key: value for key, value in node.items() if key != "$ref"}
+        return _slim_node({**definitions[name], **additions}, definitions, (*path, name))
+    slimmed: Schema = {}
+    for key, value in node.items():
+        if key in ("title", "$defs"):
+            continue
+        if key == "properties":
+            properties = cast("dict[str, Any]", value)
+            slimmed[key] = {name: _slim_node(child, definitions, path) for name, child in properties.items()}
+        else:
+            slimmed[key] = _slim_node(value, definitions, path)
+    return _drop_implied(_drop_null(slimmed))
+
+
+def _drop_null(schema: Schema) -> Schema:
+    """Drop a default of null and the alternative that allows it; a single remaining alternative is merged."""
+    is_optional = schema.get("default", ...) is None
+    if is_optional:
+        del schema["default"]
+    if not isinstance(schema.get("anyOf"), list):
+        return schema
+    variants = [item for item in schema["anyOf"] if item != {"type": "null"}]
+    if len(variants) == 1:
+        others = {key: value for key, value in schema.items() if key != "anyOf"}
+        return {**variants[0], **others}
+    if is_optional:
+        schema["anyOf"] = variants
+    return schema
+
+
+def _drop_implied(schema: Schema) -> Schema:
+    """Drop what is understood without being said, and refuse unknown properties."""
+    if "default" in schema and _is_empty_default(schema["default"]):
+        del schema["default"]
+    if schema.get("type") == "object" and "properties" in schema:
+        schema.setdefault("additionalProperties", False)
+    if schema.get("additionalProperties") is True:
+        del schema["additionalProperties"]
+    return schema
+
+
+def _is_empty_default(value: Any) -> bool:
+    """Return whether an argument that is left out is read like `value` anyway."""
+    return value is False or value in _EMPTY_DEFAULTS
 
 
 def published(schema: Any) -> Any:
-    """A slimmed `schema` as clients see it: without bounds that nobody exceeds on purpose.
+    """Return a slimmed `schema` as clients see it: without bounds that nobody exceeds on purpose.
 
     Those are lower bounds of 0 and 1, maximum lengths, and upper bounds from 1,000 on; the check names them.
     """
@@ -88,17 +111,19 @@ def published(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     members = cast("Schema", schema).items()
-    return {key: published(value) for key, value in members if not _is_far(key, value)}
+    return {key: published(value) for key, value in members if not _is_far_bound(key, value)}
 
 
-def _is_far(key: str, value: Any) -> bool:
+def _is_far_bound(key: str, value: Any) -> bool:
     if not isinstance(value, int):
         return False
-    return value in (0, 1) if key in _LEAST else key == "maxLength" or (key == "maximum" and value >= _MOST)
+    if key in _LOWER_BOUNDS:
+        return value in (0, 1)
+    return key == "maxLength" or (key == "maximum" and value >= _MIN_FAR_BOUND)
 
 
 def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments for `tool`, validated against `model`; nested models stay models.
+    """Return the keyword arguments for `tool`, validated against `model`; nested models stay models.
 
     Args:
         schema: the slimmed schema the client was shown; its words are used in the messages.
@@ -107,22 +132,21 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         Invalid: names every argument that is wrong, what was expected, and what was sent.
     """
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    renamed = _renamed(arguments, properties)
-    unknown = [name for name in renamed if name not in properties]
-    mistakes = _misnamed(unknown, renamed, schema)
-    given: dict[str, Any] = {}
-    for name, value in renamed.items():
+    sent = _rename(arguments, properties)
+    mistakes = _name_mistakes(sent, schema)
+    values: dict[str, Any] = {}
+    for name, value in sent.items():
         if name not in properties:
             continue
         if value is None and _may_be_left_out(name, schema):
             continue
-        given[name] = _meant(value, properties[name])
-        mistakes.extend(_booleans_for_numbers(given[name], properties[name], f"`{name}`"))
+        values[name] = _interpret(value, properties[name])
+        mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
     if not mistakes:
         try:
-            checked = model.model_validate(given)
+            checked = model.model_validate(values)
         except ValidationError as error:
-            mistakes = [_mistake(dict(item), schema) for item in error.errors(include_url=False)]
+            mistakes = [_describe_mistake(dict(item), schema) for item in error.errors(include_url=False)]
         else:
             fields = type(checked).model_fields.items()
             return {field.alias or name: getattr(checked, name) for name, field in fields}
@@ -130,18 +154,25 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}.")
 
 
-def _misnamed(unknown: Sequence[str], members: Mapping[str, Any], schema: Schema) -> list[str]:
-    """The messages for unknown argument names, and for required ones that are missing as well."""
+def _name_mistakes(arguments: Mapping[str, Any], schema: Schema) -> list[str]:
+    """Return the messages for unknown argument names, and for required ones that are missing as well."""
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    missing = [name for name in schema.get("required", ()) if name not in members] if unknown else []
+    unknown = [name for name in arguments if name not in properties]
+    if not unknown:
+        return []
+    missing = [name for name in schema.get("required", ()) if name not in arguments]
     mistakes: list[str] = []
     for name in unknown:
-        near = difflib.get_close_matches(name, properties, n=1, cutoff=0.65)
-        if len(unknown) == len(missing) == 1:  # Whatever it is called, it can only be that one.
-            near = missing
-        mistakes.append(f"there is no argument {quote(name)}" + (f" (did you mean `{near[0]}`?)" if near else ""))
-        missing = [item for item in missing if item not in near]
-    return [*mistakes, *(f"`{name}` is required ({_expected(properties[name])})" for name in missing)]
+        similar = difflib.get_close_matches(name, properties, n=1, cutoff=0.65)
+        if len(unknown) == len(missing) == 1:  # Whatever it is called, it can only be the missing one.
+            similar = missing
+        mistake = f"there is no argument {quote(name)}"
+        if similar:
+            mistake += f" (did you mean `{similar[0]}`?)"
+        mistakes.append(mistake)
+        missing = [item for item in missing if item not in similar]
+    mistakes.extend(f"`{name}` is required ({_describe_schema(properties[name])})" for name in missing)
+    return mistakes
 
 
 def _kinds(schema: Schema) -> set[Any]:
@@ -152,124 +183,185 @@ def _may_be_left_out(name: str, schema: Schema) -> bool:
     return name not in schema.get("required", ()) and "null" not in _kinds(schema["properties"][name])
 
 
-def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:
-    """`members`, with names in camel case or other case replaced by the property that they mean."""
+def _rename(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:
+    """Return `members` with names in camel case or other case replaced by the property that they mean."""
     if members.keys() <= properties.keys():
         return dict(members)
-    known = {plain(name): name for name in properties}
-    names = {name: name if name in properties else known.get(plain(name), name) for name in members}
-    taken = Counter(names.values())
-    return {names[name] if taken[names[name]] == 1 else name: value for name, value in members.items()}
+    property_by_plain_name = {plain(name): name for name in properties}
+    new_names: dict[str, str] = {}
+    for name in members:
+        if name in properties:
+            new_names[name] = name
+        else:
+            new_names[name] = property_by_plain_name.get(plain(name), name)
+    uses = Counter(new_names.values())
+    renamed: dict[str, Any] = {}
+    for name, value in members.items():
+        # Two names of one property are ambiguous and stay.
+        if uses[new_names[name]] == 1:
+            renamed[new_names[name]] = value
+        else:
+            renamed[name] = value
+    return renamed
 
 
 def plain(name: str) -> str:
-    """`name` without case and without the separators between words."""
+    """Return `name` without case and without the separators between words."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
-def _meant(value: Any, schema: Schema) -> object:
-    """`value` in the shape that `schema` wants, if that is unambiguous; otherwise unchanged."""
+def _interpret(value: Any, schema: Schema) -> object:
+    """Return `value` in the shape that `schema` wants, if that is unambiguous; otherwise unchanged."""
     kinds = _kinds(schema)
     if isinstance(value, str) and kinds and kinds <= {"array", "object", "null"}:
         # Some hosts send an array or object argument as JSON inside a string.
         value = parsed(value)
-    items = cast("Schema", schema.get("items", {}))
-    one = dict if _kinds(items) == {"object"} else str | int | float
-    if "array" in kinds and isinstance(value, one) and value != {}:
+    if "array" in kinds and _is_single_item(value, schema):
         value = [value]
-    if isinstance(value, list):
-        many = cast("list[Any]", value)
-        if kinds == {"string"} and len(many) == 1:
-            return _meant(many[0], schema) if isinstance(many[0], str) else many
-        return [_meant(item, items) for item in many] if items else many
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        return _meant_members(members, schema) if "properties" in schema else members
-    if isinstance(value, int) and not isinstance(value, bool) and kinds == {"string"}:
-        return str(value)
-    if isinstance(value, str) and value not in schema.get("enum", [value]):
-        alike = [item for item in schema["enum"] if plain(str(item)) == plain(value)]
-        return alike[0] if len(alike) == 1 else value
+    match value:
+        case list():
+            return _interpret_list(cast("list[Any]", value), schema, kinds)
+        case dict():
+            return _interpret_members(cast("dict[str, Any]", value), schema)
+        case bool():
+            return value
+        case int() if kinds == {"string"}:
+            return str(value)
+        case str() if value not in schema.get("enum", [value]):
+            return _interpret_choice(value, schema["enum"])
+        case _:
+            return value
+
+
+def _is_single_item(value: Any, schema: Schema) -> bool:
+    """Return whether `value` is one item of the array that `schema` wants."""
+    if _kinds(cast("Schema", schema.get("items", {}))) == {"object"}:
+        return isinstance(value, dict) and value != {}
+    return isinstance(value, str | int | float)
+
+
+def _interpret_list(values: list[Any], schema: Schema, kinds: set[Any]) -> object:
+    if kinds == {"string"} and len(values) == 1:
+        # A list of one text stands for the text.
+        if isinstance(values[0], str):
+            return _interpret(values[0], schema)
+        return values
+    items = cast("Schema", schema.get("items", {}))
+    if not items:
+        return values
+    return [_interpret(item, items) for item in values]
+
+
+def _interpret_members(members: Mapping[str, Any], schema: Schema) -> Mapping[str, Any]:
+    if "properties" not in schema:
+        return members
+    properties = cast("dict[str, Schema]", schema["properties"])
+    interpreted: dict[str, Any] = {}
+    for name, member in _rename(members, properties).items():
+        if member is None and name in properties and _may_be_left_out(name, schema):
+            continue
+        interpreted[name] = _interpret(member, properties.get(name, {}))
+    return interpreted
+
+
+def _interpret_choice(value: str, choices: Sequence[Any]) -> object:
+    """Return the choice that differs from `value` only in case and separators, if there is exactly one."""
+    similar = [choice for choice in choices if plain(str(choice)) == plain(value)]
+    if len(similar) == 1:
+        return similar[0]
     return value
 
 
-def _meant_members(members: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    properties = cast("dict[str, Schema]", schema["properties"])
-    return {
-        name: _meant(member, properties.get(name, {}))
-        for name, member in _renamed(members, properties).items()
-        if member is not None or name not in properties or not _may_be_left_out(name, schema)
-    }
-
-
 def parsed(text: str) -> Any:
-    """The array or object that `text` contains as JSON; otherwise `text`.
+    """Return the array or object that `text` contains as JSON; otherwise `text`.
 
     Raises:
         Invalid: an object in it has a name twice; taking the last one would drop the other value.
     """
     try:
-        value: object = json.loads(text, object_pairs_hook=_each_once)
+        value: object = json.loads(text, object_pairs_hook=_require_unique_names)
     except (ValueError, RecursionError):
         return text
-    return cast("object", value) if isinstance(value, list | dict) else text
+    if isinstance(value, list | dict):
+        return cast("object", value)
+    return text
 
 
-def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
-        twice = next(name for name, times in Counter(name for name, _ in members).items() if times > 1)
-        raise Invalid(f"An object in the JSON text has {quote(twice)} twice.", "Give each an object of its own.")
-    return found
+def _require_unique_names(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    by_name = dict(members)
+    if len(by_name) < len(members):
+        uses = Counter(name for name, _ in members)
+        repeated = next(name for name, times in uses.items() if times > 1)
+        raise Invalid(f"An object in the JSON text has {quote(repeated)} twice.", "Give each an object of its own.")
+    return by_name
 
 
-def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:
+def _booleans_for_numbers(value: Any, schema: Schema, location: str) -> list[str]:
+    """Return the messages for booleans where numbers are expected, which pydantic would take for 0 and 1."""
     if isinstance(value, bool):
         kinds = _kinds(schema)
         if kinds & {"integer", "number"} and "boolean" not in kinds:
-            return [f"{where} must be {_expected(schema)}, not `{str(value).lower()}`"]
+            return [f"{location} must be {_describe_schema(schema)}, not `{str(value).lower()}`"]
+    mistakes: list[str] = []
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        return [
-            mistake
-            for index, item in enumerate(cast("list[Any]", value))
-            for mistake in _booleans_for_numbers(item, schema["items"], f"{where}[{index}]")
-        ]
-    return []
+        for index, item in enumerate(cast("list[Any]", value)):
+            mistakes.extend(_booleans_for_numbers(item, schema["items"], f"{location}[{index}]"))
+    return mistakes
 
 
-def _mistake(error: dict[str, Any], schema: Schema) -> str:
-    location = cast("tuple[str | int, ...]", error["loc"])
-    where = ""
+def _describe_mistake(error: dict[str, Any], schema: Schema) -> str:
+    """Say in one line what pydantic's `error` means, in the words of the schema that the client was shown."""
+    location = ""
     node: Schema = schema
-    for part in location:
-        if isinstance(part, int):
-            where += f"[{part}]"
+    for step in cast("tuple[str | int, ...]", error["loc"]):
+        if isinstance(step, int):
+            location += f"[{step}]"
             node = node.get("items", {})
-        elif part in node.get("properties", {}):
-            where += f".{part}" if where else str(part)
-            node = node["properties"][part]
-        elif isinstance(node.get("additionalProperties"), dict):
-            where += f".{part}" if where else str(part)
-            node = node["additionalProperties"]
+            continue
+        child = _member_schema(node, step)
+        if child is not None:
+            location = f"{location}.{step}" if location else step
+            node = child
         elif error["type"] == "extra_forbidden":
-            return f"`{where}` has no field {quote(str(part))}"
+            return f"`{location}` has no field {quote(step)}"
     if error["type"] == "missing":
-        return f"`{where}` is required ({_expected(node)})"
+        return f"`{location}` is required ({_describe_schema(node)})"
     if error["type"] in ("value_error", "assertion_error"):
-        said, also, rest = (str(error["msg"]).partition(", ")[2] or str(error["msg"])).partition("; ")
-        sent = f", not {_shown(error['input'])}" if said.startswith("must be ") else ""
-        return f"`{where}`: {said}{sent}{also}{rest}"
-    return f"`{where}` must be {_expected(node)}, not {_shown(error['input'])}"
+        return f"`{location}`: {_describe_refusal(str(error['msg']), error['input'])}"
+    return f"`{location}` must be {_describe_schema(node)}, not {_describe_value(error['input'])}"
 
 
-def _shown(value: Any) -> str:
+def _member_schema(schema: Schema, name: str) -> Schema | None:
+    """Return the schema of a member of an object; None if `schema` has no such member."""
+    properties = schema.get("properties", {})
+    if name in properties:
+        return properties[name]
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, dict):
+        return cast("Schema", additional)
+    return None
+
+
+def _describe_refusal(message: str, value: Any) -> str:
+    """Return the text of a validator's error, with the value that was sent if the text says what it must be."""
+    # Pydantic puts "Value error, " before the text.
+    text = message.partition(", ")[2] or message
+    requirement, separator, advice = text.partition("; ")
+    if requirement.startswith("must be "):
+        requirement += f", not {_describe_value(value)}"
+    return f"{requirement}{separator}{advice}"
+
+
+def _describe_value(value: Any) -> str:
     match value:
         case None:
             return "null"
         case dict():
             return "an object"
+        case []:
+            return "an empty array"
         case list():
-            return "an array" if value else "an empty array"
+            return "an array"
         case str():
             return quote(json.dumps(value, ensure_ascii=False), 60)
         case _:
@@ -286,26 +378,45 @@ _NOUNS = {
 }
 
 
-def _expected(schema: Schema) -> str:
+def _describe_schema(schema: Schema) -> str:
+    """Say in a few words what `schema` allows."""
     if "enum" in schema:
         return "one of " + ", ".join(f"`{item}`" for item in schema["enum"])
     if "const" in schema:
         return f"`{schema['const']}`"
     if "anyOf" in schema:
-        return " or ".join(_expected(item) for item in schema["anyOf"])
-    words = _NOUNS.get(str(schema.get("type")), "a valid value")
+        return " or ".join(_describe_schema(item) for item in schema["anyOf"])
+    kind = str(schema.get("type"))
+    description = _NOUNS.get(kind, "a valid value")
     if "pattern" in schema:
-        words += f" matching `{schema['pattern']}`"
-    if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
-        noun = _NOUNS.get(str(schema["items"].get("type")), "a value").partition(" ")[2]
-        words += f" of {noun}s" if noun and " " not in noun else ""
-    unit = {"string": " characters", "array": " items"}.get(str(schema.get("type")), "")
+        description += f" matching `{schema['pattern']}`"
+    if kind == "array":
+        description += _describe_items(schema.get("items"))
+    return description + _describe_bounds(schema, kind)
+
+
+def _describe_items(items: Any) -> str:
+    """Return ` of strings` and the like; nothing if the items have no simple plural."""
+    if not isinstance(items, dict):
+        return ""
+    kind = str(cast("Schema", items).get("type"))
+    noun = _NOUNS.get(kind, "a value").partition(" ")[2]
+    if not noun or " " in noun:
+        return ""
+    return f" of {noun}s"
+
+
+def _describe_bounds(schema: Schema, kind: str) -> str:
     low = schema.get("minimum", schema.get("minLength", schema.get("minItems")))
     high = schema.get("maximum", schema.get("maxLength", schema.get("maxItems")))
+    unit = {"string": " characters", "array": " items"}.get(kind, "")
     if low is not None and high is not None:
-        return f"{words} from {low} to {high}{unit}" if not unit else f"{words} of {low} to {high}{unit}"
+        preposition = "of" if unit else "from"
+        return f" {preposition} {low} to {high}{unit}"
     if low is not None:
-        return f"{words}, at least {low}{unit.removesuffix('s') if low == 1 else unit}"
+        if low == 1:
+            unit = unit.removesuffix("s")
+        return f", at least {low}{unit}"
     if high is not None:
-        return f"{words}, at most {high}{unit}"
-    return words
+        return f", at most {high}{unit}"
+    return ""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import MCPServer
@@ -49,26 +49,24 @@ from mcp_types import Tool as ToolEntry
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic.fields import FieldInfo
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
-from mcp_batteries.limits import Cursor, in_thread
+from mcp_batteries.errors import Invalid, NotFound, Problem, quote, well_formed
+from mcp_batteries.limits import in_thread
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.server.arguments import published
 from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
+from mcp_batteries.server.list_pages import page
+from mcp_batteries.server.protocol_errors import to_mcp_error
 from mcp_batteries.server.results import Lasting
+from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.server.views import View, listed
 
-if TYPE_CHECKING:
-    from mcp_batteries.server.skills import SkillSource
+# The protocol allows so many completion values.
+_MAX_COMPLETIONS = 100
 
-__all__ = ["PAGE", "Catalog", "entry", "page", "prompt_entry"]
+__all__ = ["Catalog", "entry", "prompt_entry"]
 
 logger = logging.getLogger(__name__)
-
-# The number of entries on one page of a list, and the protocol's limit for completion values.
-PAGE = 100
-
-T = TypeVar("T")
 
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -85,9 +83,24 @@ class _Template:
     method: _Method
 
 
+class _Reader(NamedTuple):
+    """A method that reads a resource, and the arguments that its URI contains."""
+
+    method: _Method
+    values: Mapping[str, Any] = {}
+
+
 @dataclass
 class Catalog:
-    """Everything that the rooms declared, and the handlers that serve it."""
+    """Everything that the rooms declared, and the handlers that serve it.
+
+    Attributes:
+        fixed: resources with one URI.
+        templates: resources with a URI template.
+        listings: return the entries of resources that are known only at run time.
+        completions: by kind (`prompt` or `resource`) and name of the argument.
+        listed_tools: the names of the tools that `tools/list` has; None for all.
+    """
 
     tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
     views: dict[str, View] = field(default_factory=dict[str, View])
@@ -97,8 +110,7 @@ class Catalog:
     prompts: dict[str, tuple[Prompt, _Method]] = field(default_factory=dict[str, Any])
     completions: dict[tuple[str, str], _Method] = field(default_factory=dict[tuple[str, str], _Method])
     skills: Sequence[SkillSource] = ()
-    shown: Collection[str] | None = None
-    """The tools that `tools/list` has, by name; None for all."""
+    listed_tools: Collection[str] | None = None
 
     def add_resource(self, declared: DeclaredResource, method: _Method) -> None:
         if UriTemplate.is_template(declared.uri):
@@ -107,11 +119,14 @@ class Catalog:
             self.fixed[declared.uri] = (declared, method)
 
     def arguments(self, method: str, name: str) -> Collection[str] | None:
-        """The arguments of the tool or prompt that `method` finds under `name`; None if there is none."""
+        """Return the arguments of the tool or prompt that `method` finds under `name`; None if there is none."""
         if method == "tools/call":
-            return next((tool.input_schema.get("properties", {}) for tool in self.tools if tool.name == name), None)
+            for tool in self.tools:
+                if tool.name == name:
+                    return tool.input_schema.get("properties", {})
         if method == "prompts/get" and name in self.prompts:
-            return [argument.name for argument in self.prompts[name][0].arguments or ()]
+            prompt, _ = self.prompts[name]
+            return [argument.name for argument in prompt.arguments or ()]
         return None
 
     def install(self, server: MCPServer[Any]) -> None:
@@ -126,9 +141,11 @@ class Catalog:
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
-        shown = [tool for tool in self.tools if self.shown is None or tool.name in self.shown]
-        items, more = page("tools", listed(shown, ctx), params.cursor)
-        return ListToolsResult(tools=_with_dialect(items, ctx), next_cursor=more)
+        tools = self.tools
+        if self.listed_tools is not None:
+            tools = [tool for tool in tools if tool.name in self.listed_tools]
+        items, next_cursor = page("tools", listed(tools, ctx), params.cursor)
+        return ListToolsResult(tools=_with_dialect(items, ctx), next_cursor=next_cursor)
 
     async def _list_resources(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
@@ -137,69 +154,80 @@ class Catalog:
         for listing in self.listings:
             entries.extend(await _contained(listing()))
         entries += [_resource_entry(declared) for declared, _ in self.fixed.values() if declared.last]
-        items, more = page("resources", entries, params.cursor)
-        return ListResourcesResult(resources=items, next_cursor=more)
+        items, next_cursor = page("resources", entries, params.cursor)
+        return ListResourcesResult(resources=items, next_cursor=next_cursor)
 
     async def _list_templates(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
         entries = [_template_entry(template.declared) for template in self.templates]
-        items, more = page("templates", entries, params.cursor)
-        return ListResourceTemplatesResult(resource_templates=items, next_cursor=more)
+        items, next_cursor = page("templates", entries, params.cursor)
+        return ListResourceTemplatesResult(resource_templates=items, next_cursor=next_cursor)
 
     async def _list_prompts(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListPromptsResult:
-        items, more = page("prompts", [prompt for prompt, _ in self.prompts.values()], params.cursor)
-        return ListPromptsResult(prompts=items, next_cursor=more)
+        prompts = [prompt for prompt, _ in self.prompts.values()]
+        items, next_cursor = page("prompts", prompts, params.cursor)
+        return ListPromptsResult(prompts=items, next_cursor=next_cursor)
 
     async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
         for source in self.skills:
-            if (skill := await source.contents(_one_spelling(uri))) is not None:
+            skill = await source.contents(_normalize_uri(uri))
+            if skill is not None:
                 return ReadResourceResult(contents=[skill], ttl_ms=int(source.seconds * 1000), cache_scope="public")
         try:
-            if (found := self._reader(uri)) is None:
-                nothing = self._nothing(uri)
-                raise _to_mcp_error(nothing) from nothing
-            method, values = found
-            if "uri" in inspect.signature(method).parameters:
-                values["uri"] = uri
-            contents = await _contained(method(**values))
+            contents = await self._read_contents(uri)
         except MCPError as error:
-            data: dict[str, Any] = {**(error.error.data or {}), "uri": well_formed(uri)}
-            legacy = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS
-            missing = isinstance(error.__cause__, NotFound)
-            code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
-            raise MCPError(code=code, message=error.error.message, data=data) from error
+            raise _with_uri(error, uri, ctx.protocol_version) from error
         ttl: dict[str, Any] = {}
         if isinstance(contents, Lasting):
-            ttl = {"ttl_ms": int(contents.seconds * 1000), "cache_scope": "public" if contents.public else "private"}
+            ttl["ttl_ms"] = int(contents.seconds * 1000)
+            ttl["cache_scope"] = "public" if contents.public else "private"
             contents = contents.contents
         if isinstance(contents, TextResourceContents | BlobResourceContents):
             contents = [contents]
         return ReadResourceResult(contents=list(contents), **ttl)
 
+    async def _read_contents(self, uri: str) -> Any:
+        reader = self._find_reader(uri)
+        if reader is None:
+            problem = self._not_found(uri)
+            raise to_mcp_error(problem) from problem
+        values = reader.values
+        if "uri" in inspect.signature(reader.method).parameters:
+            values = {**values, "uri": uri}
+        return await _contained(reader.method(**values))
+
     def missing(self, uri: str) -> NotFound | None:
-        """An error that no resource has a URI of this form, with the valid forms; None if it may exist."""
-        return None if self._reader(uri) is not None else self._nothing(uri)
+        """Return an error that no resource has a URI of this form, with the valid forms; None if it may exist."""
+        if self._find_reader(uri) is not None:
+            return None
+        return self._not_found(uri)
 
-    def _nothing(self, uri: str) -> NotFound:
-        shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
-        return NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
+    def _not_found(self, uri: str) -> NotFound:
+        fix = ""
+        if self.templates:
+            forms = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
+            fix = f"URIs here look like {forms}."
+        return NotFound(f"No resource has the URI {quote(uri)}.", fix)
 
-    def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]] | None:
-        same = _one_spelling(uri)
-        if same in self.views:
-            view = self.views[same]
-            return lambda: in_thread(lambda stop: view.contents()), {}
-        if same in self.fixed:
-            return self.fixed[same][1], {}
-        path, mark, query = same.partition("?")
-        asked = path.translate(_DELIMITERS) + mark + query
+    def _find_reader(self, uri: str) -> _Reader | None:
+        """Return the method that reads the resource at `uri`, with the values of the template's variables."""
+        normalized = _normalize_uri(uri)
+        if normalized in self.views:
+            view = self.views[normalized]
+            return _Reader(lambda: in_thread(lambda stop: view.contents()))
+        if normalized in self.fixed:
+            _, method = self.fixed[normalized]
+            return _Reader(method)
+        path, mark, query = normalized.partition("?")
+        escaped = path.translate(_DELIMITERS) + mark + query
         for template in self.templates:
-            values = template.pattern.match(asked)
+            values = template.pattern.match(escaped)
             if values is not None:
-                wanted = inspect.signature(template.method).parameters
-                return template.method, {name: value for name, value in values.items() if name in wanted}
+                parameters = inspect.signature(template.method).parameters
+                arguments = {name: value for name, value in values.items() if name in parameters}
+                return _Reader(template.method, arguments)
         return None
 
     async def _prompt(
@@ -207,16 +235,11 @@ class Catalog:
     ) -> GetPromptResult | InputRequiredResult:
         if params.name not in self.prompts:
             names = ", ".join(f"`{name}`" for name in self.prompts)
-            raise _to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
+            raise to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
         prompt, method = self.prompts[params.name]
-        given = params.arguments or {}
-        arguments = {argument.name: bool(argument.required) for argument in prompt.arguments or []}
-        wrong = [f"there is no argument {quote(name)}" for name in given if name not in arguments]
-        wrong += [f"`{name}` is required" for name, required in arguments.items() if required and not given.get(name)]
-        if wrong:
-            valid = ", ".join(f"`{name}`" for name in arguments) or "none"
-            raise _to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(wrong)}.", f"Its arguments are: {valid}."))
-        values: dict[str, Any] = {name: value for name, value in given.items() if value}
+        arguments = params.arguments or {}
+        _check_prompt_arguments(prompt, arguments)
+        values: dict[str, Any] = {name: value for name, value in arguments.items() if value}
         if _REQUEST in inspect.signature(method).parameters:
             values[_REQUEST] = params
         result = await _contained(method(**values))
@@ -228,27 +251,60 @@ class Catalog:
         match params.ref:
             case PromptReference(name=name) if name in self.prompts:
                 kind = "prompt"
-                known = {argument.name for argument in self.prompts[name][0].arguments or []}
+                prompt, _ = self.prompts[name]
+                valid_names = {argument.name for argument in prompt.arguments or []}
             case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
                 kind = "resource"
-                known = set(UriTemplate.parse(uri).variable_names)
+                valid_names = set(UriTemplate.parse(uri).variable_names)
             case _:
                 raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
-        if params.argument.name not in known:
-            valid = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
+        if params.argument.name not in valid_names:
+            valid = ", ".join(f"`{name}`" for name in sorted(valid_names)) or "none"
             raise MCPError(
                 INVALID_PARAMS,
                 f"It has no argument {quote(params.argument.name)}. Its arguments are: {valid}.",
             )
         method = self.completions.get((kind, params.argument.name))
-        others = dict(params.context.arguments or {}) if params.context else {}
-        values: Sequence[str] = await _contained(method(params.argument.value, others)) if method else []
-        shown = [well_formed(value) for value in values[:PAGE]]
-        return CompleteResult(completion=Completion(values=shown, total=len(values), has_more=len(values) > PAGE))
+        values: Sequence[str] = []
+        if method is not None:
+            others = dict(params.context.arguments or {}) if params.context else {}
+            values = await _contained(method(params.argument.value, others))
+        return CompleteResult(
+            completion=Completion(
+                values=[well_formed(value) for value in values[:_MAX_COMPLETIONS]],
+                total=len(values),
+                has_more=len(values) > _MAX_COMPLETIONS,
+            )
+        )
+
+
+def _with_uri(error: MCPError, uri: str, protocol_version: str) -> MCPError:
+    """Return `error` with the URI in its data, and with the code that the client's revision has for it."""
+    code = error.error.code
+    if protocol_version not in MODERN_PROTOCOL_VERSIONS and isinstance(error.__cause__, NotFound):
+        code = RESOURCE_NOT_FOUND
+    data: dict[str, Any] = {**(error.error.data or {}), "uri": well_formed(uri)}
+    return MCPError(code=code, message=error.error.message, data=data)
+
+
+def _check_prompt_arguments(prompt: Prompt, arguments: Mapping[str, str]) -> None:
+    """Check the names of a prompt's arguments, and that the required ones are there.
+
+    Raises:
+        MCPError: names all mistakes, and the valid arguments.
+    """
+    declared = {argument.name: argument for argument in prompt.arguments or []}
+    mistakes = [f"there is no argument {quote(name)}" for name in arguments if name not in declared]
+    for name, argument in declared.items():
+        if argument.required and not arguments.get(name):
+            mistakes.append(f"`{name}` is required")
+    if mistakes:
+        valid = ", ".join(f"`{name}`" for name in declared) or "none"
+        raise to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(mistakes)}.", f"Its arguments are: {valid}."))
 
 
 def entry(tool: Tool) -> ToolEntry:
-    """The `tools/list` entry of `tool`."""
+    """Return the `tools/list` entry of `tool`."""
     return ToolEntry(
         name=tool.name,
         title=tool.title,
@@ -261,7 +317,7 @@ def entry(tool: Tool) -> ToolEntry:
 
 
 def _with_dialect(tools: list[ToolEntry], ctx: ServerRequestContext[Any]) -> list[ToolEntry]:
-    """`tools` with the name of their schemas' dialect, only for VS Code.
+    """Return `tools` with the name of their schemas' dialect, only for VS Code.
 
     Without the name, VS Code loads a meta-schema from json-schema.org, unless it is new enough to include it; if it
     cannot, it drops every tool. All versions include the one of this name.
@@ -273,7 +329,7 @@ def _with_dialect(tools: list[ToolEntry], ctx: ServerRequestContext[Any]) -> lis
 
 
 def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
-    """The `prompts/list` entry of a marked method; its parameters are the arguments, which are all strings."""
+    """Return the `prompts/list` entry of a marked method; its parameters are the arguments, which are all strings."""
     hints = get_type_hints(method, include_extras=True)
     arguments = [
         PromptArgument(
@@ -292,16 +348,18 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
 _DELIMITERS = str.maketrans({",": "%2C", "&": "%26"})
 
 
-def _one_spelling(uri: str) -> str:
-    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1); `file:` URIs get an empty host (RFC 8089, 2)."""
-    scheme, colon, rest = uri.partition(":")
+def _normalize_uri(uri: str) -> str:
+    """Return `uri` with its scheme in lower case (RFC 3986, 6.2.2.1); `file:` URIs get an empty host (RFC 8089, 2)."""
+    scheme, colon, location = uri.partition(":")
+    if not colon:
+        return uri
     scheme = scheme.lower()
     if scheme == "file":
-        if rest.lower().startswith("//localhost/"):
-            rest = "//" + rest[len("//localhost") :]
-        elif rest.startswith("/") and not rest.startswith("//"):
-            rest = "//" + rest
-    return f"{scheme}{colon}{rest}" if colon else uri
+        if location.lower().startswith("//localhost/"):
+            location = "//" + location[len("//localhost") :]
+        elif location.startswith("/") and not location.startswith("//"):
+            location = "//" + location
+    return f"{scheme}:{location}"
 
 
 def _description(annotation: Any) -> str | None:
@@ -324,35 +382,22 @@ def _template_entry(declared: DeclaredResource) -> ResourceTemplate:
 
 def _messages(result: Any) -> list[PromptMessage]:
     items = cast("Sequence[Any]", result if isinstance(result, list | tuple) else [result])
-    return [
-        item if isinstance(item, PromptMessage) else PromptMessage(role="user", content=_content(item))
-        for item in items
-    ]
+    messages: list[PromptMessage] = []
+    for item in items:
+        if isinstance(item, PromptMessage):
+            messages.append(item)
+        else:
+            messages.append(PromptMessage(role="user", content=_content(item)))
+    return messages
 
 
 def _content(item: Any) -> Any:
-    """The content of a message: a text, a resource's contents as an attachment, or a block unchanged."""
+    """Return the content of a message: a text, a resource's contents as an attachment, or a block unchanged."""
     if isinstance(item, str):
         return TextContent(type="text", text=well_formed(item))
     if isinstance(item, TextResourceContents | BlobResourceContents):
         return EmbeddedResource(type="resource", resource=item)
     return item
-
-
-def page(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -> tuple[list[T], str | None]:
-    """The part of `items` that `cursor` asks for, and the cursor of the next.
-
-    Raises:
-        MCPError: the cursor belongs to another list.
-    """
-    start = 0
-    if cursor is not None:
-        try:
-            start = int(Cursor.decode(kind, cursor, scope))
-        except Invalid as problem:
-            raise _to_mcp_error(problem) from problem
-    more = Cursor.encode(kind, start + PAGE, scope) if start + PAGE < len(items) else None
-    return list(items[start : start + PAGE]), more
 
 
 async def _contained(work: Awaitable[Any]) -> Any:
@@ -363,14 +408,9 @@ async def _contained(work: Awaitable[Any]) -> Any:
     try:
         return await work
     except Problem as problem:
-        raise _to_mcp_error(problem) from problem
+        raise to_mcp_error(problem) from problem
     except MCPError:
         raise
     except Exception as defect:
         logger.exception("a handler raised")
         raise MCPError(INTERNAL_ERROR, "The server failed on this request and has logged the reason.") from defect
-
-
-def _to_mcp_error(problem: Problem) -> MCPError:
-    code = INTERNAL_ERROR if isinstance(problem, Unavailable) else INVALID_PARAMS
-    return MCPError(code, str(problem), dict(problem.fields))

@@ -24,7 +24,7 @@ from mcp_types import INVALID_PARAMS, PaginatedRequestParams, RequestParams, Tex
 
 from mcp_batteries.errors import quote
 from mcp_batteries.limits import in_thread
-from mcp_batteries.server.catalog import page
+from mcp_batteries.server.list_pages import page
 
 __all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
 

@@ -43,7 +43,12 @@ Explain = Callable[[Exception], Problem | None]
 
 
 class StrictTool(Tool):
-    """The SDK's tool with our argument check, our messages, our result shapes and a time limit."""
+    """The SDK's tool with our argument check, our messages, our result shapes and a time limit.
+
+    Attributes:
+        confirm: whether the person is asked before a call that replaces something.
+        mirrored: the arguments that clients repeat in headers.
+    """
 
     seconds: float = Field(default=60.0, exclude=True)
     confirm: bool = Field(default=False, exclude=True)
@@ -66,33 +71,17 @@ class StrictTool(Tool):
         if self.adapt is not None:
             arguments = dict(self.adapt(arguments))
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
-        for name in self.mirrored:
-            # A proxy that asks who may use what sees the header alone: that of this name, as it was sent.
-            default = self.fn_metadata.arg_model.model_fields[name].default
-            if values[name] != (default if sent.get(name) is None else sent[name]):
-                raise Invalid(f"`{name}` was sent in another form.", f"Send {name}={quote(values[name])} alone.")
-        replaces = values.get("overwrite", True) and not values.get("dry_run")
+        self._check_mirrored(sent, values)
         try:
-            reason = None
-            if self.consent is not None:
-                with anyio.fail_after(self.seconds):
-                    reason = await self.consent(self.name, values)
-            if reason is not None or (self.confirm and replaces):
-                question = await ask(self.name, arguments, context, reason)
-                if question is not None:
-                    return question
+            question = await self._ask_consent(arguments, values, context)
+            if question is not None:
+                return question
             async with Reported(context.report_progress, self.name, self.seconds):
-                if self.context_kwarg is not None:
-                    values[self.context_kwarg] = context
-                if self.resolved_params:
-                    resolved = await resolve_arguments(self.resolved_params, self.resolver_plans, values, context)
-                    if isinstance(resolved, InputRequiredResult):
-                        return resolved
-                    values |= resolved
-                result = await self.fn(**values)
-                # What asks the client for something is not a result yet.
-                converts = convert_result and not isinstance(result, InputRequiredResult)
-                return to_call_result(result, views=self.meta is not None and draws(context)) if converts else result
+                result = await self._call(values, context)
+            # A result that asks the client for something is not the tool's own yet.
+            if not convert_result or isinstance(result, InputRequiredResult):
+                return result
+            return to_call_result(result, views=self.meta is not None and draws(context))
         except TimeoutError:
             raise Unavailable(
                 f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
@@ -101,12 +90,53 @@ class StrictTool(Tool):
         except (MCPError, ToolError, ResourceError):
             raise
         except (Exception, SystemExit) as defect:
-            known = self.explain(defect) if self.explain is not None and isinstance(defect, Exception) else None
-            if known is not None:
-                raise known from defect
-            raise UnexpectedToolError(
-                f"`{self.name}` failed inside the server, which logged the reason. Other calls still work."
-            ) from defect
+            raise self._explain_defect(defect) from defect
+
+    def _check_mirrored(self, sent: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """Refuse a call whose mirrored arguments were sent in another form than the one that is used.
+
+        A proxy that decides who may use what sees only the header, which has the name and value as they were sent.
+        """
+        for name in self.mirrored:
+            value = sent.get(name)
+            if value is None:
+                value = self.fn_metadata.arg_model.model_fields[name].default
+            if values[name] != value:
+                raise Invalid(f"`{name}` was sent in another form.", f"Send {name}={quote(values[name])} alone.")
+
+    async def _ask_consent(
+        self, arguments: Mapping[str, Any], values: Mapping[str, Any], context: Context[Any, Any]
+    ) -> InputRequiredResult | None:
+        """Ask the person for consent if the server or the operator requires it; None once the call may run."""
+        reason = None
+        if self.consent is not None:
+            with anyio.fail_after(self.seconds):
+                reason = await self.consent(self.name, values)
+        replaces_something = values.get("overwrite", True) and not values.get("dry_run")
+        if reason is None and not (self.confirm and replaces_something):
+            return None
+        return await ask(self.name, arguments, context, reason)
+
+    async def _call(self, values: dict[str, Any], context: Context[Any, Any]) -> Any:
+        """Call the method with the checked values, and with what the SDK provides."""
+        if self.context_kwarg is not None:
+            values[self.context_kwarg] = context
+        if self.resolved_params:
+            resolved = await resolve_arguments(self.resolved_params, self.resolver_plans, values, context)
+            if isinstance(resolved, InputRequiredResult):
+                return resolved
+            values |= resolved
+        return await self.fn(**values)
+
+    def _explain_defect(self, defect: Exception | SystemExit) -> Exception:
+        """Return the error for the caller: the problem that the exception stands for, or that the server failed."""
+        if self.explain is not None and isinstance(defect, Exception):
+            problem = self.explain(defect)
+            if problem is not None:
+                return problem
+        return UnexpectedToolError(
+            f"`{self.name}` failed inside the server, which logged the reason. Other calls still work."
+        )
 
 
 def strict_tool(
@@ -118,7 +148,7 @@ def strict_tool(
     explain: Explain | None = None,
     param_headers: bool = False,
 ) -> StrictTool:
-    """The tool for a marked bound method: name, description and schema come from the method itself.
+    """Make the tool for a marked bound method; name, description and schema come from the method itself.
 
     Args:
         confirm: ask the user before a call that can replace or remove something.
@@ -141,7 +171,7 @@ def strict_tool(
         StrictTool.from_function(  # the SDK annotates the base class but builds `cls`
             method,
             title=declared.title,
-            description=_described(inspect.getdoc(method) or ""),
+            description=_join_lines(inspect.getdoc(method) or ""),
             annotations=hints(declared),
             meta=meta(declared.view, declared.app_only),
             structured_output=False,
@@ -149,10 +179,11 @@ def strict_tool(
     )
     tool.parameters = slim(tool.parameters)
     tool.parameters.setdefault("additionalProperties", False)
-    for name, schema in tool.parameters["properties"].items():
-        if (header := schema.pop(IN_HEADER, None)) is not None and param_headers:
+    for argument, schema in tool.parameters["properties"].items():
+        header = schema.pop(IN_HEADER, None)
+        if header is not None and param_headers:
             schema[X_MCP_HEADER_KEY] = header
-            tool.mirrored = (*tool.mirrored, name)
+            tool.mirrored = (*tool.mirrored, argument)
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = declared.seconds
     tool.confirm = confirm and declared.effect == "destroy"
@@ -160,36 +191,43 @@ def strict_tool(
     tool.adapt = declared.adapt
     tool.toolset = module_of(method)
     tool.toolsets = toolsets_of(declared, method)
-    tool.consent = None if declared.effect == "read" else consent
+    if declared.effect != "read":
+        tool.consent = consent
     tool.explain = explain
     return tool
 
 
-def _described(text: str) -> str:
-    """`text` with each paragraph as one line: line breaks of the source mean nothing to a reader."""
+def _join_lines(text: str) -> str:
+    """Return `text` with each paragraph as one line: line breaks of the source mean nothing to a reader."""
     return _BREAK.sub(" ", text)
 
 
 def without_names(text: str, names: Collection[str]) -> str:
-    """`text` without the sentences and brackets that name one of `names`; the first sentence stays."""
+    """Return `text` without the sentences and brackets that name one of `names`; the first sentence stays."""
     if not any(f"`{name}`" in text for name in names):
         return text
-    named = rf"`(?:{'|'.join(map(re.escape, names))})`"
-    text = re.sub(rf" \([^()]*{named}[^()]*\)", "", text)
-    first, *rest = _SENTENCE.split(text)
-    # Each space with the sentence behind it.
-    kept = [space + said for space, said in zip(rest[::2], rest[1::2], strict=True) if not re.search(named, said)]
-    return first + "".join(kept)
+    name_pattern = rf"`(?:{'|'.join(map(re.escape, names))})`"
+    text = re.sub(rf" \([^()]*{name_pattern}[^()]*\)", "", text)
+    first, *others = _SENTENCE.split(text)
+    remaining = first
+    # The split gives each space followed by the sentence behind it.
+    for space, sentence in zip(others[::2], others[1::2], strict=True):
+        if not re.search(name_pattern, sentence):
+            remaining += space + sentence
+    return remaining
 
 
 @cache
 def _output_schema(returns: Any) -> dict[str, Any] | None:
-    candidates = get_args(returns) or (returns,)
-    models = [item for item in candidates if isinstance(item, type) and issubclass(item, DataResult)]
-    # A union of shapes, or a result that may also be plain text, promises nothing a client could check.
-    if len(models) != 1 or len([item for item in candidates if item is not CallToolResult]) != 1:
+    """Return the schema of the structured results; None if a method promises nothing that a client could check."""
+    promised = [item for item in get_args(returns) or (returns,) if item is not CallToolResult]
+    # A union of shapes, or a result that may also be plain text, promises nothing.
+    if len(promised) != 1:
         return None
-    schema = slim(models[0].model_json_schema(by_alias=True, mode="serialization"))
-    # What its docstring says is for whoever reads the code.
+    model = promised[0]
+    if not isinstance(model, type) or not issubclass(model, DataResult):
+        return None
+    schema = slim(model.model_json_schema(by_alias=True, mode="serialization"))
+    # The docstring of the model is for readers of the code.
     schema.pop("description", None)
     return schema

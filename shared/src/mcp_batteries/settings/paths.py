@@ -23,7 +23,7 @@ _P = TypeVar("_P", str, "tuple[str, ...]", None)
 
 
 def absolute(path: str) -> str:
-    r"""The absolute path that `path` means, with `~` and on Windows `%USERPROFILE%` replaced.
+    r"""Return the absolute path that `path` means, with `~` and on Windows `%USERPROFILE%` replaced.
 
     A shell would replace them, but hosts start servers without a shell, in the hosts' folders.
 
@@ -32,50 +32,93 @@ def absolute(path: str) -> str:
     """
     if not path.strip():  # A variable that a host leaves empty is not the folder it happens to start servers in.
         raise ValueError("a path is empty; name a file or folder, `.` for the current one")
-    if re.match(r"(?!file:)[A-Za-z][A-Za-z\d+.-]+://", path):  # not repeated: it may hold a password
+    if re.match(r"(?!file:)[A-Za-z][A-Za-z\d+.-]+://", path):  # It is not repeated, because it may hold a password.
         raise ValueError("a path begins like a URL; name a file or folder of this machine")
     if sys.platform == "win32":
         # Of `"C:\my folder\"` the last quote arrives too, and no name can hold one.
-        path = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), path.removesuffix('"'))
-    return _LONG_FORM.sub(lambda found: found[1] or "\\\\", os.path.abspath(os.path.expanduser(path)))
+        path = _VARIABLE.sub(lambda match: os.environ.get(match[1], match[0]), path.removesuffix('"'))
+    return _LONG_FORM.sub(lambda match: match[1] or "\\\\", os.path.abspath(os.path.expanduser(path)))
 
 
-def _absolute(value: _P) -> _P:
+def _make_absolute(value: _P) -> _P:
     if value is None:
         return value
-    return absolute(value) if isinstance(value, str) else tuple(map(absolute, value))
+    if isinstance(value, str):
+        return absolute(value)
+    return tuple(map(absolute, value))
 
 
 # Marks, inside `Annotated`, a setting of one path or several. The path is made absolute when it is set, since hosts
 # start servers in folders of their own.
-ABSOLUTE = AfterValidator(_absolute)
+ABSOLUTE = AfterValidator(_make_absolute)
 
 
 def why_not_there(path: str) -> str:
-    """A sentence on what a missing absolute `path` was probably meant to be; empty if that is unknown."""
+    """Say in a sentence what a missing absolute `path` was probably meant to be; empty if that is unknown."""
+    return (
+        _explain_placeholder(path)
+        or _explain_spelling(path)
+        or _explain_other_system(path)
+        or _explain_blank(path)
+        or _explain_example(path)
+        or _explain_several(path)
+    )
+
+
+def _explain_placeholder(path: str) -> str:
     # What follows the current folder, in which it was taken for a relative path, is what was written.
-    if found := _PLACEHOLDER.search(path):
-        return f"{quote(found[0])} came as it is written, so the host does not replace it: write the whole path."
+    placeholder = _PLACEHOLDER.search(path)
+    if placeholder is None:
+        return ""
+    return f"{quote(placeholder[0])} came as it is written, so the host does not replace it: write the whole path."
+
+
+def _explain_spelling(path: str) -> str:
     if re.search(r"(^|[/\\])file:[/\\]", path):
         return "Write the path itself, without `file:`."
     # On Windows no name can hold a double quote, and `absolute` has taken the last one.
-    if re.search(r"""(^|[/\\])(["'])[^"']*\2$""", path) or (sys.platform == "win32" and '"' in path):
+    has_quotes = re.search(r"""(^|[/\\])(["'])[^"']*\2$""", path) is not None
+    if has_quotes or (sys.platform == "win32" and '"' in path):
         return "The quotes came as a part of the name: leave them out."
-    if sys.platform != "win32" and (found := re.search(r"(?:^|/)[A-Za-z]:[/\\].*", path)):
-        return (
-            f"{quote(found[0].lstrip('/'))} is a path of Windows, and here it has another; in WSL, `wslpath` tells it."
-        )
-    if sys.platform == "win32" and (found := _UNIX_DRIVE.fullmatch(path)):
-        meant = f"{found[1].upper()}:{found[2] or os.sep}"
-        if os.path.exists(meant):
-            return f"A drive is no folder here: write {quote(meant)}."
+    return ""
+
+
+def _explain_other_system(path: str) -> str:
+    """Explain a path of Windows elsewhere, and a path of a Unix shell on Windows."""
+    if sys.platform != "win32":
+        windows_path = re.search(r"(?:^|/)[A-Za-z]:[/\\].*", path)
+        if windows_path is None:
+            return ""
+        shown = quote(windows_path[0].lstrip("/"))
+        return f"{shown} is a path of Windows, and here it has another; in WSL, `wslpath` tells it."
+    drive = _UNIX_DRIVE.fullmatch(path)
+    if drive is None:
+        return ""
+    windows_path = f"{drive[1].upper()}:{drive[2] or os.sep}"
+    if not os.path.exists(windows_path):
+        return ""
+    return f"A drive is no folder here: write {quote(windows_path)}."
+
+
+def _explain_blank(path: str) -> str:
     if path != path.strip() or re.search(r"[/\\]\s+[/\\]", path):
         return "A blank at an end of it is a part of the name: leave it out."
+    return ""
+
+
+def _explain_example(path: str) -> str:
     if _EXAMPLE.search(path):
         return "It is the path of an example: write your own."
-    if found := re.search(r"(?:^|/)(~[^/]*)", path):
-        return f"{quote(found[1])} means the home of another user, who is not known here; `~/` begins your own."
-    between = re.finditer("[,;]" if sys.platform == "win32" else "[,;:]", path)
-    if found := next((mark for mark in between if os.path.exists(path[: mark.start()].rstrip())), None):
-        return f"{quote(found[0])} is a part of the name: give each path as an argument of its own."
+    home = re.search(r"(?:^|/)(~[^/]*)", path)
+    if home is None:
+        return ""
+    return f"{quote(home[1])} means the home of another user, who is not known here; `~/` begins your own."
+
+
+def _explain_several(path: str) -> str:
+    """Explain several paths in one, with a separator behind one that exists."""
+    separators = "[,;]" if sys.platform == "win32" else "[,;:]"
+    for separator in re.finditer(separators, path):
+        if os.path.exists(path[: separator.start()].rstrip()):
+            return f"{quote(separator[0])} is a part of the name: give each path as an argument of its own."
     return ""

@@ -8,9 +8,9 @@ are compared.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import clip
@@ -24,14 +24,14 @@ ROWS = 100
 # So many characters of a value are read, to find where two values differ.
 MAX_CELL = 2_000
 # So many characters of a value are shown.
-_WIDTH = 100
+_MAX_SHOWN_CHARACTERS = 100
 # So many of these characters stand before the first that differs.
-_BEFORE = 30
+_CONTEXT_CHARACTERS = 30
 # So many rows of one side only, pairs of values of a column, and keys of a pair are shown.
-_SHOWN = 20
-_LONGEST = 10_000
+_MAX_SHOWN = 20
+_MAX_CHARACTERS = 10_000
 # One statement reads the values of so many columns: a result has up to 1,664 in PostgreSQL and 2,000 in SQLite.
-_AT_ONCE = 500
+_MAX_COLUMNS = 500
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,31 @@ class Words:
     differs: str
 
 
+class OnlyRows(NamedTuple):
+    """The rows that only one side has.
+
+    Attributes:
+        row_count: how many there are.
+        rows: those that are shown.
+    """
+
+    row_count: int
+    rows: list[list[Any]]
+
+
 @dataclass
 class Comparison:
     """What `compared` has found.
 
     Attributes:
-        only: for each side, how many rows only it has, and some of them.
+        how: how rows were matched, in words.
         matches: columns that both have, by each side's names.
-        changed: how many rows with one key differ, in total and for each column.
+        rows: how many rows each side has.
+        columns: the columns of the rows in `only`.
+        only: for each side, the rows that only it has.
+        changed: how many rows with one key differ.
         looked: how many of these rows were read.
+        by_column: how many rows differ in each column.
         pairs: for each column, values of both sides as JSON with their keys, as far as they were read.
         notes: remarks of the server on these rows, such as what is masked in a view.
     """
@@ -84,7 +100,7 @@ class Comparison:
     matches: dict[str, str]
     rows: tuple[int, int] = (0, 0)
     columns: Sequence[str] = ()
-    only: list[tuple[int, list[list[Any]]]] = field(default_factory=list[tuple[int, list[list[Any]]]])
+    only: list[OnlyRows] = field(default_factory=list[OnlyRows])
     changed: int = 0
     looked: int = 0
     by_column: dict[str, int] = field(default_factory=dict[str, int])
@@ -94,58 +110,101 @@ class Comparison:
     notes: list[str] = field(default_factory=list[str])
 
     def text(self) -> str:
+        lines = self._heading()
+        if not self.changed and not any(only.row_count for only in self.only):
+            return _join([*lines, "No row differs."])
+        lines.extend(self._only_lines())
+        lines.extend(self._changed_lines())
+        return clip(_join(lines), _MAX_CHARACTERS, "ask for a part with `query_rows`")
+
+    def _heading(self) -> list[str]:
+        """Return the lines on the sizes, the columns that are not compared, and the notes."""
         one, other = self.sides
         sizes = [f"{side.name} {count(rows, 'row')}" for side, rows in zip(self.sides, self.rows, strict=True)]
         lines = [f"{', '.join(sizes)}; {self.how}"]
-        for side, there in ((one, self.matches.keys()), (other, self.matches.values())):
-            if names := [name for name in side.columns if name not in there]:
-                lines.append(f"columns only in {side.name}: {', '.join(names)}")
-            lines += [f"masked in {side.name}, not compared: {', '.join(side.masked)}"] if side.masked else []
-        lines += [f"[{note}]" for note in self.notes]
-        if not self.changed and not any(number for number, _ in self.only):
-            return _lines([*lines, "No row differs."])
-        for side, (number, rows) in zip(self.sides, self.only, strict=True):
-            lines.append(f"only in {side.name}: {count(number, 'row')}")
-            if rows and compact(self.columns) not in lines:
-                lines.append(compact(self.columns))
-            lines += (compact([_short(cell) for cell in row]) for row in rows)
-            lines += [f"… {number - len(rows):,} more"] if rows and number > len(rows) else []
+        for side, matched in ((one, self.matches.keys()), (other, self.matches.values())):
+            unmatched = [name for name in side.columns if name not in matched]
+            if unmatched:
+                lines.append(f"columns only in {side.name}: {', '.join(unmatched)}")
+            if side.masked:
+                lines.append(f"masked in {side.name}, not compared: {', '.join(side.masked)}")
+        lines.extend(f"[{note}]" for note in self.notes)
+        return lines
+
+    def _only_lines(self) -> Iterator[str]:
+        """Yield the lines on the rows of one side only; the columns stand once."""
+        has_columns = False
+        for side, only in zip(self.sides, self.only, strict=True):
+            yield f"only in {side.name}: {count(only.row_count, 'row')}"
+            if not only.rows:
+                continue
+            if not has_columns:
+                yield compact(self.columns)
+                has_columns = True
+            for row in only.rows:
+                yield compact([_shorten(cell) for cell in row])
+            if only.row_count > len(only.rows):
+                yield f"… {only.row_count - len(only.rows):,} more"
+
+    def _changed_lines(self) -> Iterator[str]:
+        """Yield the lines on rows with one key and other values."""
+        one, other = self.sides
         if self.by_column:
-            lines.append(f"changed: {count(self.changed, 'row')} ({one.name} | {other.name}: key)")
+            yield f"changed: {count(self.changed, 'row')} ({one.name} | {other.name}: key)"
             if self.changed > self.looked:
-                lines.append(f"[values of the first {self.looked} of them, in the order of the key]")
+                yield f"[values of the first {self.looked} of them, in the order of the key]"
         for column, number in self.by_column.items():
-            lines.append(f"{column}, {count(number, 'row')}")
-            pairs = self.pairs.get(column, {})
-            for pair, keys in list(pairs.items())[:_SHOWN]:
-                more = f", … {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-                lines.append(f"- {_apart(*pair)}: {', '.join(keys[:_SHOWN])}{more}")
-            lines += [f"- … {len(pairs) - _SHOWN} more"] if len(pairs) > _SHOWN else []
-        return clip(_lines(lines), _LONGEST, "ask for a part with `query_rows`")
+            yield f"{column}, {count(number, 'row')}"
+            pairs = list(self.pairs.get(column, {}).items())
+            for (old, new), keys in pairs[:_MAX_SHOWN]:
+                key_list = ", ".join(keys[:_MAX_SHOWN])
+                if len(keys) > _MAX_SHOWN:
+                    key_list += f", … {len(keys) - _MAX_SHOWN} more"
+                yield f"- {_show_difference(old, new)}: {key_list}"
+            if len(pairs) > _MAX_SHOWN:
+                yield f"- … {len(pairs) - _MAX_SHOWN} more"
 
 
-def _short(cell: Any) -> Any:
+def _shorten(cell: Any) -> Any:
     text = cell if isinstance(cell, str) else compact(cell)
-    return cell if len(text) <= _WIDTH else f"{text[:_WIDTH]}…[cut]"
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
+        return cell
+    return f"{text[:_MAX_SHOWN_CHARACTERS]}…[cut]"
 
 
-def _apart(was: str, now: str) -> str:
-    """Two values beside each other; long ones from where they begin to differ."""
-    if max(len(was), len(now)) <= _WIDTH + len('""'):
-        return f"{was} | {now}"
-    if was == now:
-        return f"{was[:_WIDTH]}…[cut] | begins alike, differs behind the part that was read"
-    letters = enumerate(zip(was, now, strict=False))
-    same = next((place for place, (one, other) in letters if one != other), min(len(was), len(now)))
-    start = same - _BEFORE if same > _WIDTH // 2 else 0
-    return " | ".join(
-        ("[cut]…" if start else "") + text[start : start + _WIDTH] + ("…[cut]" if len(text) > start + _WIDTH else "")
-        for text in (was, now)
-    )
+def _show_difference(old: str, new: str) -> str:
+    """Return two values beside each other; long ones from where they begin to differ."""
+    if max(len(old), len(new)) <= _MAX_SHOWN_CHARACTERS + len('""'):
+        return f"{old} | {new}"
+    if old == new:
+        return f"{old[:_MAX_SHOWN_CHARACTERS]}…[cut] | begins alike, differs behind the part that was read"
+    common = _common_length(old, new)
+    start = 0
+    if common > _MAX_SHOWN_CHARACTERS // 2:
+        start = common - _CONTEXT_CHARACTERS
+    return f"{_excerpt(old, start)} | {_excerpt(new, start)}"
 
 
-def _lines(lines: Sequence[str]) -> str:
-    """`lines` as a text; no name can look like one of its lines."""
+def _common_length(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their start."""
+    for position, (letter, other_letter) in enumerate(zip(one, other, strict=False)):
+        if letter != other_letter:
+            return position
+    return min(len(one), len(other))
+
+
+def _excerpt(text: str, start: int) -> str:
+    end = start + _MAX_SHOWN_CHARACTERS
+    excerpt = text[start:end]
+    if start:
+        excerpt = f"[cut]…{excerpt}"
+    if len(text) > end:
+        excerpt = f"{excerpt}…[cut]"
+    return excerpt
+
+
+def _join(lines: Sequence[str]) -> str:
+    """Return `lines` as a text; no name can look like one of its lines."""
     return "\n".join(map(one_line, lines))
 
 
@@ -156,25 +215,27 @@ Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
 
 
 async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
-    """Finds the rows in which two tables differ, with notes.
+    """Find the rows in which two tables differ, with notes.
 
     Raises:
         Problem: they have no column in common, or a query fails.
     """
-    notes: list[str] = []
+    notes: dict[str, None] = {}
 
-    async def noted(statements: Sequence[str]) -> RowPage | Results:
+    async def run_with_notes(statements: Sequence[str]) -> RowPage | Results:
         results = await run(statements)
-        notes.extend(note for page in _pages(results) if isinstance(page, RowPage) for note in page.notes)
+        for page in _pages(results):
+            if isinstance(page, RowPage):
+                notes.update(dict.fromkeys(page.notes))
         return results
 
-    comparison = await _compared(one, other, words, noted)
-    comparison.notes = list(dict.fromkeys(notes))
+    comparison = await _compare(one, other, words, run_with_notes)
+    comparison.notes = list(notes)
     return comparison
 
 
-async def _compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
-    """In which rows two tables differ.
+async def _compare(one: Side, other: Side, words: Words, run: Run) -> Comparison:
+    """Find the rows in which two tables differ.
 
     Rows are matched by the key of either side. Without a common key, or if it does not identify rows, whole rows are
     compared. All rows and numbers come from one call of `run`; only the key is checked before.
@@ -182,93 +243,145 @@ async def _compared(one: Side, other: Side, words: Words, run: Run) -> Compariso
     Raises:
         Problem: they have no column in common, or a query fails.
     """
-    matches = _matches(one, other)
+    matches = _match_columns(one, other)
     common = {name: match for name, match in matches.items() if name not in one.masked and match not in other.masked}
     if not common:
         raise Invalid(f"`{one.name}` and `{other.name}` have no column in common.", "`get_table` shows their columns.")
-    key = _key(one, other, common)
-    asked = _Asked(one, other, matches, common, key, words)
-    how = "they share no key"
+    key = _find_key(one, other, common)
+    statements = _Statements(one, other, matches, common, key, words)
+    obstacle = "they share no key"
     if key:
-        counts = [[int(number) for number in rows[0]] for rows in await _answers(run, asked.counts())]
-        repeated = [side for side, (_, times, _) in zip((one, other), counts, strict=True) if times]
-        if repeated:
-            how = f"{', '.join(key)} is not unique in {repeated[0].name}"
-        elif all(nulls for _, _, nulls in counts):
-            how = f"{', '.join(key)} is NULL in rows of both"
-        else:
-            comparison = await _by_key(asked, run)
+        obstacle = await _find_key_obstacle(statements, run)
+        if not obstacle:
+            comparison = await _compare_by_key(statements, run)
             if comparison is not None:
                 return comparison
-            how = f"a value of {', '.join(key)} stands for several rows of the other"
-    found = await _answers(run, asked.whole_rows())
-    rows = int(found[0][0][0]), int(found[1][0][0])
-    only = list(map(_only, found[2:]))
-    return Comparison((one, other), f"whole rows are compared: {how}", matches, rows, [*common, "times"], only)
+            obstacle = f"a value of {', '.join(key)} stands for several rows of the other"
+    one_size, other_size, *only = await _fetch(run, statements.whole_rows())
+    return Comparison(
+        (one, other),
+        f"whole rows are compared: {obstacle}",
+        matches,
+        rows=(_first_number(one_size), _first_number(other_size)),
+        columns=[*common, "times"],
+        only=[_only_rows(rows) for rows in only],
+    )
 
 
-def _matches(one: Side, other: Side) -> dict[str, str]:
-    """Columns that both have: with the same name, otherwise with one that differs only in case."""
-    alike = {_folded(name): name for name in reversed(other.columns) if name not in one.columns}
-    both = {name: name if name in other.columns else alike.pop(_folded(name), None) for name in one.columns}
-    return {name: match for name, match in both.items() if match is not None}
+async def _find_key_obstacle(statements: _Statements, run: Run) -> str:
+    """Return why the key does not identify rows; empty if it does."""
+    key = ", ".join(statements.key)
+    is_null: list[bool] = []
+    for side, rows in zip((statements.one, statements.other), await _fetch(run, statements.counts()), strict=True):
+        _, duplicate_count, null_count = rows[0]
+        if int(duplicate_count):
+            return f"{key} is not unique in {side.name}"
+        is_null.append(int(null_count) > 0)
+    if all(is_null):
+        return f"{key} is NULL in rows of both"
+    return ""
 
 
-def _folded(name: str) -> str:
-    """`name` as SQL folds it, the letters of ASCII only: SQLite may have `É` beside `é`."""
+def _match_columns(one: Side, other: Side) -> dict[str, str]:
+    """Return the columns that both have: with the same name, otherwise with one that differs only in case."""
+    other_by_fold = {_fold(name): name for name in reversed(other.columns) if name not in one.columns}
+    matches: dict[str, str] = {}
+    for name in one.columns:
+        if name in other.columns:
+            matches[name] = name
+            continue
+        match = other_by_fold.pop(_fold(name), None)
+        if match is not None:
+            matches[name] = match
+    return matches
+
+
+def _fold(name: str) -> str:
+    """Fold `name` as SQL does, the letters of ASCII only: SQLite may have `É` beside `é`."""
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
-def _key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
-    """The columns of a key of either side, if both have them, by the names of `one`."""
+def _find_key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
+    """Return the columns of a key of either side, if both have them, by the names of `one`."""
     if one.key and all(name in common for name in one.key):
         return list(one.key)
-    back = {match: name for name, match in common.items()}
-    return [back[name] for name in other.key] if other.key and all(name in back for name in other.key) else []
+    name_by_match = {match: name for name, match in common.items()}
+    if other.key and all(name in name_by_match for name in other.key):
+        return [name_by_match[name] for name in other.key]
+    return []
 
 
-async def _by_key(asked: _Asked, run: Run) -> Comparison | None:
-    """None if a row has several with the same key on the other side: as numbers, the texts `1` and `01` are equal."""
-    found = await _answers(run, [*asked.sizes(), *asked.only(), *asked.changed()])
-    rows = int(found[0][0][0]), int(found[1][0][0])
-    only = list(map(_only, found[2:4]))
-    if rows[0] - only[0][0] != rows[1] - only[1][0]:
+async def _compare_by_key(statements: _Statements, run: Run) -> Comparison | None:
+    """Compare rows with the same key; None if a row has several such rows on the other side.
+
+    That happens because the texts `1` and `01` are equal as numbers.
+    """
+    answers = await _fetch(run, [*statements.sizes(), *statements.only(), *statements.changed()])
+    one_size, other_size, one_only, other_only, *changes = answers
+    rows = (_first_number(one_size), _first_number(other_size))
+    only = [_only_rows(one_only), _only_rows(other_only)]
+    if rows[0] - only[0].row_count != rows[1] - only[1].row_count:
         return None
-    how = f"matched by {', '.join(asked.key)}"
-    comparison = Comparison((asked.one, asked.other), how, asked.matches, rows, list(asked.common), only)
-    if not asked.compared:
-        return comparison
-    totals = found[4 : 4 + len(asked.parts)]
-    parts = found[4 + len(asked.parts) :]
-    sums = [number for total in totals for number in total[0][1:]]
-    comparison.changed = int(totals[0][0][0])
-    comparison.looked = min(map(len, parts))
-    comparison.by_column = {
-        name: int(number) for name, number in zip(asked.compared, sums, strict=True) if int(number or 0)
-    }
-    width = len(asked.key)
-    for names, changed in zip(asked.parts, parts, strict=True):
-        for row in changed[: comparison.looked]:
-            keys = [_short(cell) for cell in row[:width]]
-            key = compact(keys) if width > 1 else compact(keys[0])
-            for place, name in enumerate(names):
-                was, now, differs = row[width + 3 * place : width + 3 * place + 3]
-                if differs:
-                    pairs = comparison.pairs.setdefault(name, {})
-                    pairs.setdefault((compact(was), compact(now)), []).append(key)
+    comparison = Comparison(
+        (statements.one, statements.other),
+        f"matched by {', '.join(statements.key)}",
+        statements.matches,
+        rows,
+        columns=list(statements.common),
+        only=only,
+    )
+    groups = statements.column_groups
+    if groups:
+        _count_changes(comparison, groups, changes[: len(groups)])
+        _collect_pairs(comparison, groups, changes[len(groups) :], key_width=len(statements.key))
     return comparison
 
 
-def _only(rows: list[list[Any]]) -> tuple[int, list[list[Any]]]:
-    """The number of rows that only one side has, which is repeated in each row, and the rows to show."""
-    return int(rows[0][0]) if rows else 0, [row[1:] for row in rows[:_SHOWN]]
+def _count_changes(comparison: Comparison, groups: list[list[str]], totals: list[list[list[Any]]]) -> None:
+    """Note how many rows differ, in total and in each column."""
+    comparison.changed = _first_number(totals[0])
+    for names, total in zip(groups, totals, strict=True):
+        for name, number in zip(names, total[0][1:], strict=True):
+            if int(number or 0):
+                comparison.by_column[name] = int(number)
+
+
+def _collect_pairs(
+    comparison: Comparison, groups: list[list[str]], changes: list[list[list[Any]]], *, key_width: int
+) -> None:
+    """Note which values became which, from rows with a key, then old value, new value and a mark for each column."""
+    comparison.looked = min(map(len, changes))
+    for names, rows in zip(groups, changes, strict=True):
+        for row in rows[: comparison.looked]:
+            keys = [_shorten(cell) for cell in row[:key_width]]
+            key = compact(keys) if key_width > 1 else compact(keys[0])
+            for number, name in enumerate(names):
+                start = key_width + 3 * number
+                old, new, differs = row[start : start + 3]
+                if differs:
+                    pairs = comparison.pairs.setdefault(name, {})
+                    pairs.setdefault((compact(old), compact(new)), []).append(key)
+
+
+def _first_number(rows: list[list[Any]]) -> int:
+    return int(rows[0][0])
+
+
+def _only_rows(rows: list[list[Any]]) -> OnlyRows:
+    """Return the rows that only one side has; their number is the first column of each row."""
+    if not rows:
+        return OnlyRows(0, [])
+    return OnlyRows(_first_number(rows), [row[1:] for row in rows[:_MAX_SHOWN]])
 
 
 def _pages(results: RowPage | Results) -> Sequence[RowPage | str]:
-    return results.found if isinstance(results, Results) else [results]
+    if isinstance(results, Results):
+        return results.found
+    return [results]
 
 
-async def _answers(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]:
+async def _fetch(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]:
+    """Run the statements and return the rows of each."""
     answers: list[list[list[Any]]] = []
     for page in _pages(await run(statements)):
         if not isinstance(page, RowPage):
@@ -278,8 +391,8 @@ async def _answers(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The statements that compare two sides, in their database's SQL."""
+class _Statements:
+    """The statements that compare two sides, in their database's SQL; the sides have the aliases `a` and `b`."""
 
     one: Side
     other: Side
@@ -289,107 +402,125 @@ class _Asked:
     words: Words
 
     @property
-    def compared(self) -> list[str]:
+    def compared_columns(self) -> list[str]:
         return [name for name in self.common if name not in self.key]
 
     @property
-    def parts(self) -> list[list[str]]:
-        """`compared` in groups that fit into one result: two values of each column, and whether they differ."""
-        return [self.compared[place : place + _AT_ONCE] for place in range(0, len(self.compared), _AT_ONCE)]
+    def column_groups(self) -> list[list[str]]:
+        """The compared columns in groups that fit into one result: two values of each, and whether they differ."""
+        columns = self.compared_columns
+        return [columns[start : start + _MAX_COLUMNS] for start in range(0, len(columns), _MAX_COLUMNS)]
 
     def sizes(self) -> list[str]:
         return [f"SELECT count(*) FROM {side.spelled}" for side in (self.one, self.other)]
 
     def counts(self) -> list[str]:
-        """For each side its rows, whether the key has duplicates, and in how many rows it is NULL."""
+        """Return statements for each side's rows, whether the key has duplicates, and in how many rows it is NULL."""
+        other_key = [self.common[name] for name in self.key]
+        return [_count_keys(self.one.spelled, self.key), _count_keys(self.other.spelled, other_key)]
+
+    def only(self) -> list[str]:
+        """Return statements for the rows of one side only.
+
+        They use joins, for which SQLite creates a missing index; for NOT EXISTS it reads everything for each row.
+        """
+        return [
+            self._only_on_side("a", self.one.spelled, "b", self.other.spelled),
+            self._only_on_side("b", self.other.spelled, "a", self.one.spelled),
+        ]
+
+    def _only_on_side(self, alias: str, table: str, other_alias: str, other_table: str) -> str:
+        columns = ", ".join(self._column(name, alias) for name in self.common)
+        return (
+            f"SELECT count(*) OVER (), {columns} FROM {table} AS {alias} LEFT JOIN {other_table} AS {other_alias} ON"
+            f" {self._same_key()} WHERE {self._column(self.key[0], other_alias)} IS NULL ORDER BY"
+            f" {self._key_columns(alias)} LIMIT {_MAX_SHOWN}"
+        )
+
+    def changed(self) -> list[str]:
+        """Return statements for the numbers of rows that differ, then statements for their values."""
+        if not self.compared_columns:
+            return []
+        joined = (
+            f"FROM {self.one.spelled} AS a JOIN {self.other.spelled} AS b ON {self._same_key()}"
+            f" WHERE {self._any_differs()}"
+        )
         statements: list[str] = []
-        for side, names in ((self.one, self.key), (self.other, [self.common[name] for name in self.key])):
-            columns = ", ".join(map(identifier, names))
-            repeated = f"SELECT 1 FROM {side.spelled} WHERE {_none_null(names)} GROUP BY {columns} HAVING count(*) > 1"
+        for names in self.column_groups:
+            sums = ", ".join(f"sum(CASE WHEN {self._differs(name)} THEN 1 ELSE 0 END)" for name in names)
+            statements.append(f"SELECT count(*), {sums} {joined}")
+        for names in self.column_groups:
+            values = ", ".join(self._changed_values(name) for name in names)
+            keys = self._key_columns("a")
+            statements.append(f"SELECT {keys}, {values} {joined} ORDER BY {keys} LIMIT {ROWS}")
+        return statements
+
+    def _any_differs(self) -> str:
+        """Return a comparison of rows, because SQLite bounds how deep an expression with many ORs may be."""
+        one_row = ", ".join(self._value(name, "a") for name in self.compared_columns)
+        other_row = ", ".join(self._value(name, "b") for name in self.compared_columns)
+        return f"({one_row}) {self.words.differs} ({other_row})"
+
+    def _differs(self, name: str) -> str:
+        return f"{self._value(name, 'a')} {self.words.differs} {self._value(name, 'b')}"
+
+    def _changed_values(self, name: str) -> str:
+        """Return both values of a column and a mark if they differ.
+
+        Long values without changes would fill the page.
+        """
+        values = (self._column(name, "a"), self._column(name, "b"), "1")
+        return ", ".join(f"CASE WHEN {self._differs(name)} THEN {value} END" for value in values)
+
+    def whole_rows(self) -> list[str]:
+        """Return statements for how many rows each side has, then for those that one side has more often."""
+        number = "times"
+        while number in map(_fold, self.common):
+            number += "_"
+        names = ", ".join(identifier(name) for name in self.common)
+        rows = (
+            f"FROM ({self._signed_rows('a', self.one.spelled, '', number)} UNION ALL"
+            f" {self._signed_rows('b', self.other.spelled, '-', number)}) AS u"
+            f" GROUP BY {names} HAVING sum({number})"
+        )
+        statements = self.sizes()
+        for sign, operator in (("", ">"), ("-", "<")):
             statements.append(
-                f"SELECT count(*), (SELECT count(*) FROM ({repeated} LIMIT 1) AS d), (SELECT count(*) FROM"
-                f" {side.spelled} WHERE NOT ({_none_null(names)})) FROM {side.spelled}"
+                f"SELECT sum({sign}sum({number})) OVER (), {names}, {sign}sum({number}) {rows} {operator} 0"
+                f" ORDER BY {names} LIMIT {_MAX_SHOWN}"
             )
         return statements
 
-    def only(self) -> list[str]:
-        """Uses joins, for which SQLite creates a missing index; for NOT EXISTS it reads everything for each row."""
-        return [
-            f"SELECT count(*) OVER (), {self._shown(side)} FROM {here} AS {side} LEFT JOIN {there} AS {rest} ON"
-            f" {self._alike()} WHERE {self._column(self.key[0], rest)} IS NULL ORDER BY {self._ordered(side)} LIMIT"
-            f" {_SHOWN}"
-            for side, here, rest, there in (
-                ("a", self.one.spelled, "b", self.other.spelled),
-                ("b", self.other.spelled, "a", self.one.spelled),
-            )
-        ]
+    def _signed_rows(self, alias: str, table: str, sign: str, number: str) -> str:
+        """Return a query for a side's rows with 1 or -1, whose sum says which side has a row more often."""
+        values = ", ".join(f"{self._value(name, alias)} AS {identifier(name)}" for name in self.common)
+        return f"SELECT {values}, {sign}1 AS {number} FROM {table} AS {alias}"
 
-    def changed(self) -> list[str]:
-        if not self.compared:
-            return []
-        differ = {
-            name: f"{self._value(name, 'a')} {self.words.differs} {self._value(name, 'b')}" for name in self.compared
-        }
-        joined = f"FROM {self.one.spelled} AS a JOIN {self.other.spelled} AS b ON {self._alike()}"
-        # Not as so many ORs: SQLite bounds how deep an expression is.
-        rows = (", ".join(self._value(name, side) for name in self.compared) for side in ("a", "b"))
-        joined += f" WHERE {f' {self.words.differs} '.join(f'({row})' for row in rows)}"
-        sums = {name: f"sum(CASE WHEN {term} THEN 1 ELSE 0 END)" for name, term in differ.items()}
-        keys = ", ".join(self._column(name, "a") for name in self.key)
-        # Long values that are the same on both sides would fill the page.
-        values = {
-            name: ", ".join(
-                f"CASE WHEN {term} THEN {value} END"
-                for value in (self._column(name, "a"), self._column(name, "b"), "1")
-            )
-            for name, term in differ.items()
-        }
-        return [
-            *(f"SELECT count(*), {', '.join(sums[name] for name in names)} {joined}" for names in self.parts),
-            *(
-                f"SELECT {keys}, {', '.join(values[name] for name in names)} {joined} ORDER BY {self._ordered('a')}"
-                f" LIMIT {ROWS}"
-                for names in self.parts
-            ),
-        ]
-
-    def whole_rows(self) -> list[str]:
-        """How many rows each has; then those that one side has more often, and by how much."""
-        number = "times"
-        while number in map(_folded, self.common):
-            number += "_"
-        names = [identifier(name) for name in self.common]
-        parts = [
-            f"SELECT {', '.join(f'{self._value(name, side)} AS {identifier(name)}' for name in self.common)},"
-            f" {sign}1 AS {number} FROM {spelled} AS {side}"
-            for side, sign, spelled in (("a", "", self.one.spelled), ("b", "-", self.other.spelled))
-        ]
-        rows = f"FROM ({' UNION ALL '.join(parts)}) AS u GROUP BY {', '.join(names)} HAVING sum({number})"
-        ordered = f"ORDER BY {', '.join(names)} LIMIT {_SHOWN}"
-        return [
-            *self.sizes(),
-            *(
-                f"SELECT sum({sign}sum({number})) OVER (), {', '.join(names)}, {sign}sum({number}) {rows} {than} 0"
-                f" {ordered}"
-                for sign, than in (("", ">"), ("-", "<"))
-            ),
-        ]
-
-    def _alike(self) -> str:
+    def _same_key(self) -> str:
         return " AND ".join(f"{self._value(name, 'a')} = {self._value(name, 'b')}" for name in self.key)
 
-    def _value(self, name: str, side: str) -> str:
+    def _value(self, name: str, alias: str) -> str:
         match = self.common[name]
-        return self.words.value(self._column(name, side), self.one.columns[name], self.other.columns[match])
+        return self.words.value(self._column(name, alias), self.one.columns[name], self.other.columns[match])
 
-    def _column(self, name: str, side: str) -> str:
-        return f"{side}.{identifier(name if side == 'a' else self.common[name])}"
+    def _column(self, name: str, alias: str) -> str:
+        if alias == "b":
+            name = self.common[name]
+        return f"{alias}.{identifier(name)}"
 
-    def _shown(self, side: str) -> str:
-        return ", ".join(self._column(name, side) for name in self.common)
+    def _key_columns(self, alias: str) -> str:
+        return ", ".join(self._column(name, alias) for name in self.key)
 
-    def _ordered(self, side: str) -> str:
-        return ", ".join(self._column(name, side) for name in self.key)
+
+def _count_keys(table: str, key: Sequence[str]) -> str:
+    """Return a statement for a table's rows, whether its key has duplicates, and in how many rows it is NULL."""
+    columns = ", ".join(map(identifier, key))
+    without_null = _none_null(key)
+    duplicates = f"SELECT 1 FROM {table} WHERE {without_null} GROUP BY {columns} HAVING count(*) > 1"
+    return (
+        f"SELECT count(*), (SELECT count(*) FROM ({duplicates} LIMIT 1) AS d), (SELECT count(*) FROM"
+        f" {table} WHERE NOT ({without_null})) FROM {table}"
+    )
 
 
 def _none_null(names: Sequence[str]) -> str:

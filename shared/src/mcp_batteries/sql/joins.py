@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 
 __all__ = ["Key", "guessed", "joins"]
 
-_STEPS = 3
+_MAX_STEPS = 3
 # All joins together take at most so many bytes; the list of tables has the keys for whoever needs more.
-_BYTES = 400
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_MAX_BYTES = 400
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 # Tables and columns are often called by these words, and neither database takes them unquoted.
 _RESERVED = frozenset({
     "all", "and", "as", "case", "check", "column", "constraint", "default", "desc", "distinct", "else", "end",
@@ -22,7 +23,8 @@ _RESERVED = frozenset({
     "set", "table", "then", "to", "transaction", "trigger", "union", "unique", "user", "using", "values", "view",
     "when", "where", "with",
 })  # fmt: skip
-_NAMED = re.compile(r"(.+?)_?id", re.IGNORECASE)
+_BY_NAME = " /* by name */"
+_ID_COLUMN = re.compile(r"(.+?)_?id", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,80 +50,140 @@ def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], kn
         primary: for tables with a single-column primary key, that column.
         known: declared keys, whose columns need no guess.
     """
-    said = {(key.table, column) for key in known for column in key.columns}
-    by_fold = {name.casefold(): name for name in primary}
-    found: list[Key] = []
+    declared: set[tuple[str, str]] = set()
+    for key in known:
+        for column in key.columns:
+            declared.add((key.table, column))
+    table_by_fold = {name.casefold(): name for name in primary}
+    keys: list[Key] = []
     for table, names in columns.items():
         for name in names:
-            match = _NAMED.fullmatch(name)
-            if match is None or (table, name) in said:
+            match = _ID_COLUMN.fullmatch(name)
+            if match is None or (table, name) in declared:
                 continue
-            other = _named(match[1].casefold(), by_fold)
-            # A column of another name than the key it refers to is an `..._id` beside an `id`.
-            if other not in (None, table) and primary[other].casefold() in ("id", name.casefold()):
-                found.append(Key(table, (name,), other, (primary[other],), sure=False))
-    return found
+            other = _table_of(match[1].casefold(), table_by_fold)
+            if other is None or other == table:
+                continue
+            # A column that is not called like the key it refers to is an `..._id` that refers to an `id`.
+            if primary[other].casefold() in ("id", name.casefold()):
+                keys.append(Key(table, (name,), other, (primary[other],), sure=False))
+    return keys
 
 
-def _named(stem: str, tables: Mapping[str, str]) -> str | None:
-    """The table that `stem` or its last word means: `billing_address`."""
+def _table_of(stem: str, tables: Mapping[str, str]) -> str | None:
+    """Return the table that `stem` or its last word means, as in `billing_address`."""
     for word in dict.fromkeys((stem, stem.rpartition("_")[2])):
-        for name in (word, f"{word}s", f"{word}es", f"{word[:-1]}ies" if word.endswith("y") else word):
+        plurals = [f"{word}s", f"{word}es"]
+        if word.endswith("y"):
+            plurals.append(f"{word[:-1]}ies")
+        for name in (word, *plurals):
             if name in tables:
                 return tables[name]
     return None
 
 
 def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
-    """The shortest joins, as parts of SQL, to tables that `table` reaches only through others.
+    """Return the shortest joins, as fragments of SQL, to tables that `table` reaches only through others.
 
     Each line is a path that an earlier line gave, then the tables that it leads to, each as `NAME ON CONDITION`. If
     several keys join the same two tables, the others follow the first as a comment. The nearest tables come first; the
-    rest is counted.
+    remaining ones are counted.
 
     Args:
         spelled: names in SQL form; by default they are quoted if necessary.
     """
-    spell = spelled or _where_needed
-    beside: dict[str, dict[str, list[str]]] = {}
+    spell = spelled or _quote_if_needed
+    conditions = _join_conditions(keys, spell)
+    reached = {table}
+    page = _JoinPage()
+    current = [_ReachedTable(table, "")]
+    for step in range(_MAX_STEPS):
+        following: list[_ReachedTable] = []
+        for origin in current:
+            neighbours: list[_ReachedTable] = []
+            for name, alternatives in sorted(conditions.get(origin.name, {}).items()):
+                if name not in reached:
+                    reached.add(name)
+                    neighbours.append(_ReachedTable(name, f"{spell(name)} ON {_format_conditions(alternatives)}"))
+            following.extend(neighbours)
+            if step == 0:
+                continue  # These tables are joined directly, which the keys of the table itself say.
+            path = origin.join if step == 1 else origin.name
+            page.add(f"through {path}: ", [neighbour.join for neighbour in neighbours])
+        current = following
+    return page.finish()
+
+
+class _ReachedTable(NamedTuple):
+    """A table, and the join that leads to it."""
+
+    name: str
+    join: str
+
+
+@dataclass
+class _JoinPage:
+    """The lines of an answer, as many as fit.
+
+    Attributes:
+        remaining: how many bytes are left for joins.
+        omitted: how many tables did not fit.
+    """
+
+    lines: list[str] = field(default_factory=list[str])
+    remaining: int = _MAX_BYTES
+    omitted: int = 0
+
+    def add(self, path: str, joins: Iterable[str]) -> None:
+        """Add a line with the tables that a path leads to; the first join of all is shown whatever its length."""
+        shown: list[str] = []
+        for join in joins:
+            separator = ", " if shown else path
+            self.remaining -= len(join.encode()) + len(separator.encode())
+            if self.remaining < 0 and (self.lines or shown):
+                self.omitted += 1
+            else:
+                shown.append(join)
+        if shown:
+            self.lines.append(path + ", ".join(shown))
+
+    def finish(self) -> list[str]:
+        if self.omitted:
+            self.lines.append(f"{self.omitted} tables more")
+        return self.lines
+
+
+def _join_conditions(keys: Iterable[Key], spell: Callable[[str], str]) -> dict[str, dict[str, list[str]]]:
+    """Return for each table the tables that join it, with the conditions of all keys between the two."""
+    conditions: dict[str, dict[str, list[str]]] = {}
     for key in keys:
         if key.table == key.other or len(key.columns) != len(key.to):
             continue
         pairs = zip(key.columns, key.to, strict=True)
-        on = " AND ".join(f"{spell(key.table)}.{spell(one)} = {spell(key.other)}.{spell(two)}" for one, two in pairs)
-        on += "" if key.sure else " /* by name */"
-        for one, two in ((key.table, key.other), (key.other, key.table)):
-            ways = beside.setdefault(one, {}).setdefault(two, [])
-            # What the schema says comes before what names suggest.
-            ways.insert(0 if key.sure and ways and ways[0].endswith("*/") else len(ways), on)
-    known = {table}
-    lines: list[str] = []
-    room = _BYTES
-    left_out = 0
-    front = [(table, "")]
-    for step in range(_STEPS):
-        following: list[tuple[str, str]] = []
-        for here, on in front:
-            told: list[str] = []
-            for there, ways in sorted(beside.get(here, {}).items()):
-                if there in known:
-                    continue
-                known.add(there)
-                also = f" /* or {'; '.join(way.removesuffix(' /* by name */') for way in ways[1:])} */"
-                join = f"{spell(there)} ON {ways[0]}{also if ways[1:] else ''}"
-                following.append((there, join))
-                if step:
-                    through = f"through {on if step == 1 else here}: "
-                    room -= len(join.encode()) + (2 if told else len(through.encode()))
-                    if room < 0 and (lines or told):
-                        left_out += 1
-                        continue
-                    told.append(join if told else through + join)
-            lines += [", ".join(told)] if told else []
-        front = following
-    return [*lines, f"{left_out} tables more"] if left_out else lines
+        condition = " AND ".join(
+            f"{spell(key.table)}.{spell(column)} = {spell(key.other)}.{spell(target)}" for column, target in pairs
+        )
+        if not key.sure:
+            condition += _BY_NAME
+        for table, other in ((key.table, key.other), (key.other, key.table)):
+            alternatives = conditions.setdefault(table, {}).setdefault(other, [])
+            # A key that the schema declares comes before those that names suggest.
+            if key.sure and alternatives and alternatives[0].endswith(_BY_NAME):
+                alternatives.insert(0, condition)
+            else:
+                alternatives.append(condition)
+    return conditions
 
 
-def _where_needed(name: str) -> str:
-    plain = _PLAIN.fullmatch(name) and name not in _RESERVED
-    return name if plain else identifier(name)
+def _format_conditions(alternatives: Sequence[str]) -> str:
+    """Return the first condition, with the others in a comment."""
+    first, *others = alternatives
+    if not others:
+        return first
+    return f"{first} /* or {'; '.join(other.removesuffix(_BY_NAME) for other in others)} */"
+
+
+def _quote_if_needed(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name) and name not in _RESERVED:
+        return name
+    return identifier(name)
