@@ -44,7 +44,7 @@ class Choice:
         self._named = frozenset(named)
 
     def closed(self, name: str, toolsets: Collection[str]) -> Missing | None:
-        """Why the tool `name` of some toolsets is not offered; None if it is."""
+        """Return why the tool `name` of some toolsets is not offered; None if it is."""
         names = {name, *toolsets, ALL}
         if name in self._named:
             names = {name}
@@ -52,7 +52,9 @@ class Choice:
             names.add(DEFAULT)
         if names & self._excluded:
             return Missing(why="The server was started with `--exclude-tools`.")
-        return None if names.intersection(self._tools) else Missing([f"--tools {','.join((*self._tools, name))}"])
+        if names.intersection(self._tools):
+            return None
+        return Missing([f"--tools {','.join((*self._tools, name))}"])
 
     def check(self, tools: Mapping[str, Collection[str]], later: Collection[str] = ()) -> None:
         """Check that every chosen name is one of `tools` or of their toolsets.
@@ -64,10 +66,13 @@ class Choice:
         Raises:
             Invalid: a name is neither.
         """
-        toolsets = {*later, *(toolset for names in tools.values() for toolset in names)}
-        known = {ALL, DEFAULT, *toolsets, *tools}
+        toolsets = set(later)
+        for names in tools.values():
+            toolsets.update(names)
+        valid = {ALL, DEFAULT, *toolsets, *tools}
         for flag, chosen in (("--tools", self._tools), ("--exclude-tools", self._excluded)):
-            if unknown := sorted(set(chosen) - known):
+            unknown = sorted(set(chosen) - valid)
+            if unknown:
                 raise Invalid(
                     f"`{flag}` names {quote(unknown[0])}, and these settings open no such tool or toolset.",
                     f"There are the toolsets {DEFAULT}, {ALL}, {', '.join(sorted(toolsets - tools.keys()))}, and the "

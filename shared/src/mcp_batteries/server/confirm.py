@@ -27,7 +27,7 @@ from mcp_batteries.server.origins import origins_of
 __all__ = ["Question", "ask"]
 
 # A person may think for this long. Some hosts declare that they can ask and then never do.
-_SECONDS = 300.0
+_ANSWER_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -61,26 +61,29 @@ async def ask(
     """
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
-        why = f" The question was: {question.text}" if question else ""
-        remedy = question.fix if question else "The operator can start the server without `--confirm`."
-        raise Refused(f"`{tool}` needs the user's consent here, and this client cannot ask for it.{why}", remedy)
+        refusal = f"`{tool}` needs the user's consent here, and this client cannot ask for it."
+        if question is None:
+            raise Refused(refusal, "The operator can start the server without `--confirm`.")
+        raise Refused(f"{refusal} The question was: {question.text}", question.fix)
 
     async def consent() -> Elicit[Confirmation]:
-        why = question.text if question else f"Allow {tool}? It can replace or remove what is there."
-        return Elicit(f"{why} {described(tool, arguments, origins_of(arguments))}", Confirmation)
+        text = f"Allow {tool}? It can replace or remove what is there."
+        if question is not None:
+            text = question.text
+        return Elicit(f"{text} {described(tool, arguments, origins_of(arguments))}", Confirmation)
 
     marker = {"consent": (Resolve(consent), True)}
     answer: Any = None
-    with anyio.move_on_after(_SECONDS):
+    with anyio.move_on_after(_ANSWER_SECONDS):
         try:
             resolved = await resolve_arguments(marker, build_resolver_plans(marker, set()), {}, context)
         except ToolError:
-            raise _unanswered(tool) from None
+            raise _not_answered(tool) from None
         except MCPError:
-            # Of a handshake-era client it is the answer to the question; later ones bring a state that may be wrong.
+            # A handshake-era client answers the question so; later ones send a state back, which may be wrong.
             if context.request_context.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 raise
-            raise _unanswered(tool) from None
+            raise _not_answered(tool) from None
         if isinstance(resolved, InputRequiredResult):
             return resolved
         answer = resolved["consent"]
@@ -89,7 +92,7 @@ async def ask(
     raise Refused(f"The user did not consent to `{tool}`; nothing was changed.", "Ask them what they want instead.")
 
 
-def _unanswered(tool: str) -> Refused:
+def _not_answered(tool: str) -> Refused:
     return Refused(
         f"`{tool}` needs the user's consent, and the client's answer to the question was none; nothing was changed.",
         "Ask the user, then call again.",

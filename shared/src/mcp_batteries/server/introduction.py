@@ -21,51 +21,62 @@ from mcp_batteries.sdk import lowlevel, tell_at_start
 __all__ = ["introduce"]
 
 # These files lie beside the modules of a package. They are inlined, so that no host requests them from anybody.
-_ICONS = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x128"))
+_ICON_FILES = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x128"))
 
 
 def introduce(server: MCPServer[Any], package: str, description: str) -> dict[str, Any]:
-    """Make `server` introduce itself; returns the introduction.
+    """Make `server` introduce itself, and return the introduction.
 
     Args:
         package: its import name, where the icons are.
         description: a sentence.
     """
-    told: dict[str, Any] = {"description": description, "website_url": _home(server.name), "icons": _icons(package)}
-    told = {name: value for name, value in told.items() if value}
-    tell_at_start(server, told)
+    introduction: dict[str, Any] = {}
+    if description:
+        introduction["description"] = description
+    home_page = _find_home_page(server.name)
+    if home_page:
+        introduction["website_url"] = home_page
+    icons = _read_icons(package)
+    if icons:
+        introduction["icons"] = icons
+    tell_at_start(server, introduction)
     low = lowlevel(server)
-    usual = low.get_request_handler("server/discover")
-    if usual is None:
-        return told
-    handler = usual.handler
+    sdk_entry = low.get_request_handler("server/discover")
+    if sdk_entry is None:
+        return introduction
+    sdk_handler = sdk_entry.handler
 
     async def discover(ctx: ServerRequestContext[Any], params: RequestParams) -> DiscoverResult:
-        result: Any = await handler(ctx, params)
-        info = low.server_info.model_copy(update=told).model_dump(by_alias=True, mode="json", exclude_none=True)
-        return result.model_copy(update={"meta": {**(result.meta or {}), SERVER_INFO_META_KEY: info}})
+        result: Any = await sdk_handler(ctx, params)
+        info = low.server_info.model_copy(update=introduction)
+        entry = info.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return result.model_copy(update={"meta": {**(result.meta or {}), SERVER_INFO_META_KEY: entry}})
 
     low.add_request_handler("server/discover", RequestParams, discover)
-    return told
+    return introduction
 
 
-def _home(command: str) -> str | None:
+def _find_home_page(command: str) -> str | None:
     try:
         urls = metadata(command).get_all("Project-URL") or []
     except PackageNotFoundError:
         return None
-    return next((url.partition(", ")[2] for url in urls if url.startswith("Homepage, ")), None)
+    for url in urls:
+        if url.startswith("Homepage, "):
+            return url.removeprefix("Homepage, ")
+    return None
 
 
-def _icons(package: str) -> list[Icon]:
-    found: list[Icon] = []
+def _read_icons(package: str) -> list[Icon]:
+    icons: list[Icon] = []
     if not hasattr(sys.modules.get(package), "__path__"):
-        return found  # a server in one file: files beside it are not ours
-    for name, mime_type, size in _ICONS:
+        return icons  # The server is one file, and files beside it are not ours.
+    for name, mime_type, size in _ICON_FILES:
         try:
             data = files(package).joinpath(name).read_bytes()
         except OSError:
             continue
         src = f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
-        found.append(Icon(src=src, mime_type=mime_type, sizes=[size]))
-    return found
+        icons.append(Icon(src=src, mime_type=mime_type, sizes=[size]))
+    return icons

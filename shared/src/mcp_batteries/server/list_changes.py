@@ -22,10 +22,10 @@ from mcp_batteries.subscriptions.topics import Follower, Topic
 
 __all__ = ["ChangeTools", "Changes", "Following", "change_tools"]
 
-_KIND = "changes"
-_MOST_NAMED = 20
+_CURSOR_KIND = "changes"
+_MAX_NAMED = 20
 # At most so many characters are shown of one change.
-_MOST_SHOWN = 3000
+_MAX_DETAIL_CHARACTERS = 3000
 
 
 @dataclass(frozen=True)
@@ -54,24 +54,40 @@ class Changes:
 
     def text(self) -> str:
         """A line that says what this is and how to continue, then the changes."""
-        again = f'since="{self.since}"'
+        next_call = f'since="{self.since}"'
         if self.following:
-            named = ", ".join(self.following[:_MOST_NAMED]) + (", ..." if len(self.following) > _MOST_NAMED else "")
-            return "\n".join([f"[following from now on: {named}; what changes is told for {again}]", *self._absent()])
-        last = self.first + len(self.lines) - 1
-        said = "no changes" if not self.total else f"{self.total:,} change{'s' * (self.total != 1)}"
-        if last < self.total or self.first > 1:
-            said = f"changes {self.first:,} to {last:,} of {self.total:,}"
-        if self.cut:
-            said += ", and older ones that are forgotten: read again what you follow"
-        if self.added:
-            said += f"; followed from now on, unlike before: {', '.join(self.added[:_MOST_NAMED])}"
-        return "\n".join([f"[{said}; next {again}]", *self._absent(), *self.lines])
+            uris = self.following[:_MAX_NAMED]
+            if len(self.following) > _MAX_NAMED:
+                uris = [*uris, "..."]
+            first_line = f"[following from now on: {', '.join(uris)}; what changes is told for {next_call}]"
+            return "\n".join([first_line, *self._absent_lines()])
+        return "\n".join([f"[{self._summary()}; next {next_call}]", *self._absent_lines(), *self.lines])
 
-    def _absent(self) -> list[str]:
-        said = [f"not there yet: {uri} ({_clipped(why)})" for uri, why in islice(self.absent.items(), _MOST_NAMED)]
-        more = len(self.absent) - len(said)
-        return [*said, f"[{more:,} more are not there yet]"] if more > 0 else said
+    def _summary(self) -> str:
+        """Say how many changes there are, and what is special about the page."""
+        last = self.first + len(self.lines) - 1
+        if last < self.total or self.first > 1:
+            summary = f"changes {self.first:,} to {last:,} of {self.total:,}"
+        elif self.total == 0:
+            summary = "no changes"
+        elif self.total == 1:
+            summary = "1 change"
+        else:
+            summary = f"{self.total:,} changes"
+        if self.cut:
+            summary += ", and older ones that are forgotten: read again what you follow"
+        if self.added:
+            summary += f"; followed from now on, unlike before: {', '.join(self.added[:_MAX_NAMED])}"
+        return summary
+
+    def _absent_lines(self) -> list[str]:
+        lines: list[str] = []
+        for uri, reason in islice(self.absent.items(), _MAX_NAMED):
+            lines.append(f"not there yet: {uri} ({_cut(reason)})")
+        omitted = len(self.absent) - len(lines)
+        if omitted > 0:
+            lines.append(f"[{omitted:,} more are not there yet]")
+        return lines
 
 
 @dataclass(frozen=True)
@@ -117,96 +133,121 @@ class ChangeTools:
     ) -> Changes:
         """List what changed since the last call."""
         request = cast("ServerRequestContext[Any]", ctx.request_context)
-        owner = whose(request)
+        if since is None:
+            return await self._begin(request, uris)
+        return await self._continue(request, uris, since)
+
+    async def _begin(self, request: ServerRequestContext[Any], uris: Sequence[str]) -> Changes:
+        """Begin to follow `uris`, by default what the client is subscribed to."""
+        followed = uris or self.hub.subscribed(request) or list(self.usual())
+        if not followed:
+            raise Invalid("`uris` is empty, so there is nothing to follow.", self.form)
+        name, follower = await self.hub.followers.begin(whose(request), followed)
+        absent = self.hub.absent(follower, followed)
+        return Changes(_cursor(name, self.hub.journal.mark()), following=followed, absent=absent)
+
+    async def _continue(self, request: ServerRequestContext[Any], uris: Sequence[str], since: str) -> Changes:
+        """Return the next page of changes, and follow those of `uris` that are new."""
         followers = self.hub.followers
         journal = self.hub.journal
-        if since is None:
-            wanted = uris or self.hub.subscribed(request) or list(self.usual())
-            if not wanted:
-                raise Invalid("`uris` is empty, so there is nothing to follow.", self.form)
-            name, follower = await followers.begin(owner, wanted)
-            absent = self.hub.absent(follower, wanted)
-            return Changes(_cursor(name, journal.mark()), following=wanted, absent=absent)
         try:
-            name, after, until, shown = Cursor.decode(_KIND, since)
+            name, after, until, listed_count = Cursor.decode(_CURSOR_KIND, since)
         except Invalid:
             raise Invalid("`since` is from no answer of this tool.", "Call without it to begin to follow.") from None
-        follower = followers.again(owner, name)
-        if not shown:
+        follower = followers.again(whose(request), name)
+        if not listed_count:
             await self.hub.look(follower)
             until = journal.mark()
-        found = _once(journal.between(follower.topics, after, until), follower)
-        lines = await in_thread(lambda stop: _lines(follower, found[shown:], stop), what="Comparing")
-        last = shown + len(lines)
-        following = [uri for uri in uris if uri not in follower.uris]
-        await followers.extend(follower, following)
+        changes = _unique_changes(journal.between(follower.topics, after, until), follower)
+        remaining = changes[listed_count:]
+        lines = await in_thread(lambda stop: _format_page(follower, remaining, stop), what="Comparing")
+        last = listed_count + len(lines)
+        next_since = _cursor(name, until)
+        if last < len(changes):
+            next_since = _cursor(name, after, until, last)
+        added = [uri for uri in uris if uri not in follower.uris]
+        await followers.extend(follower, added)
         return Changes(
-            _cursor(name, after, until, last) if last < len(found) else _cursor(name, until),
+            next_since,
             lines,
-            len(found),
-            shown + 1,
-            added=following,
-            absent=self.hub.absent(follower, following),
+            len(changes),
+            listed_count + 1,
+            added=added,
+            absent=self.hub.absent(follower, added),
             cut=journal.is_cut(follower.topics, after),
         )
 
 
 def change_tools(hub: Hub, following: Following) -> ChangeTools:
-    """The room, with a server's texts."""
-    said = (
+    """Make the room, with a server's texts."""
+    description = (
         f"List which {following.what} changed since an earlier call{following.shows}.\n\n"
         "The first call only notes the state; pass its `since` to the next one. "
-        f"Each line says what happened, when and to what.{following.instead and ' '}{following.instead}"
+        "Each line says what happened, when and to what."
     )
+    if following.instead:
+        description += f" {following.instead}"
     uris = Annotated[list[str], Field(description=following.uris)]
-    kind = in_words_of({"list_changes": said}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
+    room = in_words_of({"list_changes": description}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
     adapt = renames(paths="uris", path="uris", cursor="since")
-    tool("List changes", open_world=following.open_world, adapt=adapt)(kind.list_changes)
+    tool("List changes", open_world=following.open_world, adapt=adapt)(room.list_changes)
     form = following.uris.partition(". ")[0]
-    return kind(hub, following.usual, f"Name some {form[:1].lower()}{form[1:].rstrip('.')}.")
+    return room(hub, following.usual, f"Name some {form[:1].lower()}{form[1:].rstrip('.')}.")
 
 
-def _cursor(name: str, after: int, until: int = 0, shown: int = 0) -> str:
-    return Cursor.encode(_KIND, [name, after, until, shown])
+def _cursor(name: str, after: int, until: int = 0, listed_count: int = 0) -> str:
+    return Cursor.encode(_CURSOR_KIND, [name, after, until, listed_count])
 
 
-def _once(found: Sequence[Noted], follower: Follower) -> list[Noted]:
-    """Each thing once, from the first topic that has it: several globs may match one file."""
+def _unique_changes(changes: Sequence[Noted], follower: Follower) -> list[Noted]:
+    """Return each thing's change once, from the first topic that has it: several globs may match one file."""
     ranks: dict[Hashable, int] = {topic: rank for rank, topic in enumerate(follower.topics)}
-    first: dict[Hashable, Noted] = {}
-    for noted in sorted(found, key=lambda noted: ranks[noted.place]):
+    first_by_thing: dict[Hashable, Noted] = {}
+    for noted in sorted(changes, key=lambda noted: ranks[noted.place]):
         topic = cast("Topic", noted.place)
-        first.setdefault((topic.watched, noted.change.name or topic), noted)
-    told = set(map(id, first.values()))
-    return [noted for noted in found if id(noted) in told]
+        first_by_thing.setdefault((topic.watched, noted.change.name or topic), noted)
+    unique = set(map(id, first_by_thing.values()))
+    return [noted for noted in changes if id(noted) in unique]
 
 
-def _lines(follower: Follower, found: Sequence[Noted], stop: Stop) -> list[str]:
-    """As many of `found` as fit on a page, at least one."""
+def _format_page(follower: Follower, changes: Sequence[Noted], stop: Stop) -> list[str]:
+    """Return lines on as many of `changes` as fit on a page, at least one."""
     uris: dict[Topic, list[str]] = {}
     for uri, topic in follower.uris.items():
         uris.setdefault(topic, []).append(uri)
     lines: list[str] = []
-    left = DEFAULT_PAGE_BYTES
-    for noted in found:
+    remaining = DEFAULT_PAGE_BYTES
+    for noted in changes:
         stop.check()
-        topic = cast("Topic", noted.place)
-        at = datetime.fromtimestamp(noted.at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        named = noted.change.name or ", ".join(uris.get(topic, ()))
-        line = f"{noted.change.what} {at} {named}"
-        source = topic.watched and topic.watched.source
-        if isinstance(source, Telling) and (detail := source.shown(noted.change).rstrip("\n")):
-            line += f"\n{_clipped(detail)}"
-        left -= len(line.encode("utf-8", "replace"))
-        if lines and left < 0:
+        line = _format_change(noted, uris)
+        remaining -= len(line.encode("utf-8", "replace"))
+        if lines and remaining < 0:
             break
         lines.append(line)
     return lines
 
 
-def _clipped(detail: str) -> str:
-    if len(detail) <= _MOST_SHOWN:
+def _format_change(noted: Noted, uris: Mapping[Topic, list[str]]) -> str:
+    """Say what happened, when and to what, then show the change if its source can."""
+    topic = cast("Topic", noted.place)
+    time = datetime.fromtimestamp(noted.at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    name = noted.change.name or ", ".join(uris.get(topic, ()))
+    line = f"{noted.change.what} {time} {name}"
+    source = topic.watched and topic.watched.source
+    if isinstance(source, Telling):
+        detail = source.shown(noted.change).rstrip("\n")
+        if detail:
+            line += f"\n{_cut(detail)}"
+    return line
+
+
+def _cut(detail: str) -> str:
+    if len(detail) <= _MAX_DETAIL_CHARACTERS:
         return detail
-    kept = detail[:_MOST_SHOWN].rpartition("\n")[0] or detail[:_MOST_SHOWN]
-    more = detail.count("\n") - kept.count("\n")
-    return f"{kept}\n[{more:,} more lines]" if more else f"{kept} [cut]"
+    start = detail[:_MAX_DETAIL_CHARACTERS]
+    # The cut is at the end of a line, unless the first line is longer than everything that may be shown.
+    excerpt = start.rpartition("\n")[0] or start
+    omitted_lines = detail.count("\n") - excerpt.count("\n")
+    if omitted_lines:
+        return f"{excerpt}\n[{omitted_lines:,} more lines]"
+    return f"{excerpt} [cut]"

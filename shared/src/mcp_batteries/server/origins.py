@@ -19,40 +19,61 @@ from mcp_batteries.errors import quote
 
 __all__ = ["Origins", "origins_of"]
 
-_PIECE = 12
-_LEAST = 4
-"""Letters of a piece; pieces that have to come back. A run of 59 letters (some ten words) is always found."""
+# A run of 59 letters (some ten words) has at least four whole pieces, so it is always found.
+_PIECE_LETTERS = 12
+_MIN_COMMON_PIECES = 4
 # All callers together have so many pieces remembered, which stand for some 3 MB of text.
-_PIECES = 250_000
+_MAX_PIECES = 250_000
 # So many characters of one text are considered.
-_LONGEST = 200_000
-_NAMED = 3
-_PLAIN = re.compile(r"[\W_]+")
+_MAX_TEXT_CHARACTERS = 200_000
+_MAX_NAMED_ORIGINS = 3
+_SEPARATORS = re.compile(r"[\W_]+")
 # These arguments choose how much of a thing is read, not which thing.
-_PAGING = {"cursor", "limit", "fields", "start_line", "lines", "line", "offset", "max_bytes", "wait", "since"}
+_PAGING_ARGUMENTS = {"cursor", "limit", "fields", "start_line", "lines", "line", "offset", "max_bytes", "wait", "since"}
 
 
 @dataclass(frozen=True)
-class _Read:
-    """What is kept of a text that was shown.
+class _ReadText:
+    """What is remembered of a text that a caller was shown.
 
     Attributes:
-        where: the tool or resource, and its arguments.
-        by: who wrote it, if the answer says so.
+        source: the tool or resource.
+        arguments: those of the tool that say which thing was read.
+        author: who wrote the text, if the answer says so.
+        pieces: hashes of short runs of its letters.
     """
 
-    who: str
-    where: str
+    caller: str
+    source: str
     arguments: Mapping[str, Any]
-    by: str
+    author: str
     pieces: frozenset[int]
 
+    def describe(self) -> str:
+        description = quote(self.source, 100)
+        if self.arguments:
+            values = ", ".join(f"{name}={quote(str(value), 60)}" for name, value in self.arguments.items())
+            description += f" ({values})"
+        if self.author:
+            description += f", by {quote(self.author, 60)}"
+        return description
 
-_asking: ContextVar[Callable[[Mapping[str, Any]], Sequence[str]]] = ContextVar("asking")
+    def is_written_back(self, arguments: Mapping[str, Any], texts: Collection[str]) -> bool:
+        """Return whether a call writes to the very thing from which the text was read."""
+        if not self.arguments:
+            return False
+        for name, value in self.arguments.items():
+            if arguments.get(name) != value and not (isinstance(value, str) and value in texts):
+                return False
+        return True
+
+
+# Finds where the texts of the current call were read before; every request has its own caller.
+_find_origins: ContextVar[Callable[[Mapping[str, Any]], Sequence[str]]] = ContextVar("find_origins")
 
 
 class Origins:
-    """Middleware that remembers what each caller saw.
+    """Middleware that remembers what each caller was shown.
 
     Args:
         reads: the tools whose answers count.
@@ -62,104 +83,108 @@ class Origins:
     def __init__(self, reads: Collection[str], caller: Callable[[ServerRequestContext[Any]], str | None]) -> None:
         self._reads = reads
         self._caller = caller
-        self._seen: deque[_Read] = deque()
-        self._pieces = 0
+        self._history: deque[_ReadText] = deque()
+        self._piece_count = 0
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        if ctx.method not in ("tools/call", "resources/read") or (who := self._caller(ctx)) is None:
+        if ctx.method not in ("tools/call", "resources/read"):
             return await call_next(ctx)
-        before = _asking.set(lambda arguments: self._found(who, arguments))
+        caller = self._caller(ctx)
+        if caller is None:
+            return await call_next(ctx)
+        token = _find_origins.set(lambda arguments: self._find(caller, arguments))
         try:
             result = await call_next(ctx)
         finally:
-            _asking.reset(before)
+            _find_origins.reset(token)
         params: Mapping[str, Any] = ctx.params or {}
-        name = str(params.get("name") if ctx.method == "tools/call" else params.get("uri"))
-        if isinstance(result, dict) and not result.get("isError") and (name in self._reads or "contents" in result):
-            given: Any = params.get("arguments")
-            arguments = dict(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else {}
-            self._remember(who, name, arguments, result)
+        source = str(params.get("name") if ctx.method == "tools/call" else params.get("uri"))
+        if isinstance(result, dict) and not result.get("isError") and (source in self._reads or "contents" in result):
+            sent: Any = params.get("arguments")
+            arguments: Mapping[str, Any] = {}
+            if isinstance(sent, Mapping):
+                arguments = cast("Mapping[str, Any]", sent)
+            self._remember(caller, source, arguments, result)
         return result
 
-    def _remember(self, who: str, where: str, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        place = {name: value for name, value in arguments.items() if name not in _PAGING and value is not None}
-        shown: Any = result.get("structuredContent") or result.get("content") or result.get("contents")
-        texts: dict[str, list[str]] = {}
-        for by, text in _texts(shown, ""):
-            texts.setdefault(by, []).append(text)
-        for by, parts in texts.items():
-            plain = [_plain(text) for text in parts]
-            pieces = frozenset(
-                hash(text[start : start + _PIECE])
-                for text in plain
-                for start in range(0, len(text) - _PIECE + 1, _PIECE)
-            )
-            if len(pieces) >= _LEAST:
-                self._seen.append(_Read(who, where, place, by, pieces))
-                self._pieces += len(pieces)
-        while self._pieces > _PIECES:
-            self._pieces -= len(self._seen.popleft().pieces)
+    def _remember(self, caller: str, source: str, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        identifying = {
+            name: value for name, value in arguments.items() if name not in _PAGING_ARGUMENTS and value is not None
+        }
+        contents: Any = result.get("structuredContent") or result.get("content") or result.get("contents")
+        pieces_by_author: dict[str, set[int]] = {}
+        for author, text in _texts(contents, ""):
+            pieces_by_author.setdefault(author, set()).update(_hash_pieces(text, step=_PIECE_LETTERS))
+        for author, pieces in pieces_by_author.items():
+            if len(pieces) >= _MIN_COMMON_PIECES:
+                self._history.append(_ReadText(caller, source, identifying, author, frozenset(pieces)))
+                self._piece_count += len(pieces)
+        while self._piece_count > _MAX_PIECES:
+            self._piece_count -= len(self._history.popleft().pieces)
 
-    def _found(self, who: str, arguments: Mapping[str, Any]) -> Sequence[str]:
-        """Where parts of a call's texts were read, the largest part first."""
-        wanted: set[int] = set()
+    def _find(self, caller: str, arguments: Mapping[str, Any]) -> Sequence[str]:
+        """Return where parts of a call's texts were read, the largest part first."""
         texts = {text for _, text in _texts(arguments, "")}
+        written: set[int] = set()
         for text in texts:
-            plain = _plain(text)
-            wanted.update(hash(plain[start : start + _PIECE]) for start in range(len(plain) - _PIECE + 1))
-        found: dict[str, set[int]] = {}
-        for read in reversed(self._seen):
-            # What goes back to where it was read is nothing to be told of.
-            back = bool(read.arguments) and all(
-                arguments.get(name) == item or (isinstance(item, str) and item in texts)
-                for name, item in read.arguments.items()
-            )
-            if read.who == who and not back and len(common := read.pieces & wanted) >= _LEAST:
-                found.setdefault(_named(read), set()).update(common)
-        ranked = sorted(found.items(), key=lambda item: -len(item[1]))
-        notes = [f"some {len(pieces) * _PIECE} letters of it were read before: {where}" for where, pieces in ranked]
-        more = [f"and in {len(notes) - _NAMED} other answers"] if len(notes) > _NAMED else []
-        return notes[:_NAMED] + more
+            # A piece that was read may begin at any letter of what is written.
+            written.update(_hash_pieces(text, step=1))
+        pieces_by_origin: dict[str, set[int]] = {}
+        for read in reversed(self._history):
+            if read.caller != caller or read.is_written_back(arguments, texts):
+                continue
+            common = read.pieces & written
+            if len(common) >= _MIN_COMMON_PIECES:
+                pieces_by_origin.setdefault(read.describe(), set()).update(common)
+        notes: list[str] = []
+        for origin, pieces in sorted(pieces_by_origin.items(), key=lambda item: -len(item[1])):
+            notes.append(f"some {len(pieces) * _PIECE_LETTERS} letters of it were read before: {origin}")
+        if len(notes) > _MAX_NAMED_ORIGINS:
+            return [*notes[:_MAX_NAMED_ORIGINS], f"and in {len(notes) - _MAX_NAMED_ORIGINS} other answers"]
+        return notes
 
 
 def origins_of(arguments: Mapping[str, Any]) -> Sequence[str]:
-    """Where the texts in `arguments` of the current call were read before, in words."""
-    asking = _asking.get(None)
-    return asking(arguments) if asking is not None else []
+    """Return where the texts in `arguments` of the current call were read before, in words."""
+    find_origins = _find_origins.get(None)
+    if find_origins is None:
+        return []
+    return find_origins(arguments)
 
 
-def _named(read: _Read) -> str:
-    given = ", ".join(f"{name}={quote(str(value), 60)}" for name, value in read.arguments.items())
-    return f"{quote(read.where, 100)}{f' ({given})' if given else ''}{f', by {quote(read.by, 60)}' if read.by else ''}"
+def _hash_pieces(text: str, *, step: int) -> Iterator[int]:
+    """Yield a hash of each run of letters and digits of the piece length, one every `step` letters."""
+    letters = _SEPARATORS.sub("", text[:_MAX_TEXT_CHARACTERS].casefold())
+    for start in range(0, len(letters) - _PIECE_LETTERS + 1, step):
+        yield hash(letters[start : start + _PIECE_LETTERS])
 
 
-def _plain(text: str) -> str:
-    return _PLAIN.sub("", text[:_LONGEST].casefold())
-
-
-def _texts(value: Any, by: str) -> Iterator[tuple[str, str]]:
-    """Each text in `value` with its author: `author` is beside it in an object, or is a column of its row."""
+def _texts(value: Any, author: str) -> Iterator[tuple[str, str]]:
+    """Yield the author and each text in `value`; `author` is beside it in an object, or is a column of its row."""
     if isinstance(value, str):
-        yield by, value
+        yield author, value
     elif isinstance(value, Mapping):
-        item = cast("Mapping[str, Any]", value)
-        by = _author(item) or by
-        columns = item.get("columns")
-        rows = item.get("rows")
-        for name, part in item.items():
-            if name == "rows" and isinstance(columns, list) and isinstance(rows, list):
+        members = cast("Mapping[str, Any]", value)
+        author = _author_of(members) or author
+        columns: Any = members.get("columns")
+        rows: Any = members.get("rows")
+        is_table = isinstance(columns, list) and isinstance(rows, list)
+        for name, member in members.items():
+            if name == "rows" and is_table:
                 for row in cast("list[list[Any]]", rows):
-                    yield from _texts(dict(zip(cast("list[str]", columns), row, strict=False)), by)
+                    yield from _texts(dict(zip(cast("list[str]", columns), row, strict=False)), author)
             else:
-                yield from _texts(part, by)
+                yield from _texts(member, author)
     elif isinstance(value, list):
-        for part in cast("list[Any]", value):
-            yield from _texts(part, by)
+        for item in cast("list[Any]", value):
+            yield from _texts(item, author)
 
 
-def _author(item: Mapping[str, Any]) -> str:
-    author = item.get("author")
-    trust = item.get("trust")
+def _author_of(members: Mapping[str, Any]) -> str:
+    author = members.get("author")
+    trust = members.get("trust")
     if not isinstance(author, str):
         return ""
-    return f"{author} ({trust})" if isinstance(trust, str) else author
+    if isinstance(trust, str):
+        return f"{author} ({trust})"
+    return author

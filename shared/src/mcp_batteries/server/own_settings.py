@@ -30,35 +30,51 @@ class OwnSettings:
     @resource(SETTINGS_URI, name="settings", title="Settings of this server", mime_type=_JSON, last=True)
     async def read_settings(self) -> TextResourceContents:
         """Each setting with its value and where that came from; secrets are masked."""
-        first, *mounted = map(_in_use, self.parts)
-        # The settings that a mounted server got from its process are above.
-        own = [
-            {name: told for name, told in each.items() if first.get(name, {}).get("value") != told["value"]}
-            for each in mounted
-        ]
-        blocks = [_block(part, told) for part, told in zip(self.parts, [first, *own], strict=True)]
+        process_settings, *mounted = self.parts
+        process_entries = _entries(process_settings)
+        blocks = [_format_block(process_settings, process_entries)]
+        for settings in mounted:
+            # The settings that a mounted server got from its process are above.
+            entries = {
+                name: entry
+                for name, entry in _entries(settings).items()
+                if not _is_same(entry, process_entries.get(name))
+            }
+            blocks.append(_format_block(settings, entries))
         return TextResourceContents(uri=SETTINGS_URI, mime_type=_JSON, text="{" + ",\n".join(blocks) + "}\n")
 
 
-def _block(settings: Settings, told: dict[str, dict[str, Any]]) -> str:
-    """JSON with a line for each setting."""
-    lines = (f'"{name}":{json.dumps(value, ensure_ascii=False)}' for name, value in told.items())
+def _is_same(entry: dict[str, Any], process_entry: dict[str, Any] | None) -> bool:
+    return (process_entry or {}).get("value") == entry["value"]
+
+
+def _format_block(settings: Settings, entries: dict[str, dict[str, Any]]) -> str:
+    """Return JSON with a line for each setting."""
+    lines = (f'"{name}":{json.dumps(entry, ensure_ascii=False)}' for name, entry in entries.items())
     return f'"{settings.COMMAND}":{{\n' + ",\n".join(lines) + "\n}"
 
 
-def _in_use(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The settings that matter to a running server."""
-    found: dict[str, dict[str, Any]] = {}
+def _entries(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return value and origin of the settings that matter to a running server."""
+    entries: dict[str, dict[str, Any]] = {}
     for name, field in type(settings).model_fields.items():
-        if name not in settings.GROUPS["Instead of serving"]:
-            value = getattr(settings, name)
-            secret = next((x for x in field.metadata if isinstance(x, Secret)), None)
-            origin = settings.origins.get(name, "default" if value == field.default else "program")
-            found[name] = {"value": _shown(value, hidden=secret is not None and not secret.url), "from": origin}
-    return found
+        if name in settings.GROUPS["Instead of serving"]:
+            continue
+        value = getattr(settings, name)
+        default_origin = "default" if value == field.default else "program"
+        is_hidden = any(isinstance(mark, Secret) and not mark.url for mark in field.metadata)
+        entries[name] = {
+            "value": _mask(value, hidden=is_hidden),
+            "from": settings.origins.get(name, default_origin),
+        }
+    return entries
 
 
-def _shown(value: Any, *, hidden: bool) -> Any:
+def _mask(value: Any, *, hidden: bool) -> Any:
     if isinstance(value, tuple):
-        return [_shown(item, hidden=hidden) for item in cast("tuple[Any, ...]", value)]
-    return ("***" if hidden and value else masked(value)) if isinstance(value, str) else value
+        return [_mask(item, hidden=hidden) for item in cast("tuple[Any, ...]", value)]
+    if not isinstance(value, str):
+        return value
+    if hidden and value:
+        return "***"
+    return masked(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ __all__ = ["in_its_revision"]
 
 _AUDIO_SINCE = "2025-03-26"
 _LINKS_SINCE = "2025-06-18"
-_SDK_SAYS = "Invalid request parameters"
+_SDK_MESSAGE = "Invalid request parameters"
 _MISSING = "is missing"
 _NOUNS = {
     "dict_type": "an object", "model_type": "an object", "string_type": "a string", "list_type": "an array",
@@ -31,78 +31,94 @@ _NOUNS = {
 
 
 async def in_its_revision(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-    """Middleware, the outermost.
+    """Adapt a request and its result to the client's revision; the outermost middleware.
 
     Raises:
         MCPError: the parameters do not fit the request; the error says which are wrong.
     """
     params = ctx.params or {}
     if ctx.method == "tools/call" and isinstance(params.get("arguments"), str | list):
-        ctx = replace(ctx, params={**params, "arguments": _arguments(params["arguments"])})
+        ctx = replace(ctx, params={**params, "arguments": _parse_arguments(params["arguments"])})
     try:
         result = await call_next(ctx)
     except ValidationError as error:
-        wrong = _wrong(error, params)
-        raise MCPError(INVALID_PARAMS, f"{_SDK_SAYS}: {wrong}." if wrong else _SDK_SAYS) from error
+        mistakes = _describe_mistakes(error, params)
+        message = f"{_SDK_MESSAGE}: {mistakes}." if mistakes else _SDK_MESSAGE
+        raise MCPError(INVALID_PARAMS, message) from error
     except MCPError as error:
         # With these words alone the SDK answers what comes before the handshake.
-        if error.error.code == INVALID_PARAMS and error.error.message == _SDK_SAYS:
+        if error.error.code == INVALID_PARAMS and error.error.message == _SDK_MESSAGE:
             raise MCPError(INVALID_PARAMS, "It came before the handshake. Send `initialize` first.") from error
         raise
     if ctx.protocol_version >= _LINKS_SINCE or not isinstance(result, dict):
         return result
     if ctx.method == "tools/call":
-        return {**result, "content": [*_known(result.get("content", ()), ctx.protocol_version)]}
+        return {**result, "content": list(_adapt_blocks(result.get("content", ()), ctx.protocol_version))}
     if ctx.method == "prompts/get":
-        messages = cast("list[dict[str, Any]]", result["messages"])
-        said = [
-            {**item, "content": block} for item in messages for block in _known([item["content"]], ctx.protocol_version)
-        ]
-        return {**result, "messages": said}
+        messages: list[dict[str, Any]] = []
+        for message in cast("list[dict[str, Any]]", result["messages"]):
+            for block in _adapt_blocks([message["content"]], ctx.protocol_version):
+                messages.append({**message, "content": block})
+        return {**result, "messages": messages}
     return result
 
 
-def _arguments(sent: Any) -> Any:
-    """An object that was sent as JSON inside a string, or as an empty array, as PHP writes an empty object."""
+def _parse_arguments(sent: Any) -> Any:
+    """Return an object that was sent as JSON inside a string, or as an empty array, as PHP writes an empty object."""
     if not sent:
         return {}
+    if not isinstance(sent, str):
+        return sent
     try:
-        meant: object = json.loads(sent) if isinstance(sent, str) else sent
+        value: object = json.loads(sent)
     except (ValueError, RecursionError):
         return sent
-    return cast("object", meant) if isinstance(meant, dict) else sent
+    if isinstance(value, dict):
+        return cast("object", value)
+    return sent
 
 
-def _known(blocks: Iterable[Mapping[str, Any]], revision: str) -> Iterable[Mapping[str, Any]]:
-    """`blocks` without links, whose URIs are in the text too, and with audio in the form of the revision."""
+def _adapt_blocks(blocks: Iterable[Mapping[str, Any]], revision: str) -> Iterable[Mapping[str, Any]]:
+    """Yield `blocks` without links, whose URIs are in the text too, and with audio in the form of the revision."""
     for block in blocks:
         if block["type"] == "audio" and revision < _AUDIO_SINCE:
             name = hashlib.sha256(block["data"].encode()).hexdigest()[:16]
-            held = {"uri": f"audio:{name}", "mimeType": block["mimeType"], "blob": block["data"]}
-            yield {"type": "resource", "resource": held}
+            resource = {"uri": f"audio:{name}", "mimeType": block["mimeType"], "blob": block["data"]}
+            yield {"type": "resource", "resource": resource}
         elif block["type"] != "resource_link":
             yield block
 
 
-def _wrong(error: ValidationError, params: Mapping[str, Any]) -> str:
-    """What is wrong with `params`, without their contents; empty if they are not the cause."""
-    wanted: dict[str, list[str]] = {}
+def _describe_mistakes(error: ValidationError, params: Mapping[str, Any]) -> str:
+    """Say what is wrong with `params`, without their contents; empty if they are not the cause."""
+    expected: dict[str, list[str]] = {}
     for mistake in error.errors(include_url=False, include_input=False):
         if mistake["loc"][:1] != ("params",):
             continue
-        names: list[str] = []
-        at: Any = params
-        for part in mistake["loc"][1:]:
-            # If one of several shapes is allowed, the path includes the name of each.
-            if isinstance(at, Mapping) and part in at:
-                names = [*names, str(part)]
-                at = cast("Mapping[str, Any]", at)[str(part)]
-            elif mistake["type"] == "missing" and part == mistake["loc"][-1]:
-                names.append(str(part))
+        location = mistake["loc"][1:]
         kind = _NOUNS.get(mistake["type"]) or str(mistake.get("ctx", {}).get("expected", "a valid value"))
-        wanted.setdefault(".".join(names) or "params", []).append(kind)
-    return "; ".join(f"`{name}` {_must(musts)}" for name, musts in wanted.items())
+        name = _name_of(location, params, is_missing=mistake["type"] == "missing")
+        expected.setdefault(name, []).append(kind)
+    return "; ".join(f"`{name}` {_require(kinds)}" for name, kinds in expected.items())
 
 
-def _must(kinds: list[str]) -> str:
-    return _MISSING if _MISSING in kinds else f"must be {' or '.join(dict.fromkeys(kinds))}"
+def _name_of(location: Sequence[str | int], params: Mapping[str, Any], *, is_missing: bool) -> str:
+    """Return the dotted name of the parameter at `location`.
+
+    If one of several shapes is allowed, the location includes the name of each, which is no parameter.
+    """
+    names: list[str] = []
+    node: Any = params
+    for step in location:
+        if isinstance(node, Mapping) and step in node:
+            names.append(str(step))
+            node = cast("Mapping[str, Any]", node)[str(step)]
+        elif is_missing and step == location[-1]:
+            names.append(str(step))
+    return ".".join(names) or "params"
+
+
+def _require(kinds: list[str]) -> str:
+    if _MISSING in kinds:
+        return _MISSING
+    return f"must be {' or '.join(dict.fromkeys(kinds))}"
