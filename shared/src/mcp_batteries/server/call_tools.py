@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
@@ -27,38 +26,47 @@ __all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "one_by_one"]
 CALL_TOOLS = "call_tools"
 # Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
 CALL_TOOL = "call_tool"
-_MOST = 20
+_MAX_CALLS = 20
 # Each answer may have this many bytes, however many answers there are.
-_LEAST_BYTES = 1000
+_MIN_ANSWER_BYTES = 1000
 # An answer that is still to come is expected to take this many bytes.
-_SHORT_BYTES = 300
+_EXPECTED_ANSWER_BYTES = 300
 # No further call begins after this time, because hosts wait little longer for an answer.
-_SECONDS = 60.0
+_MAX_SECONDS = 60.0
 # A read that took at most so many seconds is repeated to get a shorter page.
-_SOON = 1.0
+_MAX_REPEATED_SECONDS = 1.0
 
-_way: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("way")
+# How a call reaches the rest of the middleware; every request has its own.
+_middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
 
 
 def calls_in(params: Mapping[str, Any] | None) -> int:
-    """How many calls a request contains, for limits that count them."""
-    wrapped = params is not None and params.get("name") == CALL_TOOL
-    call: Any = params.get("arguments") if params is not None and wrapped else params
+    """Return how many calls a request contains, for limits that count them."""
+    if params is None:
+        return 1
+    call: Any = params
+    is_wrapped = params.get("name") == CALL_TOOL
+    if is_wrapped:
+        call = params.get("arguments")
     if not isinstance(call, Mapping):
         return 1
-    named = cast("Mapping[str, Any]", call)
+    members = cast("Mapping[str, Any]", call)
     # Names in lists are understood where several servers are one, arguments as text in `call_tool`.
-    if named.get("name") not in (CALL_TOOLS, [CALL_TOOLS]):
+    if members.get("name") not in (CALL_TOOLS, [CALL_TOOLS]):
         return 1
-    arguments: Any = named.get("arguments")
-    if wrapped and isinstance(arguments, str):
-        return _MOST
-    calls: Any = one_by_one(cast("Mapping[str, Any]", arguments)).get("calls") if isinstance(arguments, Mapping) else 0
-    return min(max(len(cast("list[Any]", calls)), 1), _MOST) if isinstance(calls, list) else 1
+    arguments: Any = members.get("arguments")
+    if is_wrapped and isinstance(arguments, str):
+        return _MAX_CALLS
+    if not isinstance(arguments, Mapping):
+        return 1
+    calls: Any = one_by_one(cast("Mapping[str, Any]", arguments)).get("calls")
+    if not isinstance(calls, list):
+        return 1
+    return min(max(len(cast("list[Any]", calls)), 1), _MAX_CALLS)
 
 
 def one_by_one(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments, with each call as `name` and `arguments`; anything that is not a call stays unchanged.
+    """Return the arguments, with each call as `name` and `arguments`; anything that is not a call stays unchanged.
 
     The schema tells models the shorter `{NAME: ARGUMENTS}`; they know the other form from the protocol. This accepts
     everything that argument checks accept for the list, such as its JSON text, so that all calls are counted.
@@ -66,43 +74,55 @@ def one_by_one(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     match [name for name in arguments if plain(name) == "calls"]:
         case [name]:
             others = {key: value for key, value in arguments.items() if key != name}
-            return {**others, "calls": _named(arguments[name])}
+            return {**others, "calls": _expand(arguments[name])}
         case _:
             return arguments
 
 
-def _named(calls: Any) -> list[Any]:
-    listed: list[Any] = []
-    calls = _read(calls)
-    for call in map(_read, cast("list[Any]", calls) if isinstance(calls, list) else [calls]):
-        if (
-            not isinstance(call, dict)
-            or not call
-            or isinstance(cast("dict[str, Any]", call).get("name", {}), str | list)
-        ):
-            listed.append(call)
+def _expand(calls: Any) -> list[Any]:
+    """Return each call as an object with `name` and `arguments`."""
+    calls = _parse(calls)
+    if not isinstance(calls, list):
+        calls = [calls]
+    expanded: list[Any] = []
+    for call in map(_parse, cast("list[Any]", calls)):
+        if not isinstance(call, dict) or not call:
+            expanded.append(call)
+            continue
+        members = cast("dict[str, Any]", call)
+        if isinstance(members.get("name"), str | list):
+            expanded.append(members)
         else:
-            listed += [{"name": name, "arguments": given} for name, given in cast("dict[str, Any]", call).items()]
-    return listed
+            expanded.extend({"name": name, "arguments": arguments} for name, arguments in members.items())
+    return expanded
 
 
-def _read(given: Any) -> Any:
-    with suppress(Invalid):  # The check of arguments reports it; nothing is called.
-        return parsed(given) if isinstance(given, str) else given
-    return given
+def _parse(value: Any) -> Any:
+    """Return the array or object that a text contains as JSON; any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parsed(value)
+    except Invalid:
+        return value  # The check of arguments reports it; nothing is called.
 
 
-def _under_names(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _use_short_form(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments, with each call as `{NAME: ARGUMENTS}`, as the schema has them."""
     arguments = one_by_one(arguments)
-    if not isinstance(calls := arguments.get("calls"), list):
+    calls = arguments.get("calls")
+    if not isinstance(calls, list):
         return arguments
-    return {**arguments, "calls": [_under_name(call) for call in cast("list[Any]", calls)]}
+    return {**arguments, "calls": [_shorten_call(call) for call in cast("list[Any]", calls)]}
 
 
-def _under_name(call: Any) -> Any:
+def _shorten_call(call: Any) -> Any:
     match call:
         case {"name": str(name), **others} if not others.keys() - {"arguments"}:
-            return {name: {} if (given := _read(others.get("arguments"))) is None else given}
+            arguments: Any = _parse(others.get("arguments"))
+            if arguments is None:
+                return {name: {}}
+            return {name: arguments}
         case _:
             return call
 
@@ -115,7 +135,12 @@ class Call:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The result of a call: its text, and its other content."""
+    """The result of a call: its text, and its other content.
+
+    Attributes:
+        asks: whether the call asks the user something first.
+        page: bytes that it was asked to have; its first lines may come on top of them.
+    """
 
     text: str
     others: Sequence[Any] = ()
@@ -123,7 +148,6 @@ class _Answer:
     asks: bool = False
     seconds: float = 0.0
     page: float = math.inf
-    """Bytes that it was asked to have; its first lines may come on top of them."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +160,12 @@ class CallTools:
 
     table: Callable[[], Mapping[str, Tool]]
 
-    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_under_names)
+    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
     async def call_tools(
         self,
         calls: Annotated[
             list[dict[str, dict[str, Any]]],
-            Field(min_length=1, max_length=_MOST, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
+            Field(min_length=1, max_length=_MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
         ],
         max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")] = (DEFAULT_PAGE_BYTES),
     ) -> CallToolResult:
@@ -150,33 +174,38 @@ class CallTools:
         For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
         stops nothing; after a change that failed nothing more is run.
         """
-        return await self._all([Call(*one) for each in calls for one in each.items()], max_bytes)
+        named_calls: list[Call] = []
+        for call in calls:
+            named_calls.extend(Call(name, arguments) for name, arguments in call.items())
+        return await self._call_all(named_calls, max_bytes)
 
-    async def _all(self, calls: Sequence[Call], max_bytes: int) -> CallToolResult:
+    async def _call_all(self, calls: Sequence[Call], max_bytes: int) -> CallToolResult:
         if not calls:
             raise Invalid("`calls` names no tool.", "Give each as an object: the tool's name, and its arguments below.")
         if any(call.name == CALL_TOOLS for call in calls):
             raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
         began = time.monotonic()
-        answers = list[_Answer]()
-        why = ""
-        max_bytes = max(max_bytes, _LEAST_BYTES * len(calls))
+        answers: list[_Answer] = []
+        reason = ""
+        max_bytes = max(max_bytes, _MIN_ANSWER_BYTES * len(calls))
         for number, call in enumerate(calls):
-            if time.monotonic() - began > _SECONDS:
-                why = f"{_SECONDS:.0f} s are over"
+            if time.monotonic() - began > _MAX_SECONDS:
+                reason = f"{_MAX_SECONDS:.0f} s are over"
                 break
             # A page that is too long in the end is made again; one that was too short costs the caller a call.
-            sizes = [
-                *(_size(answer.text) for answer in answers),
-                *[_SHORT_BYTES] * (len(calls) - number - 1),
-                max_bytes,
-            ]
-            answers.append(answer := await _made(call, self._within(call, _share(sizes, max_bytes))))
-            if answer.asks or (answer.failed and not self._reads(call.name)):
-                why = f"{len(answers)} {call.name} {'asks the user' if answer.asks else 'failed'}"
+            sizes = [_size(answer.text) for answer in answers]
+            sizes += [_EXPECTED_ANSWER_BYTES] * (len(calls) - number - 1)
+            sizes.append(max_bytes)
+            answer = await _make_call(call, self._limit_page(call, _share(sizes, max_bytes)))
+            answers.append(answer)
+            if answer.asks:
+                reason = f"{len(answers)} {call.name} asks the user"
+                break
+            if answer.failed and not self._reads(call.name):
+                reason = f"{len(answers)} {call.name} failed"
                 break
         await self._shorten(calls, answers, max_bytes)
-        return _page(calls, answers, why, max_bytes)
+        return _page(calls, answers, reason, max_bytes)
 
     async def _shorten(self, calls: Sequence[Call], answers: list[_Answer], max_bytes: int) -> None:
         """Repeat calls whose page is longer than the space that is finally left for it.
@@ -190,37 +219,39 @@ class CallTools:
             answer = answers[number]
             if not self._reads(call.name):
                 break
-            if _size(answer.text) > share and answer.seconds < _SOON and self._pages(call):
-                again = await _made(call, {**call.arguments, "max_bytes": max(share, _LEAST_BYTES)})
-                answers[number] = answer if again.failed else again
+            is_quick = answer.seconds < _MAX_REPEATED_SECONDS
+            if _size(answer.text) > share and is_quick and self._has_pages(call):
+                again = await _make_call(call, {**call.arguments, "max_bytes": max(share, _MIN_ANSWER_BYTES)})
+                if not again.failed:
+                    answers[number] = again
 
     async def passing(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """The outermost middleware: each call passes through all other middleware, as if it came alone."""
+        """Let each call pass through all other middleware as if it came alone; the outermost middleware."""
         if ctx.method != "tools/call" or (ctx.params or {}).get("name") != CALL_TOOLS:
             return await call_next(ctx)
-        before = _way.set((ctx, call_next))
+        token = _middleware.set((ctx, call_next))
         try:
             return await call_next(ctx)
         finally:
-            _way.reset(before)
+            _middleware.reset(token)
 
-    def _within(self, call: Call, share: int) -> Mapping[str, Any]:
-        """The arguments of `call`; a tool with pages gets its share as the page size."""
-        if "max_bytes" in call.arguments or not self._pages(call):
+    def _limit_page(self, call: Call, share: int) -> Mapping[str, Any]:
+        """Return the arguments of `call`; a tool with pages gets its share as the page size."""
+        if "max_bytes" in call.arguments or not self._has_pages(call):
             return call.arguments
-        return {**call.arguments, "max_bytes": max(share, _LEAST_BYTES)}
+        return {**call.arguments, "max_bytes": max(share, _MIN_ANSWER_BYTES)}
 
-    def _pages(self, call: Call) -> bool:
-        found = self.table().get(call.name)
-        return found is not None and "max_bytes" in found.parameters["properties"]
+    def _has_pages(self, call: Call) -> bool:
+        tool = self.table().get(call.name)
+        return tool is not None and "max_bytes" in tool.parameters["properties"]
 
     def _reads(self, name: str) -> bool:
-        found = self.table().get(name)
-        return isinstance(found, StrictTool) and found.effect == "read"
+        tool = self.table().get(name)
+        return isinstance(tool, StrictTool) and tool.effect == "read"
 
 
-async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
-    ctx, call_next = _way.get()
+async def _make_call(call: Call, arguments: Mapping[str, Any]) -> _Answer:
+    ctx, call_next = _middleware.get()
     params = {**(ctx.params or {}), "name": call.name, "arguments": arguments}
     began = time.monotonic()
     try:
@@ -242,26 +273,40 @@ async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
     )
 
 
-def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes: int) -> CallToolResult:
-    """All answers as one; an answer longer than its share of `max_bytes` is cut, and says so."""
+def _page(calls: Sequence[Call], answers: Sequence[_Answer], reason: str, max_bytes: int) -> CallToolResult:
+    """Return all answers as one; an answer longer than its share of `max_bytes` is cut, and says so.
+
+    Args:
+        reason: why some calls were not made; empty if all were.
+    """
     share = _share([_size(answer.text) for answer in answers], max_bytes)
-    parts: list[str] = []
+    texts: list[str] = []
     content: list[ContentBlock] = []
-    if why:
-        parts.append(f"[{len(answers)} of {len(calls)} calls were made: {why}; the others were not run]")
+    if reason:
+        texts.append(f"[{len(answers)} of {len(calls)} calls were made: {reason}; the others were not run]")
     for number, (call, answer) in enumerate(zip(calls, answers, strict=False), start=1):
-        text = head(answer.text, share * 3 // 2 if answer.page <= share else share)
-        cut = ""
-        if text != answer.text:
-            text = text.rpartition("\n")[0] or text
-            cut = f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"
-        parts.append(f"# {number} {call.name}{', failed' if answer.failed else ''}{cut}\n{text}")
+        texts.append(f"# {number} {_format_answer(call, answer, share)}")
         if answer.others:
-            content += [TextContent(type="text", text="\n".join(parts)), *answer.others]
-            parts = []
-    if parts:
-        content.append(TextContent(type="text", text="\n".join(parts) + "\n"))
-    return CallToolResult(content=content, is_error=bool(why) or all(answer.failed for answer in answers))
+            content += [TextContent(type="text", text="\n".join(texts)), *answer.others]
+            texts = []
+    if texts:
+        content.append(TextContent(type="text", text="\n".join(texts) + "\n"))
+    has_failed = bool(reason) or all(answer.failed for answer in answers)
+    return CallToolResult(content=content, is_error=has_failed)
+
+
+def _format_answer(call: Call, answer: _Answer, share: int) -> str:
+    """Return the tool's name with remarks, then the text, or as much of it as fits."""
+    heading = call.name
+    if answer.failed:
+        heading += ", failed"
+    # An answer that kept to its page may be a little longer than that, for its first lines.
+    limit = share * 3 // 2 if answer.page <= share else share
+    text = head(answer.text, limit)
+    if text != answer.text:
+        text = text.rpartition("\n")[0] or text
+        heading += f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"
+    return f"{heading}\n{text}"
 
 
 def _size(text: str) -> int:
@@ -269,11 +314,11 @@ def _size(text: str) -> int:
 
 
 def _share(sizes: Sequence[int], most: int) -> int:
-    """The most bytes that each answer may have, so that all together have at most `most`."""
-    left = most
+    """Return the most bytes that each answer may have, so that all together have at most `most`."""
+    remaining = most
     for number, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - number)
+        share = remaining // (len(sizes) - number)
         if size > share:
             return share
-        left -= size
+        remaining -= size
     return most

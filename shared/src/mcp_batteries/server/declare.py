@@ -126,10 +126,11 @@ def tool(
         adapt: accepts names that models know from other servers; the published schema has only ours.
         gate: the switches that must all be on for it; their meaning is the server's policy.
     """
-    repeatable = effect == "read" if idempotent is None else idempotent
+    if idempotent is None:
+        idempotent = effect == "read"
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
     gates = (gate,) if isinstance(gate, str) else gate
-    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only, toolsets, gates, adapt))
+    return _mark(DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt))
 
 
 def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
@@ -148,9 +149,11 @@ def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -
             inherited: Any = getattr(cls, name)
             method: Any = FunctionType(inherited.__code__, inherited.__globals__, name, inherited.__defaults__)
             method.__dict__.update(inherited.__dict__)
-            method.__annotations__ = inherited.__annotations__ | {
-                key: value for key, value in arguments.items() if key in inherited.__annotations__
-            }
+            annotations = dict(inherited.__annotations__)
+            for argument, annotation in arguments.items():
+                if argument in annotations:
+                    annotations[argument] = annotation
+            method.__annotations__ = annotations
             method.__doc__ = description
             setattr(cls, name, method)
         return cls
@@ -162,8 +165,13 @@ def renames(**names: str) -> Adapt:
     """Rename each argument with a foreign name to ours, unless ours is present too."""
 
     def adapt(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        meant = {name: names.get(name, name) for name in arguments}
-        return {meant[name] if meant[name] not in arguments else name: value for name, value in arguments.items()}
+        renamed: dict[str, Any] = {}
+        for name, value in arguments.items():
+            our_name = names.get(name, name)
+            if our_name in arguments:
+                our_name = name
+            renamed[our_name] = value
+        return renamed
 
     return adapt
 
@@ -208,7 +216,7 @@ def completes(argument: str, *, of: Literal["prompt", "resource"]) -> Callable[[
 
 
 def hints(declared: DeclaredTool) -> ToolAnnotations:
-    """The four MCP hints that follow from an effect."""
+    """Return the four MCP hints that follow from an effect."""
     return ToolAnnotations(
         read_only_hint=declared.effect == "read",
         destructive_hint=declared.effect == "destroy",
@@ -218,24 +226,25 @@ def hints(declared: DeclaredTool) -> ToolAnnotations:
 
 
 def toolsets_of(declared: DeclaredTool, method: Callable[..., Any]) -> tuple[str, ...]:
-    """The toolsets of a marked bound method."""
+    """Return the toolsets of a marked bound method."""
     return declared.toolsets or (module_of(method),)
 
 
 def module_of(method: Callable[..., Any]) -> str:
-    """The last name of the module where a method's class, or the function, is written."""
+    """Return the last name of the module where a method's class, or the function, is written."""
     owner = getattr(method, "__self__", None)
-    return (method if owner is None else type(owner)).__module__.rpartition(".")[2]
+    module = method.__module__ if owner is None else type(owner).__module__
+    return module.rpartition(".")[2]
 
 
 def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:
-    """The marked methods of `room`, bound, in the order they are written; base classes first."""
-    seen: set[str] = set()
+    """Yield the marked methods of `room`, bound, in the order they are written; base classes first."""
+    yielded: set[str] = set()
     for cls in reversed(type(room).__mro__):
         for name, member in vars(cls).items():
             declared = getattr(member, _MARK, None)
-            if declared is not None and name not in seen:
-                seen.add(name)
+            if declared is not None and name not in yielded:
+                yielded.add(name)
                 yield declared, getattr(room, name)
 
 

@@ -15,11 +15,16 @@ __all__ = ["Offering"]
 
 
 class Offering(ABC):
-    """Entered with the server, perhaps once per connection; it begins with the first."""
+    """Changes the tools while the server runs.
+
+    It is entered with the server, perhaps once per connection, and begins with the first.
+
+    Attributes:
+        server: set once it is built.
+    """
 
     def __init__(self) -> None:
         self.server: Assembled | None = None
-        """Set once it is built."""
         self._blocks: list[AbstractAsyncContextManager[None]] = []
 
     async def __aenter__(self) -> None:
@@ -32,7 +37,7 @@ class Offering(ABC):
 
     @abstractmethod
     async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-        """Do what must come before the server answers; returns what runs from then on until it ends."""
+        """Do what must come before the server answers; return what runs from then on until it ends."""
 
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:

@@ -31,10 +31,10 @@ class Link:
     size: int | None = None
 
 
-_LIKE_A_LINE = re.compile(r"\d+[:-]|[\d,]+ in all$|@@ |[-+]")
+_LINE_PREFIX = re.compile(r"\d+[:-]|[\d,]+ in all$|@@ |[-+]")
 # A folder must save so many bytes to stand on a line of its own; a few paths read better whole.
-_LEAST_SAVED = 20
-_UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
+_MIN_SAVED_BYTES = 20
+_NOT_UTF_8 = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 
 
 @runtime_checkable
@@ -86,28 +86,41 @@ def below(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
     """
     lines: list[str] = []
     for folder, rows in groupby(found, key=lambda row: _folder(row[1])):
-        together = list(rows)
-        saved = (len(folder) - 1) * len(together) - len(folder) - 1
-        if saved >= _LEAST_SAVED:
+        files = list(rows)
+        saved_bytes = (len(folder) - 1) * len(files) - len(folder) - 1
+        has_folder_line = saved_bytes >= _MIN_SAVED_BYTES
+        if has_folder_line:
             lines.append(folder)
-        for before, path, inside in together:
-            if saved >= _LEAST_SAVED:
-                name = f" {before}{path[len(folder) :]}"
-            elif not before and (path.startswith(" ") or (inside and _LIKE_A_LINE.match(path))):
+        for prefix, path, numbered_lines in files:
+            if has_folder_line:
+                name = f" {prefix}{path[len(folder) :]}"
+            elif not prefix and _looks_like_a_line(path, numbered_lines):
                 name = f"./{path}"
             else:
-                name = before + path
-            lines += [f"{name}:{inside[0]}"] if len(inside) == 1 else [name, *inside]
+                name = prefix + path
+            if len(numbered_lines) == 1:
+                lines.append(f"{name}:{numbered_lines[0]}")
+            else:
+                lines.append(name)
+                lines.extend(numbered_lines)
     return lines
 
 
+def _looks_like_a_line(path: str, numbered_lines: Sequence[str]) -> bool:
+    if path.startswith(" "):
+        return True
+    return bool(numbered_lines) and _LINE_PREFIX.match(path) is not None
+
+
 def _folder(path: str) -> str:
-    """The folder that contains `path`, with its slash; empty at the top or for a quoted path."""
-    return "" if path.startswith('"') else path[: path.rstrip("/").rfind("/") + 1]
+    """Return the folder that contains `path`, with its slash; empty at the top or for a quoted path."""
+    if path.startswith('"'):
+        return ""
+    return path[: path.rstrip("/").rfind("/") + 1]
 
 
 def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[str, Any]:
-    """The `CallToolResult` for what a tool method returned; already in wire form if we built it ourselves.
+    """Return the `CallToolResult` for what a tool method returned; already in wire form if we built it ourselves.
 
     Takes a `DataResult`, anything with `text()`, a string, content blocks (one or a sequence) or a ready
     `CallToolResult`.
@@ -127,8 +140,9 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
                 return _wire(value.text(), value.links(), structuredContent=clean(data))
             try:
                 text = _encoded(data)
-            except _UNWRITABLE:
-                text = _encoded(data := _cleaned(data))
+            except _NOT_UTF_8:
+                data = _replace_surrogates(data)
+                text = _encoded(data)
             return _wire(text, value.links(), structuredContent=data)
         case str():
             return _wire(value)
@@ -139,31 +153,35 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
             return CallToolResult(content=list(blocks))
         # An `isinstance` of a protocol costs more than all the rest here.
         case _ if callable(getattr(value, "text", None)):
-            shown: Any = getattr(value, "for_views", None) if views else None
+            view_data: Any = None
+            if views:
+                view_data = getattr(value, "for_views", None)
             text = cast("TextResult", value).text()
-            return _wire(text, _meta=clean(shown)) if shown else _wire(text)
+            if view_data:
+                return _wire(text, _meta=clean(view_data))
+            return _wire(text)
         case _:
             raise TypeError(f"a tool returned {type(value).__name__}")
 
 
 def clean(data: Any) -> Any:
-    """`data` (JSON-like) with lone surrogates in strings replaced; the same object when there are none."""
+    """Return `data` (JSON-like) with lone surrogates in strings replaced; the same object when there are none."""
     try:
         pydantic_core.to_json(data)
-    except _UNWRITABLE:
-        return _cleaned(data)
+    except _NOT_UTF_8:
+        return _replace_surrogates(data)
     return data
 
 
-def _cleaned(data: Any) -> Any:
+def _replace_surrogates(data: Any) -> Any:
     match data:
         case str():
             return well_formed(data)
         case dict():
             items = cast("dict[str, Any]", data).items()
-            return {well_formed(key): _cleaned(value) for key, value in items}
+            return {well_formed(key): _replace_surrogates(value) for key, value in items}
         case list() | tuple():
-            return [_cleaned(value) for value in cast("Sequence[Any]", data)]
+            return [_replace_surrogates(value) for value in cast("Sequence[Any]", data)]
         case _:
             return data
 
@@ -174,11 +192,18 @@ def _encoded(data: Any) -> str:
 
 def _wire(text: str, links: Sequence[Link] = (), **more: Any) -> dict[str, Any]:
     text = well_formed(text)
-    block = {"type": "text", "text": text if text.endswith("\n") else text + "\n"}
-    content = [block, *map(_link, links)] if links else [block]
+    if not text.endswith("\n"):
+        text += "\n"
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    for link in links:
+        content.append(_link(link))
     return {"content": content, "isError": False, "resultType": "complete", **more}
 
 
 def _link(link: Link) -> dict[str, Any]:
-    told = {"uri": link.uri, "name": well_formed(link.name), "mimeType": link.mime_type, "size": link.size}
-    return {"type": "resource_link", **{key: value for key, value in told.items() if value is not None}}
+    block: dict[str, Any] = {"type": "resource_link", "uri": link.uri, "name": well_formed(link.name)}
+    if link.mime_type is not None:
+        block["mimeType"] = link.mime_type
+    if link.size is not None:
+        block["size"] = link.size
+    return block

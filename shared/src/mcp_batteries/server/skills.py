@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import unquote
 
 from mcp.server.context import ServerRequestContext
@@ -29,12 +29,12 @@ from mcp_batteries.server.list_pages import page
 __all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
 
 ENTRY = "SKILL.md"
-_FOLDER = "inode/directory"
-_MOST_FRONT_MATTER = 16 * 1024
+_FOLDER_MIME_TYPE = "inode/directory"
+_MAX_FRONT_MATTER = 16 * 1024
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MOST_NAME = 64
-_MOST_DESCRIPTION = 1024
+_MAX_NAME = 64
+_MAX_DESCRIPTION = 1024
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,22 @@ class Skill:
         return {"uri": self.uri, "frontmatter": dict(self.front_matter), "resources": resources}
 
     def children(self, uri: str) -> list[dict[str, Any]] | None:
-        """The entries directly in the folder at `uri`; None if it is not a folder of this skill."""
+        """Return the entries directly in the folder at `uri`; None if it is not a folder of this skill."""
         if uri != self.root and not uri.startswith(f"{self.root}/"):
             return None
-        found: dict[str, dict[str, Any]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         for file in self.files:
-            if file.uri.startswith(f"{uri}/"):
-                name, below, _ = file.uri.removeprefix(f"{uri}/").partition("/")
-                entry = {"uri": f"{uri}/{name}", "name": unquote(name)}
-                kind = {"mimeType": _FOLDER} if below else {"mimeType": file.mime_type, "size": file.size}
-                found.setdefault(name, {**entry, **kind})
-        return [found[name] for name in sorted(found)] or None
+            if not file.uri.startswith(f"{uri}/"):
+                continue
+            name, in_folder, _ = file.uri.removeprefix(f"{uri}/").partition("/")
+            entry: dict[str, Any] = {"uri": f"{uri}/{name}", "name": unquote(name)}
+            if in_folder:
+                entry["mimeType"] = _FOLDER_MIME_TYPE
+            else:
+                entry["mimeType"] = file.mime_type
+                entry["size"] = file.size
+            entries.setdefault(name, entry)
+        return [entries[name] for name in sorted(entries)] or None
 
 
 class SkillSource(Protocol):
@@ -99,55 +104,62 @@ class SkillSource(Protocol):
     def seconds(self) -> float: ...
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
-        """All skills; if `around` is given, at least those whose folder contains that URI."""
+        """Return all skills; if `around` is given, at least those whose folder contains that URI."""
         ...
 
     async def contents(self, uri: str) -> TextResourceContents | None:
-        """The file at `uri`; None if it is not a skill's file, or already a resource of the server."""
+        """Return the file at `uri`; None if it is not a skill's file, or already a resource of the server."""
         ...
 
 
 def skill_of(root: str, files: Mapping[str, tuple[str, bytes]]) -> Skill | None:
-    """The skill in the folder `root`; None if its `SKILL.md` is not valid.
+    """Return the skill in the folder `root`; None if its `SKILL.md` is not valid.
 
     Args:
         files: the URI and the bytes of each file, by its path in the folder.
     """
-    if ENTRY not in files or (front_matter := _front_matter(files[ENTRY][1])) is None:
+    if ENTRY not in files:
         return None
-    return Skill(
-        root,
-        front_matter,
-        tuple(
-            SkillFile(path, uri, f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
-            for path, (uri, data) in sorted(files.items(), key=lambda item: (item[0] != ENTRY, item[0]))
-        ),
-    )
+    _, entry_data = files[ENTRY]
+    front_matter = _front_matter(entry_data)
+    if front_matter is None:
+        return None
+    skill_files: list[SkillFile] = []
+    for path in sorted(files, key=lambda path: (path != ENTRY, path)):
+        uri, data = files[path]
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        skill_files.append(SkillFile(path, uri, digest, len(data)))
+    return Skill(root, front_matter, tuple(skill_files))
 
 
 def _front_matter(data: bytes) -> dict[str, Any] | None:
+    """Return the front matter of a `SKILL.md`; None if it is not valid."""
     import yaml
 
-    found = _FRONT_MATTER.match(data.decode("utf-8", "replace"))
-    if found is None or len(found[1]) > _MOST_FRONT_MATTER:
+    match = _FRONT_MATTER.match(data.decode("utf-8", "replace"))
+    if match is None or len(match[1]) > _MAX_FRONT_MATTER:
         return None
     try:
         # Aliases let a few lines become any number of values.
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(found[1])):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(match[1])):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             return None
-        values: Any = json.loads(json.dumps(yaml.safe_load(found[1]), default=str, allow_nan=False))
+        values: Any = json.loads(json.dumps(yaml.safe_load(match[1]), default=str, allow_nan=False))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return None
     if not isinstance(values, dict):
         return None
     front_matter = cast("dict[str, Any]", values)
-    name = front_matter.get("name")
-    description = front_matter.get("description")
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _MOST_NAME:
-        return None
-    if not isinstance(description, str) or not 0 < len(description) <= _MOST_DESCRIPTION:
+    if not _is_name(front_matter.get("name")) or not _is_description(front_matter.get("description")):
         return None
     return front_matter
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_NAME and _NAME.fullmatch(value) is not None
+
+
+def _is_description(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_DESCRIPTION
 
 
 class PackagedSkills:
@@ -164,28 +176,42 @@ class PackagedSkills:
         self._folder = Path(module).with_name("skills")
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
-        return (await in_thread(lambda stop: self._found))[0]
+        package = await in_thread(lambda stop: self._package)
+        return package.skills
 
     async def contents(self, uri: str) -> TextResourceContents | None:
         if not uri.startswith(f"skill://{self._server}/"):
             return None
-        data = (await in_thread(lambda stop: self._found))[1].get(uri)
+        package = await in_thread(lambda stop: self._package)
+        data = package.contents.get(uri)
+        if data is None:
+            return None
         mime_type = SkillFile(uri, uri, "", 0).mime_type
-        return None if data is None else TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode())
+        return TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode())
 
     @cached_property
-    def _found(self) -> tuple[Sequence[Skill], dict[str, bytes]]:
-        skills: list[Skill] = []
-        contents: dict[str, bytes] = {}
+    def _package(self) -> _Package:
+        package = _Package([], {})
         for entry in sorted(self._folder.glob(f"*/{ENTRY}")):
-            root = f"skill://{self._server}/{entry.parent.name}"
             folder = entry.parent
-            names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
-            files = {name: (f"{root}/{name}", (folder / name).read_bytes()) for name in names}
-            if (skill := skill_of(root, files)) is not None:
-                skills.append(skill)
-                contents.update(files.values())
-        return skills, contents
+            root = f"skill://{self._server}/{folder.name}"
+            files: dict[str, tuple[str, bytes]] = {}
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    name = path.relative_to(folder).as_posix()
+                    files[name] = (f"{root}/{name}", path.read_bytes())
+            skill = skill_of(root, files)
+            if skill is not None:
+                package.skills.append(skill)
+                package.contents.update(files.values())
+        return package
+
+
+class _Package(NamedTuple):
+    """The skills of a package, and the contents of their files by URI."""
+
+    skills: list[Skill]
+    contents: dict[str, bytes]
 
 
 class _Get(RequestParams):
@@ -215,28 +241,35 @@ class SkillsExtension(Extension):
         )
 
     async def _list(self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams) -> dict[str, Any]:
-        entries, more = page("skills", [skill.entry() for skill in await self._skills()], params.cursor)
-        return {"skills": entries, **_next(more), **self._lasting()}
+        skills = [skill.entry() for skill in await self._skills()]
+        entries, next_cursor = page("skills", skills, params.cursor)
+        return {"skills": entries, **_next(next_cursor), **self._cache_hint()}
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: _Get) -> dict[str, Any]:
         for skill in await self._skills(params.uri):
             if skill.uri == params.uri:
-                return {"skill": skill.entry(), **self._lasting()}
+                return {"skill": skill.entry(), **self._cache_hint()}
         raise MCPError(INVALID_PARAMS, f"There is no skill {quote(params.uri)}. `skills/list` has those there are.")
 
     async def _read_folder(self, ctx: ServerRequestContext[Any, Any], params: _ReadFolder) -> dict[str, Any]:
         for skill in await self._skills(params.uri):
-            if (children := skill.children(params.uri)) is not None:
-                entries, more = page("skill folder", children, params.cursor, params.uri)
-                return {"resources": entries, **_next(more)}
+            children = skill.children(params.uri)
+            if children is not None:
+                entries, next_cursor = page("skill folder", children, params.cursor, params.uri)
+                return {"resources": entries, **_next(next_cursor)}
         raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is not a folder of a skill. `skills/list` has the skills.")
 
     async def _skills(self, around: str | None = None) -> Sequence[Skill]:
-        return [skill for source in self._sources for skill in await source.skills(around)]
+        skills: list[Skill] = []
+        for source in self._sources:
+            skills.extend(await source.skills(around))
+        return skills
 
-    def _lasting(self) -> dict[str, Any]:
+    def _cache_hint(self) -> dict[str, Any]:
         return {"ttlMs": int(min(source.seconds for source in self._sources) * 1000), "cacheScope": "private"}
 
 
 def _next(cursor: str | None) -> dict[str, str]:
-    return {} if cursor is None else {"nextCursor": cursor}
+    if cursor is None:
+        return {}
+    return {"nextCursor": cursor}

@@ -19,7 +19,7 @@ from mcp_types import TextResourceContents, Tool
 __all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "draws", "listed", "meta"]
 
 # A page loads from and talks to no origin, may write to the clipboard for its copy buttons, and has a frame.
-_PAGE: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
+_PAGE_META: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class View:
         return f"ui://{self.package.replace('_', '-')}/{self.name}"
 
     def page(self) -> str:
-        """The HTML, from the installed package; blocks."""
+        """Return the HTML, from the installed package; blocks."""
         from importlib.resources import files
 
         return files(self.package).joinpath("pages", f"{self.name}.html").read_text("utf-8")
 
     def contents(self) -> TextResourceContents:
-        """The page as `resources/read` answers it; blocks."""
-        return TextResourceContents(uri=self.uri, mime_type=APP_MIME_TYPE, text=self.page(), _meta=_PAGE)
+        """Return the page as `resources/read` answers it; blocks."""
+        return TextResourceContents(uri=self.uri, mime_type=APP_MIME_TYPE, text=self.page(), _meta=_PAGE_META)
 
 
 # Shows rows: sorted, filtered, paged through the tool's own cursor, copied, charted.
@@ -60,15 +60,19 @@ PLAN = View("plan")
 
 
 def meta(view: View | None, app_only: bool) -> dict[str, Any] | None:
-    """The `_meta` of a tool's entry for hosts with the extension."""
-    ui: dict[str, Any] = {"resourceUri": view.uri} if view else {}
+    """Return the `_meta` of a tool's entry for hosts with the extension."""
+    ui: dict[str, Any] = {}
+    if view is not None:
+        ui["resourceUri"] = view.uri
     if app_only:
         ui["visibility"] = ["app"]
-    return {"ui": ui} if ui else None
+    if not ui:
+        return None
+    return {"ui": ui}
 
 
 def draws(context: Context[Any, Any]) -> bool:
-    """Whether the client that calls a tool shows views; a call from our own process has no client."""
+    """Return whether the client that calls a tool shows views; a call from our own process has no client."""
     try:
         return client_supports_apps(context)
     except ValueError:
@@ -76,14 +80,14 @@ def draws(context: Context[Any, Any]) -> bool:
 
 
 def listed(tools: Sequence[Tool], ctx: ServerRequestContext[Any]) -> Sequence[Tool]:
-    """`tools` as the client behind `ctx` should see them.
+    """Return `tools` as the client behind `ctx` should see them.
 
     Without the extension it sees no metadata and no tools that only views can use.
     """
     if client_supports_apps(ctx) or not any(tool.meta for tool in tools):
         return tools
-    return [tool.model_copy(update={"meta": None}) for tool in tools if not _app_only(tool)]
+    return [tool.model_copy(update={"meta": None}) for tool in tools if not _is_app_only(tool)]
 
 
-def _app_only(tool: Tool) -> bool:
+def _is_app_only(tool: Tool) -> bool:
     return bool(tool.meta) and tool.meta.get("ui", {}).get("visibility") == ["app"]
