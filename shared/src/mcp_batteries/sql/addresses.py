@@ -21,6 +21,7 @@ _SERVERS: dict[str, tuple[str, str]] = {
     "PostgreSQL": ("mcp-postgres", "postgresql://user@host:5432/name"),
     "SQLite": ("mcp-sqlite", "/path/to/file.db"),
 }
+_BEGINNING = re.compile(r"(?P<jdbc>jdbc:)?(?P<system>[a-z0-9]+)(?P<driver>\+\w+)?:(?!\\)/?/?", re.IGNORECASE)
 _FILE = re.compile(r"\.(db3?|sqlite3?|s3db)$", re.IGNORECASE)
 
 
@@ -33,21 +34,21 @@ def refuse_other_systems(address: str, own: System) -> None:
         Unavailable: it is another system's address, or in another program's form.
     """
     command, form = _SERVERS[own]
-    found = re.match(r"(jdbc:)?([a-z0-9]+)(\+\w+)?:(?!\\)/?/?", address, re.IGNORECASE)
     if own == "PostgreSQL" and address and "=" not in address and "://" not in address:
-        other = " `mcp-sqlite` serves SQLite files." if _FILE.search(address) else ""
-        raise Unavailable("A database's address is neither a URL nor `key=value` text.", f"Write {form}.{other}")
-    if found is None:
+        advice = " `mcp-sqlite` serves SQLite files." if _FILE.search(address) else ""
+        raise Unavailable("A database's address is neither a URL nor `key=value` text.", f"Write {form}.{advice}")
+    match = _BEGINNING.match(address)
+    if match is None:
         return
-    system = _SYSTEMS.get(found[2].lower())
-    if system == own == "PostgreSQL" and not found[1] and not found[3]:
+    system = _SYSTEMS.get(match["system"].lower())
+    if system == own == "PostgreSQL" and not match["jdbc"] and not match["driver"]:
         return
     if system == own:
-        what = f"A database's address begins with `{found[0]}`, as other programs write it."
-        raise Unavailable(what, f"Write {form}.")
+        failure = f"A database's address begins with `{match[0]}`, as other programs write it."
+        raise Unavailable(failure, f"Write {form}.")
     if system is not None:
-        other = f" `{_SERVERS[system][0]}` serves {system}." if system in _SERVERS else ""
-        what = f"`{command}` serves {own}, and a database's address begins with `{found[0]}`: that is {system}."
-        raise Unavailable(what, f"Write {form}.{other}")
+        failure = f"`{command}` serves {own}, and a database's address begins with `{match[0]}`: that is {system}."
+        advice = f" `{_SERVERS[system][0]}` serves {system}." if system in _SERVERS else ""
+        raise Unavailable(failure, f"Write {form}.{advice}")
     if "://" in address:
-        raise Unavailable(f"A database's address begins with `{found[0]}`, which nobody here knows.", f"Write {form}.")
+        raise Unavailable(f"A database's address begins with `{match[0]}`, which nobody here knows.", f"Write {form}.")

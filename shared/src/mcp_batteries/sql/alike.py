@@ -12,49 +12,57 @@ __all__ = ["folded", "spread"]
 T = TypeVar("T")
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,15})([^0-9]*)", re.DOTALL)
-_FEWEST = 3
+_MIN_RUN = 3
 
 
 def folded(items: Sequence[T], name: Callable[[T], str], facts: Callable[[T], Hashable]) -> list[list[T]]:
-    """`items` in runs such as `part_08`, `part_09`, `part_10`, without gaps and with equal `facts`; all others alone.
+    """Return `items` in runs such as `part_08`, `part_09`, `part_10`, without gaps and with equal `facts`.
 
-    A run takes the place of its first item.
+    All others stand alone. A run takes the place of its first item.
     """
-    left = {name(item): item for item in items}
-    place = {text: number for number, text in enumerate(left)}
+    remaining = {name(item): item for item in items}
+    positions = {text: number for number, text in enumerate(remaining)}
     runs: list[list[T]] = []
-    # The least number first, so that each run is as long as can be.
-    for text in sorted(left, key=_number):
-        if text not in left:
+    # The least number comes first, so that each run is as long as can be.
+    for text in sorted(remaining, key=_number):
+        if text not in remaining:
             continue
         run: list[T] = []
-        for following in _counted(text):
-            other = left.get(following)
-            if other is None or facts(other) != facts(left[text]):
+        for following in _count_up(text):
+            other = remaining.get(following)
+            if other is None or facts(other) != facts(remaining[text]):
                 break
             run.append(other)
-        runs.append(run if len(run) >= _FEWEST else run[:1])
-        for other in runs[-1]:
-            del left[name(other)]
-    return sorted(runs, key=lambda run: min(place[name(item)] for item in run))
+        if len(run) < _MIN_RUN:
+            run = run[:1]
+        runs.append(run)
+        for other in run:
+            del remaining[name(other)]
+    return sorted(runs, key=lambda run: min(positions[name(item)] for item in run))
 
 
 def _number(name: str) -> int:
     match = _NUMBERED.fullmatch(name)
-    return int(match[2]) if match else 0
+    if match is None:
+        return 0
+    return int(match[2])
 
 
-def _counted(name: str) -> Iterator[str]:
-    """`name`, and the names that follow when its last number counts up."""
+def _count_up(name: str) -> Iterator[str]:
+    """Yield `name`, and the names that follow when its last number counts up."""
     yield name
-    if match := _NUMBERED.fullmatch(name):
-        before, number, behind = match.groups()
-        for following in itertools.count(int(number) + 1):
-            yield f"{before}{following:0{len(number)}}{behind}"
+    match = _NUMBERED.fullmatch(name)
+    if match is None:
+        return
+    prefix, number, suffix = match.groups()
+    for following in itertools.count(int(number) + 1):
+        yield f"{prefix}{following:0{len(number)}}{suffix}"
 
 
 def spread(numbers: Sequence[int]) -> str:
-    """`1,200`, or from the least to the most: `0 to 1,200`."""
+    """Return `1,200`, or from the least to the most: `0 to 1,200`."""
     least = min(numbers)
     most = max(numbers)
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    if least == most:
+        return f"{least:,}"
+    return f"{least:,} to {most:,}"

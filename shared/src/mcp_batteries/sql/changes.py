@@ -15,7 +15,7 @@ from mcp_batteries.sql.rows import RowPage, compact, count, one_line
 __all__ = ["Change", "Import", "Sample", "Step"]
 
 # A section of the answer has at most so many lines.
-_MOST = 200
+_MAX_LINES = 200
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,23 @@ class Step:
     returned: RowPage | None = None
 
     def text(self) -> str:
-        parts = [count(self.rows, "row")] if self.rows is not None else []
-        line = f"{self.what}: {parts[0]}" if self.what and parts else self.what or "".join(parts)
-        line += f"{', ' if line else ''}{self.detail}" if self.detail else ""
+        line = self._summary()
         if self.returned is None:
             return line
         head, _, rows = self.returned.text().rstrip().partition("\n")
-        told = re.search(rf"(?:^|: ){re.escape(head.strip('[]'))}(?: in |, |$)", line)
-        return "\n".join(filter(None, [line, "" if told else head, rows]))
+        # The summary may already give the number of rows.
+        is_repeated = re.search(rf"(?:^|: ){re.escape(head.strip('[]'))}(?: in |, |$)", line) is not None
+        lines = [line, rows] if is_repeated else [line, head, rows]
+        return "\n".join(filter(None, lines))
+
+    def _summary(self) -> str:
+        summary = self.what
+        if self.rows is not None:
+            rows = count(self.rows, "row")
+            summary = f"{summary}: {rows}" if summary else rows
+        if not self.detail:
+            return summary
+        return f"{summary}, {self.detail}" if summary else self.detail
 
 
 @dataclass(frozen=True)
@@ -62,10 +71,12 @@ class Sample:
 
     def text(self) -> str:
         lines = [f"{self.table}: {compact(self.columns)}"]
-        lines += [f"before: {compact(self.had)}"] if self.had and list(self.had) != list(self.columns) else []
-        # A value may have what else ends lines, such as U+2028.
-        lines += [f"- {line}" for line in self.before.split("\n") if line]
-        return "\n".join(lines + [f"+ {line}" for line in self.after.split("\n") if line])
+        if self.had and list(self.had) != list(self.columns):
+            lines.append(f"before: {compact(self.had)}")
+        # Lines end with line feeds alone: a value may have what else ends lines, such as U+2028.
+        lines.extend(f"- {line}" for line in self.before.split("\n") if line)
+        lines.extend(f"+ {line}" for line in self.after.split("\n") if line)
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -87,15 +98,19 @@ class Change:
     back: Sequence[str] = ()
 
     def text(self) -> str:
-        lines = ["Dry run, nothing was changed. It would do this:" if self.dry_run else "Done and committed."]
-        several = len(self.steps) > 1
-        lines += [f"{number}. {step.text()}" if several else step.text() for number, step in enumerate(self.steps, 1)]
+        lines = ["Done and committed."]
+        if self.dry_run:
+            lines = ["Dry run, nothing was changed. It would do this:"]
+        for number, step in enumerate(self.steps, 1):
+            prefix = f"{number}. " if len(self.steps) > 1 else ""
+            lines.append(prefix + step.text())
         if self.objects is not None:
             lines += ["Schema:", *_bounded(self.objects or ["nothing"])]
         if self.samples:
-            lines += ["Rows (- before, + after), a sample:", *(sample.text() for sample in self.samples)]
-        for title, found in self.findings:
-            lines += [title, *_bounded(found)]
+            lines.append("Rows (- before, + after), a sample:")
+            lines.extend(sample.text() for sample in self.samples)
+        for title, details in self.findings:
+            lines += [title, *_bounded(details)]
         if self.back:
             lines += ["The way back:", *_bounded(self.back)]
         return "\n".join(line for line in lines if line)
@@ -134,4 +149,4 @@ class Import:
 
 
 def _bounded(lines: Sequence[str]) -> Sequence[str]:
-    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"… {len(lines) - _MOST} more"]
+    return lines if len(lines) <= _MAX_LINES else [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more"]

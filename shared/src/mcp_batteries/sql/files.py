@@ -19,141 +19,156 @@ __all__ = ["Fails", "as_path", "is_path", "new_file", "served_file"]
 
 _WINDOWS = sys.platform == "win32"
 # Tells whether O_EXCL refuses a link that leads to nothing, as POSIX requires; Windows creates the file behind it.
-_NEW_MEANS_NEW = sys.platform != "win32"
-_OWN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_EXCLUSIVE_REFUSES_LINKS = sys.platform != "win32"
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 _PATH = re.compile(r"(?:[^/\\:\0.][^/\\:\0]*/)*[^/\\:\0.][^/\\:\0]*")
-_LONGEST = 500
-_COMPARED = 5000
-_LISTED = 20
-"""Names in a folder that are looked at and told where one is not there."""
-_SUBFOLDERS = 500
+_MAX_NAME_CHARACTERS = 500
+# If a name is not there, so many names are compared with it, and so many are listed.
+_MAX_COMPARED_NAMES = 5000
+_MAX_LISTED_NAMES = 20
+_MAX_SUBFOLDERS = 500
 # Makes the exception for a kind of `Problem` (in snake case) from what failed and the next move.
 Fails = Callable[[str, str, str], Exception]
 
 
 def as_path(name: str) -> str:
-    """The `name` of a file below the folder for files, with `/` between its parts: Windows takes a backslash, too."""
-    return name.replace("\\", "/") if _WINDOWS else name
+    """Return the `name` of a file with `/` between its parts: Windows takes a backslash, too."""
+    if _WINDOWS:
+        return name.replace("\\", "/")
+    return name
 
 
 def is_path(name: str) -> bool:
-    """Whether a file below the folder for files can have this name: parts separated by `/`, none with a leading dot."""
-    return bool(_PATH.fullmatch(name)) and len(name) <= _LONGEST
+    """Return whether a file can have this name: parts separated by `/`, none with a leading dot."""
+    return bool(_PATH.fullmatch(name)) and len(name) <= _MAX_NAME_CHARACTERS
 
 
 @contextmanager
 def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
     """Open the file `name` in `folder` or below it for reading."""
     path = os.path.join(folder, *name.split("/"))
-    shown = _shown(name)
+    quoted_name = _quote(name)
     try:
         descriptor = _open(folder, name)
     except OSError as error:
-        raise fails("not_found", f"{shown} can't be read: {reason(error)}.", _near(folder, name)) from None
+        raise fails(
+            "not_found", f"{quoted_name} can't be read: {reason(error)}.", _suggest_names(folder, name)
+        ) from None
     with open(descriptor, "rb") as raw:
-        found = os.fstat(raw.fileno())
+        status = os.fstat(raw.fileno())
         # Windows has no O_NOFOLLOW: there the opened file must be what the name itself means.
-        if sys.platform == "win32" and not os.path.samestat(found, os.lstat(path)):
-            raise fails("refused", f"{shown} is a link.", "Name a file of the folder itself.")
-        if not stat.S_ISREG(found.st_mode):
-            raise fails("refused", f"{shown} is not a regular file.", "Name a file of records.")
+        if sys.platform == "win32" and not os.path.samestat(status, os.lstat(path)):
+            raise fails("refused", f"{quoted_name} is a link.", "Name a file of the folder itself.")
+        if not stat.S_ISREG(status.st_mode):
+            raise fails("refused", f"{quoted_name} is not a regular file.", "Name a file of records.")
         yield raw
 
 
 def _open(folder: str, name: str) -> int:
-    """A descriptor of a file whose path contains no link.
+    """Open a file whose path contains no link.
 
     Raises:
         OSError: it can't be opened.
     """
-    flags = os.O_RDONLY | _OWN | getattr(os, "O_NONBLOCK", 0)
-    *above, last = name.split("/")
+    flags = os.O_RDONLY | _NO_LINKS | getattr(os, "O_NONBLOCK", 0)
+    *folders, last = name.split("/")
     if os.open not in os.supports_dir_fd:
-        real = os.path.join(folder, *above)
+        real = os.path.join(folder, *folders)
         if os.path.normcase(os.path.realpath(real)) != os.path.normcase(real):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return os.open(os.path.join(real, last), flags)
-    inside: int | None = None
+    folder_descriptor: int | None = None
     try:
-        for part in above:
-            path = part if inside is not None else os.path.join(folder, part)
-            found = os.open(path, os.O_RDONLY | _OWN | os.O_DIRECTORY, dir_fd=inside)
-            if inside is not None:
-                os.close(inside)
-            inside = found
-        return os.open(last if inside is not None else os.path.join(folder, last), flags, dir_fd=inside)
+        for name_part in folders:
+            path = name_part if folder_descriptor is not None else os.path.join(folder, name_part)
+            opened = os.open(path, os.O_RDONLY | _NO_LINKS | os.O_DIRECTORY, dir_fd=folder_descriptor)
+            if folder_descriptor is not None:
+                os.close(folder_descriptor)
+            folder_descriptor = opened
+        path = last if folder_descriptor is not None else os.path.join(folder, last)
+        return os.open(path, flags, dir_fd=folder_descriptor)
     finally:
-        if inside is not None:
-            os.close(inside)
+        if folder_descriptor is not None:
+            os.close(folder_descriptor)
 
 
 @contextmanager
 def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
     """Create a file directly in `folder`, and remove it if the block fails; existing files are never opened."""
-    path = made = os.path.join(folder, name)
-    shown = _shown(name)
+    path = os.path.join(folder, name)
+    temporary_path = path
+    quoted_name = _quote(name)
 
-    def taken() -> Exception:
-        return fails("conflict", f"{shown} exists already.", "Choose another name.")
+    def exists_already() -> Exception:
+        return fails("conflict", f"{quoted_name} exists already.", "Choose another name.")
 
-    if not _NEW_MEANS_NEW:
-        made = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
+    if not _EXCLUSIVE_REFUSES_LINKS:
+        temporary_path = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
     try:
         if os.path.lexists(path):
-            raise taken()
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OWN, 0o666)
+            raise exists_already()
+        descriptor = os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, 0o666)
     except FileExistsError:
-        raise taken() from None
+        raise exists_already() from None
     except OSError as error:
-        raise fails("refused", f"{shown} can't be created: {reason(error)}.", "Choose another name.") from None
+        raise fails("refused", f"{quoted_name} can't be created: {reason(error)}.", "Choose another name.") from None
     try:
         with open(descriptor, "wb") as file:
             yield file
-        if made != path:
-            os.rename(made, path)  # where it replaces nothing
+        if temporary_path != path:
+            os.rename(temporary_path, path)  # where it replaces nothing
     except BaseException as error:
-        os.unlink(made)
+        os.unlink(temporary_path)
         if isinstance(error, FileExistsError):
-            raise taken() from None
+            raise exists_already() from None
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
-            raise fails("unavailable", f"{shown} can't be written: {reason(error)}.", "Nothing was kept.") from None
+            raise fails(
+                "unavailable", f"{quoted_name} can't be written: {reason(error)}.", "Nothing was kept."
+            ) from None
         raise
 
 
-def _near(folder: str, name: str) -> str:
-    """The next move if `folder` has no file `name`: the most similar names, otherwise the first ones."""
+def _suggest_names(folder: str, name: str) -> str:
+    """Return the next move if `folder` has no file `name`: the most similar names, otherwise the first ones."""
     import difflib
 
-    names = _names(folder)
+    names = _list_files(folder)
     if name in names:  # It is there, and can't be opened.
         return "Name another file of the folder."
     last = name.rpartition("/")[2]
-    same = [known for known in names if known.rpartition("/")[2] == last]
-    if close := same[:3] or difflib.get_close_matches(name, names, n=3):
-        return f"Did you mean {' or '.join(map(_shown, close))}?"
+    similar = [other for other in names if other.rpartition("/")[2] == last][:3]
+    if not similar:
+        similar = difflib.get_close_matches(name, names, n=3)
+    if similar:
+        return f"Did you mean {' or '.join(map(_quote, similar))}?"
+    if not names:
+        return "The folder has no files."
     ending = os.path.splitext(name)[1].lower()
-    names = [known for known in names if known.lower().endswith(ending)] or names
-    more = ", ..." if len(names) > _LISTED else ""
-    return f"There are: {', '.join(map(_shown, names[:_LISTED]))}{more}." if names else "The folder has no files."
+    names = [other for other in names if other.lower().endswith(ending)] or names
+    more = ", ..." if len(names) > _MAX_LISTED_NAMES else ""
+    return f"There are: {', '.join(map(_quote, names[:_MAX_LISTED_NAMES]))}{more}."
 
 
-def _names(folder: str) -> list[str]:
-    """Files of `folder` and below it, those of the upper folders first."""
+def _list_files(folder: str) -> list[str]:
+    """Return files of `folder` and below it, those of the upper folders first."""
     names: list[str] = []
-    folders = [""]
-    for above in folders:
+    prefixes = [""]
+    for prefix in prefixes:
         try:
-            with os.scandir(os.path.join(folder, above)) as found:
-                inside = sorted((one for one in found if is_path(one.name)), key=lambda one: one.name)
+            with os.scandir(os.path.join(folder, prefix)) as scan:
+                entries = sorted((entry for entry in scan if is_path(entry.name)), key=lambda entry: entry.name)
         except OSError:
             continue
-        names += [above + one.name for one in inside if one.is_file(follow_symlinks=False)]
-        folders += [f"{above}{one.name}/" for one in inside if one.is_dir(follow_symlinks=False)]
-        if len(names) >= _COMPARED or len(folders) > _SUBFOLDERS:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                names.append(prefix + entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                prefixes.append(f"{prefix}{entry.name}/")
+        if len(names) >= _MAX_COMPARED_NAMES or len(prefixes) > _MAX_SUBFOLDERS:
             break
-    return names[:_COMPARED]
+    return names[:_MAX_COMPARED_NAMES]
 
 
-def _shown(name: str) -> str:
+def _quote(name: str) -> str:
     return f"`{' '.join(name.splitlines())}`"

@@ -10,5 +10,10 @@ FORM = "Separate them by commas; a comma inside of one is `%252C` in the URI."
 
 
 def values_of(key: str, columns: int) -> list[str]:
-    """The values in the last segment of a URI, decoded once; commas part them only where there are several columns."""
-    return [unquote(value) for value in key.split(",")] if columns > 1 else [key]
+    """Return the values in the last segment of a URI, decoded once.
+
+    Commas separate them only where there are several columns.
+    """
+    if columns <= 1:
+        return [key]
+    return [unquote(value) for value in key.split(",")]

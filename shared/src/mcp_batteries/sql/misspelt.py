@@ -34,47 +34,73 @@ _PARAMETER = re.compile(
 
 
 def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
-    """A sentence on what was meant at `word`, where a parser gave up; empty if unknown.
+    """Say in a sentence what was meant at `word`, where a parser gave up; empty if unknown.
 
     Args:
         sql: the statement, without comments and the insides of texts, or with blanks in their places.
         columns: of the tables that the statement names.
     """
-    before = re.search(rf"(\w+)\s+{re.escape(word)}(?!\w)", sql)
+    match = re.search(rf"(\w+)\s+{re.escape(word)}(?!\w)", sql)
     # An unknown word before a name was taken for one, and the name is where the parser gave up.
-    taken = before[1] if before else ""
-    for met in (word, taken):
-        if met.upper() in RESERVED:
-            for name in (*tables, *columns):
-                if name.casefold() == met.casefold():
-                    return f'`{met}` is a word of SQL; the name stands in quotes: `"{name}"`.'
+    previous = match[1] if match else ""
+    unquoted = _explain_unquoted_name((word, previous), (*tables, *columns))
+    if unquoted:
+        return unquoted
     if word.upper() not in RESERVED:
-        meant = near(word, KEYWORDS, 0.65) or ("" if taken.upper() in KEYWORDS else near(taken, KEYWORDS, 0.65))
-        first = re.match(rf"\s*{re.escape(word)}(?!\w)", sql) if word else None
-        return meant or (NO_COMMAND if first else "")
+        return _explain_unreserved(word, previous, sql)
     if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}(?!\w)", sql, re.IGNORECASE):
         return near(word, tables, 0.7)
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):
         return "There is a comma too many before it."
-    return "" if taken.upper() in RESERVED else near(taken, KEYWORDS, 0.7)
+    if previous.upper() in RESERVED:
+        return ""
+    return near(previous, KEYWORDS, 0.7)
+
+
+def _explain_unquoted_name(words: Sequence[str], names: Sequence[str]) -> str:
+    """Explain a reserved word that is the name of a table or column; empty if there is none."""
+    for word in words:
+        if word.upper() not in RESERVED:
+            continue
+        for name in names:
+            if name.casefold() == word.casefold():
+                return f'`{word}` is a word of SQL; the name stands in quotes: `"{name}"`.'
+    return ""
+
+
+def _explain_unreserved(word: str, previous: str, sql: str) -> str:
+    """Explain a word that is none of SQL's: it, or the one before it, may be misspelt."""
+    suggestion = near(word, KEYWORDS, 0.65)
+    if not suggestion and previous.upper() not in KEYWORDS:
+        suggestion = near(previous, KEYWORDS, 0.65)
+    if suggestion:
+        return suggestion
+    if word and re.match(rf"\s*{re.escape(word)}(?!\w)", sql):
+        return NO_COMMAND
+    return ""
 
 
 def other_parameter(sql: str, own: str, name: str = "") -> str:
-    """The first placeholder in `sql` that another dialect would use; empty if there is none.
+    """Return the first placeholder in `sql` that another dialect would use; empty if there is none.
 
     Args:
         sql: the statement, without comments and the insides of texts, or with blanks in their places.
         own: a pattern of this dialect's placeholders.
         name: text that one of the placeholders must contain, in any case.
     """
-    written = [found["written"] for found in _PARAMETER.finditer(sql) if not re.fullmatch(own, found["written"])]
-    return re.sub("' *'", "'…'", written[0]) if any(name.lower() in item.lower() for item in written) else ""
+    placeholders = [match["written"] for match in _PARAMETER.finditer(sql)]
+    foreign = [placeholder for placeholder in placeholders if not re.fullmatch(own, placeholder)]
+    if not any(name.lower() in placeholder.lower() for placeholder in foreign):
+        return ""
+    return re.sub("' *'", "'…'", foreign[0])
 
 
 def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
-    """A question with at most three words similar to `word`, ignoring case; empty if there are none."""
+    """Return a question with at most three words similar to `word`, ignoring case; empty if there are none."""
     import difflib
 
     by_fold = {item.casefold(): item for item in known}
-    found = [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)]
-    return f"Did you mean {' or '.join(f'`{item}`' for item in found)}?" if found else ""
+    similar = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)
+    if not similar:
+        return ""
+    return f"Did you mean {' or '.join(f'`{by_fold[item]}`' for item in similar)}?"

@@ -13,23 +13,30 @@ __all__ = ["FORM", "dotted"]
 FORM = "Write names with dots between their parts, quoted as in SQL where they need it, behind `database=` if need be."
 _PART = r'(?:"(?:[^"]|"")+"|[^\s",.=]+)'
 _NAME = re.compile(rf"(?:(?P<database>[\w-]+)=)?(?P<name>{_PART}(?:\.{_PART})*)(?=[\s,]|$)")
-_BETWEEN = re.compile(r"[\s,]*")
+_SEPARATORS = re.compile(r"[\s,]*")
 
 
 def dotted(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str, ...]]]:
-    """The parts of each name, with its database; commas or spaces may separate names.
+    """Return the parts of each name, with its database; commas or spaces may separate names.
 
     Raises:
         Unavailable: one is not understood.
     """
-    found: list[tuple[str | None, tuple[str, ...]]] = []
+    names: list[tuple[str | None, tuple[str, ...]]] = []
     for value in values:
-        place = 0
-        while (rest := _BETWEEN.match(value, place)) and (place := rest.end()) < len(value):
-            name = _NAME.match(value, place)
-            if name is None:
+        position = _skip_separators(value, 0)
+        while position < len(value):
+            match = _NAME.match(value, position)
+            if match is None:
                 raise Unavailable(f"{quote(value)} can't be the value of `{flag}`.", FORM)
-            words: list[str] = re.findall(_PART, name["name"])
-            found.append((name["database"] and name["database"].lower(), tuple(map(unquoted, words))))
-            place = name.end()
-    return found
+            database = match["database"] and match["database"].lower()
+            words: list[str] = re.findall(_PART, match["name"])
+            names.append((database, tuple(map(unquoted, words))))
+            position = _skip_separators(value, match.end())
+    return names
+
+
+def _skip_separators(text: str, position: int) -> int:
+    match = _SEPARATORS.match(text, position)
+    assert match is not None, "the pattern matches nothing, too"
+    return match.end()

@@ -16,14 +16,17 @@ __all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "one_li
 
 
 def bare_sql(text: str) -> str:
-    """`text` without the fence that models put around code, and with one final semicolon instead of several."""
+    """Return `text` without the fence that models put around code, and with one final semicolon instead of several."""
     text = text.strip("\ufeff\u200b")
-    inner = text.strip()
-    first, _, rest = inner.partition("\n")
-    if rest.endswith("```") and first.startswith("```") and (not first[3:].strip() or first[3:].strip().isalnum()):
-        text = rest[:-3]
+    first, _, fenced = text.strip().partition("\n")
+    if first.startswith("```") and fenced.endswith("```"):
+        language = first[3:].strip()
+        if not language or language.isalnum():
+            text = fenced[:-3]
     body = text.rstrip(" \t\r\n\f;")
-    return f"{body};" if text.count(";", len(body)) > 1 else text
+    if text.count(";", len(body)) > 1:
+        return f"{body};"
+    return text
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,11 @@ class RowPage:
     more: bool = False
 
     def text(self) -> str:
+        last = self.start + self.rows - 1
         if self.cursor is not None:
-            head = (
-                f"[truncated: rows {self.start} to {self.start + self.rows - 1}; the next page: cursor={self.cursor}]"
-            )
+            head = f"[truncated: rows {self.start} to {last}; the next page: cursor={self.cursor}]"
         elif self.start > 1:
-            head = f"[rows {self.start} to {self.start + self.rows - 1}, the last]"
+            head = f"[rows {self.start} to {last}, the last]"
         else:
             head = f"[{count(self.rows, 'row')}]"
         notes = [f"[{note}]" for note in self.notes]
@@ -62,7 +64,7 @@ class RowPage:
         return "\n".join([head, *notes, compact(self.columns), self.lines])
 
     def document(self) -> str:
-        """The same as one JSON document, for a resource."""
+        """Return the same as one JSON document, for a resource."""
         rows = ",\n".join(self.lines.split("\n")[:-1])
         truncated = ',"truncated":true' if self.cursor is not None or self.more else ""
         return f'{{"columns":{compact(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
@@ -75,8 +77,12 @@ class Results:
     found: Sequence[RowPage | str]
 
     def text(self) -> str:
-        parts = [item.text().rstrip("\n") if isinstance(item, RowPage) else f"failed: {item}" for item in self.found]
-        return "\n".join(f"{number} of {len(parts)}: {part}" for number, part in enumerate(parts, 1))
+        total = len(self.found)
+        texts: list[str] = []
+        for number, result in enumerate(self.found, 1):
+            text = result.text().rstrip("\n") if isinstance(result, RowPage) else f"failed: {result}"
+            texts.append(f"{number} of {total}: {text}")
+        return "\n".join(texts)
 
 
 @dataclass(frozen=True)
@@ -92,23 +98,27 @@ class Hits:
 
 
 def one_line(text: str) -> str:
-    """`text` with line ends and other control characters escaped: a name must not look like a line of the answer."""
-    return text if text.isprintable() else "".join(_escaped(letter) for letter in text)
+    """Return `text` with control characters such as line ends escaped: a name must not look like another line."""
+    if text.isprintable():
+        return text
+    return "".join(_escape(letter) for letter in text)
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     if letter.isprintable() or unicodedata.category(letter) in ("Zs", "Co", "Cn"):
         return letter
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
 def count(number: int, one: str, several: str = "") -> str:
-    """`1 row`, `1,234 rows`."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+    """Return `1 row`, `1,234 rows`."""
+    if number == 1:
+        return f"{number:,} {one}"
+    return f"{number:,} {several or one + 's'}"
 
 
 def size(number: int) -> str:
-    """Bytes in a form for people."""
+    """Return a number of bytes in a form for people."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 10_000 or unit == "GB":
             return f"{number:,} {unit}"
@@ -117,5 +127,5 @@ def size(number: int) -> str:
 
 
 def compact(data: Any) -> str:
-    """`data` as JSON without spaces."""
+    """Return `data` as JSON without spaces."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

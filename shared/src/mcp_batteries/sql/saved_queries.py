@@ -30,8 +30,8 @@ Kind = Literal["text", "integer", "real"]
 
 logger = logging.getLogger(__name__)
 
-_MOST_FILES = 100
-_MOST_BYTES = 100_000
+_MAX_FILES = 100
+_MAX_BYTES = 100_000
 _ARGUMENT = re.compile(r"(?!model_)[a-z][a-z0-9_]*")
 _DECLARED = re.compile(r":(?P<name>\w+)\s+(?P<kind>\w+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s*(?P<words>.*)")
 
@@ -58,24 +58,25 @@ class SavedQuery:
     complaint: str | None = None
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Values for all parameters, in the order of their declarations.
+        """Return values for all parameters, in the order of their declarations.
 
         Raises:
             Invalid: one is missing, unknown or of another type.
         """
-        known = {parameter.name: parameter for parameter in self.parameters}
-        if unknown := [name for name in given if name not in known]:
-            listed = ", ".join(f"`{name}`" for name in known) or "none"
-            raise Invalid(f"`{self.name}` has no parameter {quote(unknown[0])}.", f"It has: {listed}.")
+        parameters = {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
+            if name not in parameters:
+                valid = ", ".join(f"`{parameter}`" for parameter in parameters) or "none"
+                raise Invalid(f"`{self.name}` has no parameter {quote(name)}.", f"It has: {valid}.")
         values: dict[str, Any] = {}
-        for name, parameter in known.items():
+        for name, parameter in parameters.items():
             if name not in given and parameter.default is None:
                 raise Invalid(f"`{self.name}` needs a value for `{name}`.", f"It is {parameter.kind}.")
-            values[name] = _converted(given.get(name, parameter.default), parameter)
+            values[name] = _convert(given.get(name, parameter.default), parameter)
         return values
 
 
-def _converted(value: Any, parameter: Parameter) -> Any:
+def _convert(value: Any, parameter: Parameter) -> Any:
     try:
         match parameter.kind:
             case "integer":
@@ -89,7 +90,7 @@ def _converted(value: Any, parameter: Parameter) -> Any:
 
 
 def parse(name: str, text: str) -> SavedQuery:
-    """The query in a file.
+    """Return the query in a file.
 
     Raises:
         Invalid: it does not have the form in this module's docstring.
@@ -116,20 +117,21 @@ def parse(name: str, text: str) -> SavedQuery:
 
 
 def _parameter(line: str) -> Parameter:
-    found = _DECLARED.fullmatch(line)
-    known = found is not None and found["kind"] in ("text", "integer", "real")
-    # It becomes an argument of a function, and those have names of this form.
-    if found is None or not known or not _ARGUMENT.fullmatch(found["name"]) or iskeyword(found["name"]):
+    match = _DECLARED.fullmatch(line)
+    if match is None or match["kind"] not in ("text", "integer", "real") or not _is_argument(match["name"]):
         raise Invalid(
             f"The parameter {quote(line)} is not understood.",
             "Write `-- :name text|integer|real = default  words` in small letters.",
         )
-    kind = cast("Kind", found["kind"])
-    words = found["words"] or found["name"]
-    parameter = Parameter(found["name"], kind, None, words)
-    if found["default"] is None:
+    parameter = Parameter(match["name"], cast("Kind", match["kind"]), None, match["words"] or match["name"])
+    if match["default"] is None:
         return parameter
-    return Parameter(found["name"], kind, _converted(found["default"].strip("'"), parameter), words)
+    return replace(parameter, default=_convert(match["default"].strip("'"), parameter))
+
+
+def _is_argument(name: str) -> bool:
+    """Return whether a parameter of this name can become an argument of a function."""
+    return _ARGUMENT.fullmatch(name) is not None and not iskeyword(name)
 
 
 class SavedQueries:
@@ -153,45 +155,54 @@ class SavedQueries:
         self.found: dict[str, SavedQuery] = {}
         self._compile = compile
         self._taken = taken
-        self._said: dict[str, str] = {}
+        self._complaints: dict[str, str] = {}
 
     def files(self) -> list[str]:
-        """The paths of the `.sql` files, and of one more if there are too many."""
+        """Return the paths of the `.sql` files, and of one more if there are too many."""
         try:
             names = sorted(
                 name for name in os.listdir(self.folder) if name.endswith(".sql") and not name.startswith(".")
             )
         except OSError:
             return []
-        return [os.path.join(self.folder, name) for name in names[: _MOST_FILES + 1]]
+        return [os.path.join(self.folder, name) for name in names[: _MAX_FILES + 1]]
 
     async def refresh(self) -> set[str]:
-        """Read all files again; returns the names of queries that were added, removed or changed."""
-        now: dict[str, SavedQuery] = {}
+        """Read all files again, and return the names of queries that were added, removed or changed."""
+        current: dict[str, SavedQuery] = {}
         for number, path in enumerate(self.files()):
-            if number == _MOST_FILES:
-                self._complain(path, f"Only the first {_MOST_FILES} files by name are served, and none behind them.")
+            if number == _MAX_FILES:
+                self._complain(path, f"Only the first {_MAX_FILES} files by name are served, and none behind them.")
                 break
-            name = re.sub(r"[^a-z0-9]+", "_", os.path.splitext(os.path.basename(path))[0].lower()).strip("_")[:30]
-            if not name or name in now or name in self._taken:
+            name = _query_name(path)
+            if not name or name in current or name in self._taken:
                 self._complain(path, "Its name is another one's: rename the file.")
                 continue
             try:
-                with open_text(path) as file:  # small local files, rarely
-                    query = parse(name, file.read(_MOST_BYTES))
+                with open_text(path) as file:  # The files are small and local, and rarely read.
+                    query = parse(name, file.read(_MAX_BYTES))
                 await self._compile(query)
-                now[name] = query
-                self._said.pop(path, None)
+                current[name] = query
+                self._complaints.pop(path, None)
             except (Problem, OSError, UnicodeDecodeError) as error:
-                said = str(error) if isinstance(error, Problem) else "The file can't be read as UTF-8."
-                self._complain(path, said)
-                if (last := self.found.get(name)) is not None:
-                    now[name] = replace(last, complaint=said)
-        changed = {name for name in {*now, *self.found} if now.get(name) != self.found.get(name)}
-        self.found = now
+                complaint = "The file can't be read as UTF-8."
+                if isinstance(error, Problem):
+                    complaint = str(error)
+                self._complain(path, complaint)
+                last_good = self.found.get(name)
+                if last_good is not None:
+                    current[name] = replace(last_good, complaint=complaint)
+        changed = {name for name in {*current, *self.found} if current.get(name) != self.found.get(name)}
+        self.found = current
         return changed
 
-    def _complain(self, path: str, said: str) -> None:
-        if self._said.get(path) != said:
-            self._said[path] = said
-            logger.warning("The saved query %s is not served as it stands: %s", quote(os.path.basename(path)), said)
+    def _complain(self, path: str, complaint: str) -> None:
+        if self._complaints.get(path) != complaint:
+            self._complaints[path] = complaint
+            name = quote(os.path.basename(path))
+            logger.warning("The saved query %s is not served as it stands: %s", name, complaint)
+
+
+def _query_name(path: str) -> str:
+    stem, _ = os.path.splitext(os.path.basename(path))
+    return re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:30]
