@@ -119,7 +119,7 @@ async def test_what_was_not_read_or_goes_back_is_not_told_of() -> None:
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_batteries.server.origins._PIECES", 40)
+    monkeypatch.setattr("mcp_batteries.server.origins._MAX_PIECES", 40)
     async with asked(TEXT) as (client, questions):
         for note in range(20):
             await client.call_tool("get_note", {"note": note + 5})

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp.server.request_state import RequestStateSecurity
 
-from mcp_batteries.server.assemble import _state_security
+from mcp_batteries.server.assemble import _read_state_keys
 from mcp_batteries.settings import load, open_text
 from mcp_batteries.sql.saved_queries import SavedQueries
 from mcp_batteries.subscriptions.config_file import ConfigFile
@@ -43,7 +43,7 @@ def knows(path: Path) -> bool:
 
 def keys(path: Path) -> bool:
     """Whether what was sealed with the key is opened."""
-    guard = _state_security(str(path))
+    guard = _read_state_keys(str(path))
     assert guard is not None
     sealed = RequestStateSecurity(keys=[KEY]).codec.seal(b"state")
     return guard.codec.unseal(sealed) == b"state"

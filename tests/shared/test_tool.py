@@ -193,7 +193,7 @@ async def test_no_answer_in_time_is_a_no(monkeypatch: pytest.MonkeyPatch) -> Non
         await anyio.sleep_forever()
         raise AssertionError
 
-    monkeypatch.setattr(confirm, "_SECONDS", 0.05)
+    monkeypatch.setattr(confirm, "_ANSWER_SECONDS", 0.05)
     room = Room()
     async with connected(room, ask=True, mode="legacy", elicitation_callback=silent) as client:
         result = await client.call_tool("delete_thing", {"name": "it"})

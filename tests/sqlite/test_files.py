@@ -18,7 +18,7 @@ LINK = "a link that leads to nothing"
 @pytest.fixture(params=[True, False], ids=["POSIX", "Windows"], autouse=True)
 def new_means_new(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to make a file, wherever this runs."""
-    monkeypatch.setattr(files, "_NEW_MEANS_NEW", request.param)
+    monkeypatch.setattr(files, "_EXCLUSIVE_REFUSES_LINKS", request.param)
 
 
 @pytest.mark.parametrize("there", ["a file", "a folder", LINK])

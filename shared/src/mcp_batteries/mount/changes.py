@@ -9,6 +9,9 @@ __all__ = ["demonstration"]
 
 
 def demonstration(settings: Settings) -> Demonstration:
-    """The demonstration of the first server that has one."""
-    found = (program_of(part.package()).demonstration(part) for part in settings.mounted)
-    return next(filter(None, found), None)
+    """Return the demonstration of the first server that has one."""
+    for settings_of_server in settings.mounted:
+        of_server = program_of(settings_of_server.package()).demonstration(settings_of_server)
+        if of_server is not None:
+            return of_server
+    return None

@@ -23,7 +23,7 @@ from mcp_batteries.server.declare import tool
 __all__ = ["NAMES", "Discovery"]
 
 NAMES = ("find_tools", "describe_tools", CALL_TOOL)
-_MOST_FOUND = 12
+_MAX_RESULTS = 12
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -49,16 +49,24 @@ class Discovery:
         """Find tools by what they do. Each line: a name and what it is for."""
         tools = self._tools()
         if not query.strip():
-            groups = [[name for name in tools if name.startswith(member.named(""))] for member in self.members]
-            alone = [name for name in tools if not any(name in group for group in groups)]
-            return "\n".join(", ".join(group) for group in (*groups, alone) if group) + "\n"
+            return self._list_names(tools)
         # However short a server's name is, it finds its tools.
         words = _stems(query) | {member.name for member in self.members if member.name in query.lower().split()}
-        ranked = sorted(tools.values(), key=lambda item: -_score(words, item))
-        found = [item for item in ranked[:_MOST_FOUND] if _score(words, item)]
-        if not found:
+        scores = {item.name: _score(words, item) for item in tools.values()}
+        ranked = sorted(tools.values(), key=lambda item: -scores[item.name])
+        fitting = [item for item in ranked[:_MAX_RESULTS] if scores[item.name]]
+        if not fitting:
             return f"None fits {quote(query)}. There are: {', '.join(tools)}.\n"
-        return "\n".join(f"{item.name}: {_sentence(item)}" for item in found) + "\n"
+        return "\n".join(f"{item.name}: {_first_sentence(item)}" for item in fitting) + "\n"
+
+    def _list_names(self, tools: Mapping[str, Tool]) -> str:
+        """Return a line with the tools of each server, and one with those of the process."""
+        groups: dict[str, list[str]] = {member.name: [] for member in self.members}
+        groups[""] = []
+        for name in tools:
+            owner = next((member.name for member in self.members if name.startswith(member.named(""))), "")
+            groups[owner].append(name)
+        return "\n".join(", ".join(names) for names in groups.values() if names) + "\n"
 
     @tool("Describe tools", effect="read")
     async def describe_tools(
@@ -66,19 +74,18 @@ class Discovery:
     ) -> str:
         """Describe tools: what they do, their arguments as JSON Schema, and what is good to know of their server."""
         tools = self._tools()
-        parts: list[str] = []
-        names = [self._meant(name) or name for name in names]
+        sections: list[str] = []
+        names = [self._resolve(name) or name for name in names]
         for name in names:
-            if (found := tools.get(name)) is None:
-                raise self._none(name)
-            schema = json.dumps(found.parameters, ensure_ascii=False, separators=(",", ":"))
-            parts.append(f"# {found.name}\n{found.description}\nArguments: {schema}\n")
-        parts.extend(
-            f"# About {member.name}\n{member.renamed(member.server.instructions or '')}\n"
-            for member in self.members
-            if any(name.startswith(member.named("")) for name in names)
-        )
-        return "\n".join(parts)
+            if name not in tools:
+                raise self._not_found(name)
+            item = tools[name]
+            schema = json.dumps(item.parameters, ensure_ascii=False, separators=(",", ":"))
+            sections.append(f"# {item.name}\n{item.description}\nArguments: {schema}\n")
+        for member in self.members:
+            if any(name.startswith(member.named("")) for name in names):
+                sections.append(f"# About {member.name}\n{member.renamed(member.server.instructions or '')}\n")
+        return "\n".join(sections)
 
     @tool("Call a tool", effect="read", open_world=True)
     async def call_tool(
@@ -88,7 +95,7 @@ class Discovery:
     ) -> CallToolResult:
         """Call a tool that was found; its answer is the answer."""
         # A call of a tool that exists became that tool's own before it came here: see `unwrapped`.
-        raise self._none(name)
+        raise self._not_found(name)
 
     async def unwrapped(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Middleware that turns a request for `call_tool` into one for the tool itself, by its name here.
@@ -96,68 +103,90 @@ class Discovery:
         From here on it counts as that tool's: in the audit log, for scopes, consent and limits.
         """
         if ctx.method == "tools/call" and ctx.params is not None:
-            params = self._unwrapped(ctx.params)
-            given = params.get("arguments")
-            if params.get("name") == CALL_TOOLS and isinstance(given, Mapping):
-                asked = one_by_one(cast("Mapping[str, Any]", given))
-                if isinstance(calls := asked.get("calls"), list):
-                    meant = [
-                        self._unwrapped(cast("dict[str, Any]", call)) if isinstance(call, dict) else call
-                        for call in cast("list[Any]", calls)
-                    ]
-                    asked = {**asked, "calls": meant}
-                params = {**params, "arguments": asked}
-            ctx = replace(ctx, params=params)
+            call = self._unwrap(ctx.params)
+            arguments = call.get("arguments")
+            if call.get("name") == CALL_TOOLS and isinstance(arguments, Mapping):
+                call = {**call, "arguments": self._unwrap_calls(cast("Mapping[str, Any]", arguments))}
+            ctx = replace(ctx, params=call)
         return await call_next(ctx)
 
-    def _unwrapped(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _unwrap_calls(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Unwrap each call in the arguments of `call_tools`."""
+        arguments = one_by_one(arguments)
+        calls = arguments.get("calls")
+        if not isinstance(calls, list):
+            return arguments
+        unwrapped: list[Any] = []
+        for call in cast("list[Any]", calls):
+            if isinstance(call, dict):
+                call = self._unwrap(cast("dict[str, Any]", call))
+            unwrapped.append(call)
+        return {**arguments, "calls": unwrapped}
+
+    def _unwrap(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the call that `call_tool` is to make; any other call with its tool's name here."""
         name = call.get("name")
-        given = call.get("arguments")
         if name != CALL_TOOL or CALL_TOOL not in self.table():
             # Views and texts of a server say the names that its tools have there.
-            return call if (meant := self._meant(name)) is None else {**call, "name": meant}
-        if isinstance(given, Mapping):
-            asked = cast("Mapping[str, Any]", given)
-            meant = self._meant(asked.get("name"))
-            arguments = _object(asked.get("arguments"))
-            # What else was given, or not as an object, `call_tool` itself refuses.
-            if meant is not None and arguments is not None and not asked.keys() - {"name", "arguments"}:
-                return {**call, "name": meant, "arguments": arguments}
-        return call
+            own_name = self._resolve(name)
+            if own_name is None:
+                return call
+            return {**call, "name": own_name}
+        wrapped = call.get("arguments")
+        if not isinstance(wrapped, Mapping):
+            return call
+        members = cast("Mapping[str, Any]", wrapped)
+        own_name = self._resolve(members.get("name"))
+        arguments = _parse_object(members.get("arguments"))
+        # What else was sent, or not as an object, `call_tool` itself refuses.
+        if own_name is None or arguments is None or members.keys() - {"name", "arguments"}:
+            return call
+        return {**call, "name": own_name, "arguments": arguments}
 
-    def _meant(self, name: Any) -> str | None:
-        """The tool called `name`; the server's prefix may be missing if only one server has the tool."""
-        if isinstance(name, list) and len(cast("list[Any]", name)) == 1:
-            name = cast("list[Any]", name)[0]
+    def _resolve(self, name: Any) -> str | None:
+        """Return the tool called `name`; the server's prefix may be missing if only one server has the tool."""
+        if isinstance(name, list):
+            names = cast("list[Any]", name)
+            if len(names) == 1:
+                name = names[0]
         if not isinstance(name, str):
             return None
         if name in self._tools():
             return name
-        having = [member for member in self.members if name in tool_table(member.server) and name not in LEFT_OUT]
-        return having[0].named(name) if len(having) == 1 else None
+        if name in LEFT_OUT:
+            return None
+        owners = [member for member in self.members if name in tool_table(member.server)]
+        if len(owners) != 1:
+            return None
+        return owners[0].named(name)
 
-    def _none(self, name: str) -> NotFound:
+    def _not_found(self, name: str) -> NotFound:
         tools = self._tools()
-        near = self.close(name, list(tools)) or [full for full in tools if full.endswith(f"_{name}")]
-        return NotFound(
-            f"There is no tool {quote(name)}.", f"Near: {', '.join(near)}." if near else "Ask `find_tools`."
-        )
+        similar = self.close(name, list(tools)) or [full_name for full_name in tools if full_name.endswith(f"_{name}")]
+        fix = "Ask `find_tools`."
+        if similar:
+            fix = f"Near: {', '.join(similar)}."
+        return NotFound(f"There is no tool {quote(name)}.", fix)
 
     def _tools(self) -> dict[str, Tool]:
         return {name: item for name, item in self.table().items() if name not in NAMES}
 
 
-def _object(given: Any) -> Mapping[str, Any] | None:
-    """`given`, or its JSON text, as an object; empty if nothing was given, None if it is not an object."""
-    if isinstance(given, str):
+def _parse_object(value: Any) -> Mapping[str, Any] | None:
+    """Return `value`, or its JSON text, as an object; empty if it is null, None if it is not an object."""
+    if isinstance(value, str):
         try:
-            given = parsed(given)
+            value = parsed(value)
         except Invalid:
             return None
-    return {} if given is None else cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    return None
 
 
-def _sentence(item: Tool) -> str:
+def _first_sentence(item: Tool) -> str:
     return item.description.partition("\n")[0].split(". ")[0].rstrip(".") + "."
 
 
@@ -166,7 +195,9 @@ def _stems(text: str) -> set[str]:
 
 
 def _score(words: set[str], item: Tool) -> int:
-    """How well a tool fits: a word in its name counts more than one in its description."""
-    named = _stems(item.name) | {item.name.partition("_")[0]}
-    said = _stems(f"{item.title} {item.description} {' '.join(item.parameters.get('properties', {}))}")
-    return sum(4 * (word in named) + (word in said) for word in words)
+    """Rate how well a tool fits: a word in its name counts more than one in its description."""
+    prefix = item.name.partition("_")[0]
+    in_name = _stems(item.name) | {prefix}
+    arguments = " ".join(item.parameters.get("properties", {}))
+    in_description = _stems(f"{item.title} {item.description} {arguments}")
+    return 4 * len(words & in_name) + len(words & in_description)

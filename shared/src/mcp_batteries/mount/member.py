@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -30,26 +30,30 @@ LEFT_OUT = ("list_changes", CALL_TOOLS)
 
 
 class Member:
-    """A server, under the prefix `name`."""
+    """A server, under the prefix `name`.
+
+    Attributes:
+        failed: why it cannot be used any more; None while it works.
+        started: set once it runs or has failed.
+    """
 
     def __init__(self, name: str, server: Assembled) -> None:
         self.name = name
         self.server = server
         self.failed: str | None = None
-        """Why it cannot be used any more."""
         self.started = anyio.Event()
         self._stop = anyio.Event()
 
     def named(self, name: str) -> str:
-        """The name here of a tool or prompt of the server."""
+        """Return the name here of a tool or prompt of the server."""
         return f"{self.name}_{name}"
 
     def own(self, name: str) -> str:
-        """The name in the server of the tool or prompt that is called `name` here."""
+        """Return the name in the server of the tool or prompt that is called `name` here."""
         return name.removeprefix(f"{self.name}_")
 
     def tools(self) -> list[StrictTool]:
-        """The server's current tools, as offered here."""
+        """Return the server's current tools, as offered here."""
         return [
             self._tool(cast("StrictTool", tool))
             for name, tool in tool_table(self.server).items()
@@ -71,35 +75,43 @@ class Member:
         return tool.model_copy(update=update)
 
     def renamed(self, text: str) -> str:
-        """`text` with the tool names in backticks replaced by their names here."""
+        """Return `text` with the tool names in backticks replaced by their names here."""
         names: Collection[str] = {
             *tool_table(self.server),
             *self.server.withheld,
             *self.server.catalog.prompts,
         }.difference(LEFT_OUT)
-        return re.sub(r"`(\w+)", lambda found: f"`{self.named(found[1])}" if found[1] in names else found[0], text)
+
+        def rename(match: re.Match[str]) -> str:
+            if match[1] not in names:
+                return match[0]
+            return f"`{self.named(match[1])}"
+
+        return re.sub(r"`(\w+)", rename, text)
 
     def _schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            key: self.renamed(value)
-            if key == "description" and isinstance(value, str)
-            else self._schema(cast("Mapping[str, Any]", value))
-            if isinstance(value, Mapping)
-            else value
-            for key, value in schema.items()
-        }
+        """Return a schema whose descriptions have the names of the tools here."""
+        renamed: dict[str, Any] = {}
+        for key, value in schema.items():
+            if key == "description" and isinstance(value, str):
+                renamed[key] = self.renamed(value)
+            elif isinstance(value, Mapping):
+                renamed[key] = self._schema(cast("Mapping[str, Any]", value))
+            else:
+                renamed[key] = value
+        return renamed
 
     def has(self, uri: str) -> bool:
-        """Whether `uri` is of a form that the server serves."""
+        """Return whether `uri` is of a form that the server serves."""
         if uri.lower() == SETTINGS_URI:
             return False  # The process answers for all.
         skill = uri.startswith(f"skill://{self.server.name}/")
         return skill or self.server.catalog.missing(uri) is None
 
     def contained(self, listing: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
-        """`listing`, but empty if the server fails to list, so that the other servers' entries stay."""
+        """Wrap `listing` to be empty if the server fails to list, so that the other servers' entries stay."""
 
-        async def listed() -> Any:
+        async def list_contained() -> Any:
             if self.failed:
                 return []
             try:
@@ -108,7 +120,7 @@ class Member:
                 logger.warning("%s lists no resources now: %s", self.name, problem)
                 return []
 
-        return listed
+        return list_contained
 
     async def handle(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Pass a request for this server alone through the server's own middleware."""
@@ -128,15 +140,21 @@ class Member:
             problem.error.message = self.renamed(problem.error.message)
             raise
         if isinstance(result, dict) and (result.get("isError") or "messages" in result):
-            for part in [*result.get("content", ()), *(item["content"] for item in result.get("messages", ()))]:
-                if isinstance(part, dict) and "text" in part:
-                    cast("dict[str, Any]", part)["text"] = self.renamed(str(cast("dict[str, Any]", part)["text"]))
+            self._rename_in_blocks(result.get("content", ()))
+            self._rename_in_blocks(message["content"] for message in result.get("messages", ()))
         return result
 
+    def _rename_in_blocks(self, blocks: Iterable[Any]) -> None:
+        """Replace the tool names in the texts of content blocks."""
+        for block in blocks:
+            if isinstance(block, dict) and "text" in block:
+                content = cast("dict[str, Any]", block)
+                content["text"] = self.renamed(str(content["text"]))
+
     def around(self, call_next: CallNext) -> CallNext:
-        """`call_next`, wrapped in the server's own middleware."""
+        """Return `call_next`, wrapped in the server's own middleware."""
         for layer in reversed(self.server.around):
-            call_next = cast("CallNext", partial(_passed, layer, call_next))
+            call_next = cast("CallNext", partial(_call_layer, layer, call_next))
         return call_next
 
     async def live(self) -> None:
@@ -160,5 +178,5 @@ def _with_own_name(consent: Consent, name: str) -> Consent:
     return lambda _, values: consent(name, values)
 
 
-def _passed(layer: Any, call_next: CallNext, ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
+def _call_layer(layer: Any, call_next: CallNext, ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
     return layer(ctx, call_next)

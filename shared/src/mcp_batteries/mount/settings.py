@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -19,12 +19,12 @@ from mcp_batteries.settings import Dependencies, Positional, load, variable
 
 __all__ = ["Settings"]
 
-_NEXT = "--"
+_SEPARATOR = "--"
 # Each server may have its own value of these settings; the other common settings belong to the process.
 _OWN = {"read_only", "tools", "exclude_tools", "confirm"}
-_PROCESS = frozenset(name for names in common.Settings.GROUPS.values() for name in names) - _OWN
+_PROCESS = frozenset(chain.from_iterable(common.Settings.GROUPS.values())) - _OWN
 # The process does these things once for all servers, and no server needs to know.
-_HERE = {
+_PROCESS_ONLY = {
     "bus",
     "audit_file",
     "wire_log",
@@ -67,20 +67,25 @@ class Settings(common.Settings):
         for name, words in _segments(self.servers):
             kind = _settings_of(name)
             _refuse_names(words)
-            part = load(kind, [*inherited, *words])
+            settings = load(kind, [*inherited, *words])
             if any(isinstance(other, kind) for other in self._parts):
                 raise click.UsageError(f"'{name}' is named twice. Give one {name} all that it shall serve.")
-            for field in sorted(_PROCESS):
-                if field not in _HERE and getattr(part, field) != getattr(self, field):
-                    raise _for_all(name, field)
-                if field in _HERE and getattr(part, field) != kind.model_fields[field].default:
-                    raise _for_all(name, field)
-            if CALL_TOOLS in part.tools:
+            self._check_process_settings(name, settings)
+            if CALL_TOOLS in settings.tools:
                 raise click.UsageError(
                     f"{CALL_TOOLS} runs calls of all servers: give --tools default,{CALL_TOOLS} before the first one, "
                     f"not to '{name}'."
                 )
-            self._parts.append(part)
+            self._parts.append(settings)
+
+    def _check_process_settings(self, name: str, settings: common.Settings) -> None:
+        """Check that a server was given nothing of its own that the process decides for all."""
+        for field in sorted(_PROCESS):
+            expected = getattr(self, field)
+            if field in _PROCESS_ONLY:
+                expected = type(settings).model_fields[field].default
+            if getattr(settings, field) != expected:
+                raise _for_all(name, field)
 
     def parts(self) -> Sequence[common.Settings]:
         return self, *self._parts
@@ -91,38 +96,42 @@ class Settings(common.Settings):
         return self._parts
 
     def arguments(self) -> list[str]:
-        plain = self.model_copy(update={"servers": ()})
+        process = self.model_copy(update={"servers": ()})
         words: list[str] = []
-        given = [name for name in common.Settings.model_fields if getattr(self, name) is True]
-        for part in self._parts:
-            inherited = {name: type(part).model_fields[name].default for name in (*_PROCESS, *given)}
-            words += [_NEXT, part.COMMAND.removeprefix("mcp-"), *part.model_copy(update=inherited).arguments()]
-        return [*common.Settings.arguments(plain), *words[1:]]
+        switched_on = [name for name in common.Settings.model_fields if getattr(self, name) is True]
+        for settings in self._parts:
+            defaults = {name: type(settings).model_fields[name].default for name in (*_PROCESS, *switched_on)}
+            own_arguments = settings.model_copy(update=defaults).arguments()
+            words += [_SEPARATOR, settings.COMMAND.removeprefix("mcp-"), *own_arguments]
+        return [*common.Settings.arguments(process), *words[1:]]
 
     def secrets(self) -> dict[str, str]:
-        found = super().secrets()
-        for part in self._parts:
-            found |= part.secrets()
-        return found
+        secrets = super().secrets()
+        for settings in self._parts:
+            secrets |= settings.secrets()
+        return secrets
 
     def depends_on(self) -> Dependencies | None:
-        each = [part.depends_on() for part in self._parts]
-        known = [item for item in each if item is not None]
-        if len(known) < len(each):
-            return None
-        own = [variable(type(part), name) for part in self._parts for name in type(part).model_fields]
-        return Dependencies(
-            variables=[*own, *(name for item in known for name in item.variables)],
-            places=[place for item in known for place in item.places],
-            files=[file for item in known for file in item.files],
-        )
+        variables: list[str] = []
+        for settings in self._parts:
+            variables.extend(variable(type(settings), name) for name in type(settings).model_fields)
+        places: list[str] = []
+        files: list[str] = []
+        for settings in self._parts:
+            dependencies = settings.depends_on()
+            if dependencies is None:
+                return None
+            variables.extend(dependencies.variables)
+            places.extend(dependencies.places)
+            files.extend(dependencies.files)
+        return Dependencies(variables=variables, places=places, files=files)
 
 
 def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each server's name with its arguments."""
+    """Yield each server's name with its arguments."""
     segment: list[str] = []
-    for word in [*words, _NEXT]:
-        if word != _NEXT:
+    for word in [*words, _SEPARATOR]:
+        if word != _SEPARATOR:
             segment.append(word)
         elif segment:
             yield segment[0].removeprefix("mcp-"), segment[1:]
@@ -136,14 +145,16 @@ def _refuse_names(words: Sequence[str]) -> None:
         # What follows an option may be its value.
         if word.removeprefix("mcp-") in known and not before.startswith("-") and not Path(word).exists():
             raise click.UsageError(
-                f"'{word}' is a server: write {_NEXT} before it. A path of that name is written .{os.sep}{word}."
+                f"'{word}' is a server: write {_SEPARATOR} before it. A path of that name is written .{os.sep}{word}."
             )
 
 
 def _common_arguments(settings: Settings) -> list[str]:
     """The command line that passes the process's settings to a server."""
     fields = common.Settings.model_fields
-    shared = {name: getattr(settings, name) for name in fields if name not in _HERE | {"tools", "exclude_tools"}}
+    shared = {
+        name: getattr(settings, name) for name in fields if name not in _PROCESS_ONLY | {"tools", "exclude_tools"}
+    }
     return _Common(**shared).arguments()
 
 

@@ -12,7 +12,7 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -21,19 +21,19 @@ from mcp_batteries.sql.files import Fails
 __all__ = ["Dialect", "Seen", "csv_records", "csv_texts", "dialect_of", "json_records", "kinds_of"]
 
 # A line, a field or a JSON array has at most so many characters read at once.
-_LINE = 64_000_000
+_MAX_LINE_CHARACTERS = 64_000_000
 
 # The values of so many records are described.
-_SEEN = 100_000
+_MAX_DESCRIBED_RECORDS = 100_000
 # So many different values of a field are counted.
-_DIFFERENT = 1000
+_MAX_DIFFERENT_VALUES = 1000
 # A value of at most so many characters is kept as it is, a longer one as its hash.
-_KEPT = 200
-_FEW = 8
-_SHORT = 24
-"""Values that are told one by one, and characters of one."""
+_MAX_KEPT_CHARACTERS = 200
+# A field with so few different values has each listed, if none has more characters than this.
+_MAX_LISTED_VALUES = 8
+_MAX_SHOWN_CHARACTERS = 24
 # Python reads integers of at most so many digits.
-_DIGITS = 4000
+_MAX_INTEGER_DIGITS = 4000
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 # Reads one JSON document.
@@ -41,13 +41,13 @@ Loads = Callable[[str], Any]
 
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # The delimiter is detected in so many characters of a file.
-_SAMPLE = 1 << 16
+_SAMPLE_CHARACTERS = 1 << 16
 # A number with a decimal comma. Numbers with leading zeros do not count: those are codes.
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
 # 1,234 may be either: where no comma of the file is surely a decimal one, such fields stay texts.
 _PERHAPS_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
 # Every type of numbers keeps so many digits, whatever they are.
-_EXACT = 15
+_EXACT_DIGITS = 15
 
 
 class Dialect(NamedTuple):
@@ -85,42 +85,59 @@ def dialect_of(
     delimiter = _delimiter(raw, "\t" if tabs else "".join(_DELIMITERS))
     if delimiter == ",":
         return Dialect()
-    found: set[int] = set()
-    sure: set[int] = set()
+    candidates: set[int] = set()
+    certain: set[int] = set()
     with closing(csv_records(raw, fails, Dialect(delimiter))) as records:
         rows = through(records)
-        left = set(range(len(next(rows, ()))))
+        possible = set(range(len(next(rows, ()))))
         for row in rows:
-            for place in [*left]:
-                value = row[place]
-                if value and not (_DECIMAL.fullmatch(value) and sum(map(str.isdecimal, value)) <= _EXACT):
-                    left.discard(place)
+            for column in [*possible]:
+                value = row[column]
+                if value and not _is_decimal(value):
+                    possible.discard(column)
                 elif "," in value:
-                    found.add(place)
+                    candidates.add(column)
                     if not _PERHAPS_THOUSANDS.fullmatch(value):
-                        sure.add(place)
-            if not left:
+                        certain.add(column)
+            if not possible:
                 break
-    return Dialect(delimiter, frozenset(found & left) if sure & left else frozenset())
+    if not certain & possible:
+        return Dialect(delimiter)
+    return Dialect(delimiter, frozenset(candidates & possible))
+
+
+def _is_decimal(value: str) -> bool:
+    """Return whether `value` can be a number with a decimal comma, with few enough digits to be kept exactly."""
+    return _DECIMAL.fullmatch(value) is not None and sum(map(str.isdecimal, value)) <= _EXACT_DIGITS
 
 
 def _delimiter(raw: BinaryIO, among: str) -> str:
-    text = _decoded(raw)
+    text = _open_text(raw)
     try:
-        sample = text.read(_SAMPLE)
+        sample = text.read(_SAMPLE_CHARACTERS)
     except ValueError:
-        return among[0]  # who reads it will say so
+        return among[0]  # Whoever reads the file reports the error.
     finally:
         if not raw.closed:
             text.detach()
-    is_whole = len(sample) < _SAMPLE
-    sample = sample if is_whole else sample[: sample.rfind("\n") + 1]
-    found = [_Split.by(delimiter, sample, is_whole=is_whole) for delimiter in among]
-    several = [split for split in found if split.width > 1]
-    likely = [split for split in several if split.wrong == 0] or [split for split in several if split.is_likely]
-    if not likely and found[0].wrong:
-        likely = [max(found, key=lambda split: split.width)]
-    return (likely or found)[0].delimiter
+    is_complete = len(sample) < _SAMPLE_CHARACTERS
+    if not is_complete:
+        sample = sample[: sample.rfind("\n") + 1]
+    splits = [_Split.by(delimiter, sample, is_complete=is_complete) for delimiter in among]
+    return _choose_split(splits).delimiter
+
+
+def _choose_split(splits: Sequence[_Split]) -> _Split:
+    """Return the first split into several fields that fits all records, or else one that fits most."""
+    for split in splits:
+        if split.width > 1 and split.wrong == 0:
+            return split
+    for split in splits:
+        if split.width > 1 and split.is_likely:
+            return split
+    if splits[0].wrong:
+        return max(splits, key=lambda split: split.width)
+    return splits[0]
 
 
 class _Split(NamedTuple):
@@ -136,18 +153,22 @@ class _Split(NamedTuple):
         return self.right >= max(self.wrong, 1)
 
     @classmethod
-    def by(cls, delimiter: str, sample: str, *, is_whole: bool) -> _Split:
-        width = right = wrong = 0
+    def by(cls, delimiter: str, sample: str, *, is_complete: bool) -> _Split:
+        """Count how the records of a sample are split by a delimiter."""
+        width = 0
+        right = 0
+        wrong = 0
         try:
             for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True):
                 if not width:
                     width = len(row)
                 elif len(row or [""]) == width:
                     right += 1
-                else:
-                    wrong += bool(row)  # among records of several fields empty lines mean nothing
+                elif row:  # Among records of several fields empty lines mean nothing.
+                    wrong += 1
         except csv.Error as error:
-            wrong += is_whole or "end of data" not in str(error)
+            if is_complete or "end of data" not in str(error):
+                wrong += 1
         return cls(delimiter, width, right, wrong)
 
 
@@ -165,17 +186,18 @@ def csv_records(
     Args:
         lines: receives the lines of the last record.
     """
-    csv.field_size_limit(_LINE)
-    number = width = 0
-    text = _decoded(raw)
+    csv.field_size_limit(_MAX_LINE_CHARACTERS)
+    number = 0
+    width = 0
+    text = _open_text(raw)
 
-    def taken(lines: list[str]) -> Iterator[str]:
+    def note_lines(lines: list[str]) -> Iterator[str]:
         for line in text:
             lines.append(line)
             yield line
 
     try:
-        source = text if lines is None else taken(lines)
+        source = text if lines is None else note_lines(lines)
         for row in csv.reader(source, delimiter=dialect.delimiter, strict=True):
             if not row and width:
                 if width > 1:
@@ -187,12 +209,13 @@ def csv_records(
             if len(row) != width:
                 what = f"Record {number} has {len(row)} fields, the header {width}."
                 raise fails("invalid", what, f"Separate them by {_DELIMITERS[dialect.delimiter]}.")
-            for place in dialect.decimals if number else ():
-                row[place] = row[place].replace(".", "").replace(",", ".")
+            if number:
+                for column in dialect.decimals:
+                    row[column] = row[column].replace(".", "").replace(",", ".")
             yield row
             number += 1
     except (ValueError, csv.Error) as error:
-        raise _unreadable(number, error, fails) from None
+        raise _explain_unreadable(number, error, fails) from None
     finally:
         if not raw.closed:
             text.detach()
@@ -213,7 +236,7 @@ def csv_texts(
         for row in records:
             written = "".join(lines).removesuffix("\n").removesuffix("\r")
             lines.clear()
-            yield row, _rewritten(row, decimals, written, dialect.delimiter)
+            yield row, _separate_by_commas(row, decimals, written, dialect.delimiter)
             decimals = dialect.decimals
 
 
@@ -223,15 +246,15 @@ _FIELDS = {
 }
 
 
-def _rewritten(row: list[str], decimals: frozenset[int], written: str, delimiter: str) -> str:
-    """The text of a record with commas between fields."""
+def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, delimiter: str) -> str:
+    """Return the text of a record with commas between fields."""
     if delimiter == "," and not any('"' in text for text in row):
         return written
     if not decimals and '"' not in written and "," not in written:
         return written.replace(delimiter, ",")
     texts: list[str] = []
-    for place, (found, value) in enumerate(zip(_FIELDS[delimiter].finditer(written), row, strict=False)):
-        text = value if place in decimals else found[1]
+    for column, (match, value) in enumerate(zip(_FIELDS[delimiter].finditer(written), row, strict=False)):
+        text = value if column in decimals else match[1]
         if text[:1] != '"' and ('"' in text or "," in text):
             text = '"' + text.replace('"', '""') + '"'
         texts.append(text)
@@ -252,7 +275,7 @@ def json_records(
         yield names
     begun = False
     try:
-        for number, item in enumerate(_documents(_decoded(raw), fails, loads), 1):
+        for number, item in enumerate(_documents(_open_text(raw), fails, loads), 1):
             if isinstance(item, dict):
                 fields = cast("dict[str, Any]", item)
                 if names is None:
@@ -283,17 +306,17 @@ def json_records(
             else:
                 raise fails("invalid", f"Record {number} is not an object.", "Give an array, or lines, of objects.")
     except (ValueError, RecursionError) as error:
-        raise _unreadable(number, error, fails) from None
+        raise _explain_unreadable(number, error, fails) from None
 
 
 def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[Any]:
     """The elements of one array of objects, read whole, or the documents of each line."""
     try:
-        first = text.readline(_LINE)
+        first = text.readline(_MAX_LINE_CHARACTERS)
         if first.lstrip()[:1] == "[" and not _is_whole(first):
-            first += text.read(_LINE - len(first) + 1)
-            if len(first) > _LINE:
-                what = f"A JSON array may have {_LINE:,} characters."
+            first += text.read(_MAX_LINE_CHARACTERS - len(first) + 1)
+            if len(first) > _MAX_LINE_CHARACTERS:
+                what = f"A JSON array may have {_MAX_LINE_CHARACTERS:,} characters."
                 raise fails("too_large", what, "Write an object per line, as .jsonl.")
             yield from loads(first)
             return
@@ -302,9 +325,9 @@ def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[A
             yield from cast("list[Any]", start)
         elif start is not None:
             yield start
-        while line := text.readline(_LINE):
-            if len(line) >= _LINE:
-                raise fails("too_large", f"A line may have {_LINE:,} characters.", "")
+        while line := text.readline(_MAX_LINE_CHARACTERS):
+            if len(line) >= _MAX_LINE_CHARACTERS:
+                raise fails("too_large", f"A line may have {_MAX_LINE_CHARACTERS:,} characters.", "")
             if line.strip():
                 yield loads(line)
     finally:
@@ -320,7 +343,7 @@ def _is_whole(line: str) -> bool:
     return True
 
 
-def _decoded(raw: BinaryIO) -> io.TextIOWrapper:
+def _open_text(raw: BinaryIO) -> io.TextIOWrapper:
     """The text of a file in UTF-8, or in UTF-16 with a byte order mark, as spreadsheets write it."""
     raw.seek(0)
     marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -328,7 +351,7 @@ def _decoded(raw: BinaryIO) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding="utf-16" if marked else "utf-8-sig", newline="")
 
 
-def _unreadable(number: int, error: Exception, fails: Fails) -> Exception:
+def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exception:
     said = str(error) or type(error).__name__
     what = f"Behind record {number} the file can't be read: {said[:200]}."
     if isinstance(error, UnicodeError):
@@ -355,7 +378,7 @@ def _add(found: list[set[str]], row: Iterable[Any]) -> None:
 
 
 class Seen:
-    """What the values of each field are like: all of them, or their number and range."""
+    """Summarizes what the values of each field are like: all of them, or their number and range."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -364,7 +387,7 @@ class Seen:
     def through(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """Pass `records` on unchanged, names first, and examine the first values on the way."""
         yield from itertools.islice(records, 1)
-        for row in itertools.islice(records, _SEEN):
+        for row in itertools.islice(records, _MAX_DESCRIBED_RECORDS):
             self.records += 1
             self._fields += [_Values() for _ in row[len(self._fields) :]]
             for field, value in zip(self._fields, row, strict=False):
@@ -373,7 +396,7 @@ class Seen:
         yield from records
 
     def told(self) -> list[str]:
-        """A line for each field."""
+        """Return a line for each field."""
         return [field.told(self.records) for field in self._fields]
 
 
@@ -395,49 +418,83 @@ class _Values:
         if isinstance(value, bool | dict | list | bytes):
             value = json.dumps(value, ensure_ascii=False, default=repr)
             self._are_numbers = False
-        # A thousand documents would be more than memory holds.
-        is_long = isinstance(value, str) and len(value) > _KEPT
-        key = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest() if is_long else value
-        key = key if key == key else "nan"  # which is nothing else's equal, not even its own
+        key = _value_key(value)
         if key in self._times:
             self._times[key] += 1
             return
-        if len(self._times) <= _DIFFERENT:
+        if len(self._times) <= _MAX_DIFFERENT_VALUES:
             self._times[key] = 1
         self._compare(value)
 
     def _compare(self, value: Any) -> None:
+        """Note the least and the greatest value, as texts and, as long as all are numbers, as numbers."""
         text = str(value)
-        self._texts = [min(text, *self._texts), max(text, *self._texts)] if self._texts else [text, text]
-        if self._are_numbers and (
-            _NUMBER.fullmatch(text) if isinstance(value, str) else isinstance(value, int | float)
-        ):
-            number = _exactly(text)
-            # As databases order them, NaN comes last.
-            found = (False, number, text) if number == number else (True, 0, text)
-            self._least = min(found, self._least or found)
-            self._most = max(found, self._most or found)
+        if self._texts:
+            self._texts = [min(text, *self._texts), max(text, *self._texts)]
         else:
+            self._texts = [text, text]
+        if not self._are_numbers or not _is_number(value, text):
             self._are_numbers = False
+            return
+        number = _parse_number(text)
+        # As databases order them, NaN comes last.
+        rank = (False, number, text) if number == number else (True, 0, text)
+        self._least = min(rank, self._least or rank)
+        self._most = max(rank, self._most or rank)
 
     def told(self, records: int) -> str:
         different = len(self._times)
         if not different:
             return "empty"
-        empty = f", {records - self._values:,} empty" if records > self._values else ""
-        shown = sorted(self._times.items(), key=lambda item: -item[1])
-        if different <= _FEW and 2 * different <= self._values and all(len(str(key)) <= _SHORT for key in self._times):
-            return ", ".join(f"{self._one(str(key))} {times:,}" for key, times in shown) + empty
-        number = f"{different:,}" if different <= _DIFFERENT else f"more than {_DIFFERENT:,}"
-        number = "all" if different == self._values else number
-        least, most = (self._least[-1], self._most[-1]) if self._are_numbers else self._texts
-        return f"{number} different, {self._one(least)} to {self._one(most)}{empty}"
+        empty = ""
+        if records > self._values:
+            empty = f", {records - self._values:,} empty"
+        if self._has_few_values():
+            ranked = sorted(self._times.items(), key=lambda item: -item[1])
+            return ", ".join(f"{self._format(str(key))} {times:,}" for key, times in ranked) + empty
+        if different == self._values:
+            number = "all"
+        elif different <= _MAX_DIFFERENT_VALUES:
+            number = f"{different:,}"
+        else:
+            number = f"more than {_MAX_DIFFERENT_VALUES:,}"
+        least, most = self._texts
+        if self._are_numbers:
+            least = self._least[-1]
+            most = self._most[-1]
+        return f"{number} different, {self._format(least)} to {self._format(most)}{empty}"
 
-    def _one(self, text: str) -> str:
-        text = text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
-        return json.dumps(text, ensure_ascii=False) if self._quoted and not self._are_numbers else text
+    def _has_few_values(self) -> bool:
+        different = len(self._times)
+        if different > _MAX_LISTED_VALUES or 2 * different > self._values:
+            return False
+        return all(len(str(key)) <= _MAX_SHOWN_CHARACTERS for key in self._times)
+
+    def _format(self, text: str) -> str:
+        if len(text) > _MAX_SHOWN_CHARACTERS:
+            text = f"{text[: _MAX_SHOWN_CHARACTERS - 1]}…"
+        if self._quoted and not self._are_numbers:
+            return json.dumps(text, ensure_ascii=False)
+        return text
 
 
-def _exactly(text: str) -> int | float:
-    """The number in `text`; as an integer if it is one, which Python compares exactly."""
-    return int(text) if len(text) < _DIGITS and text.removeprefix("-").isdecimal() else float(text)
+def _value_key(value: Any) -> Any:
+    """Return a key for counting a value: the value itself, or a hash, because long ones would fill the memory."""
+    if isinstance(value, str) and len(value) > _MAX_KEPT_CHARACTERS:
+        return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+    if value != value:  # NaN equals nothing, not even itself.
+        return "nan"
+    return value
+
+
+def _is_number(value: Any, text: str) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(text) is not None
+    return isinstance(value, int | float)
+
+
+def _parse_number(text: str) -> int | float:
+    """Return the number in `text`; as an integer if it is one, which Python compares exactly."""
+    if len(text) < _MAX_INTEGER_DIGITS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return float(text)
