@@ -28,7 +28,7 @@ __all__ = ["check"]
 _SECONDS = 20.0
 
 
-class _Said(NamedTuple):
+class _StepResult(NamedTuple):
     """What a step reports: on its line, and with `-v` below it."""
 
     line: str
@@ -38,14 +38,19 @@ class _Said(NamedTuple):
 
 @dataclass
 class _Report:
+    """The lines of a check, and what they say altogether.
+
+    Attributes:
+        last_words: the sentence with which the server ended before it answered.
+        is_complete: whether every step was tried.
+    """
+
     verbose: bool
     ok: bool = True
-    end: str = ""
-    """The sentence with which the server ended before it answered."""
-    whole: bool = True
-    """Whether every step was tried."""
+    last_words: str = ""
+    is_complete: bool = True
 
-    async def step(self, name: str, work: Callable[[], Awaitable[_Said]]) -> None:
+    async def step(self, name: str, work: Callable[[], Awaitable[_StepResult]]) -> None:
         started = time.perf_counter()
         outcome: bool | None = True
         with self.waiting(name):
@@ -56,13 +61,13 @@ class _Report:
                     outcome = None
             except TimeoutError:
                 outcome = False
-                said = _Said(f"no answer within {_SECONDS:g} s")
+                said = _StepResult(f"no answer within {_SECONDS:g} s")
             except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
                 outcome = False
-                said = _Said(_reason(error))
+                said = _StepResult(_reason(error))
         self.add(outcome, name, said, started)
 
-    def add(self, outcome: bool | None, name: str, said: _Said, started: float) -> None:
+    def add(self, outcome: bool | None, name: str, said: _StepResult, started: float) -> None:
         sign, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}[outcome]
         took = f"{(time.perf_counter() - started) * 1000:6.0f} ms"
         line = click.style(said.line, fg="red") if outcome is False else said.line
@@ -73,7 +78,7 @@ class _Report:
             for detail in filter(None, said.details):
                 _say(click.style(f"{' ' * 23}{detail}", dim=True))
         self.ok = self.ok and outcome is not False
-        self.whole = self.whole and outcome is not None
+        self.is_complete = self.is_complete and outcome is not None
 
     @contextmanager
     def waiting(self, name: str) -> Generator[None]:
@@ -90,7 +95,11 @@ class _Report:
 
 def _say(line: str) -> None:
     # https://no-color.org and https://force-color.org; without either, colours are for terminals.
-    colours = False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
+    colours = None
+    if os.environ.get("NO_COLOR"):
+        colours = False
+    elif os.environ.get("FORCE_COLOR"):
+        colours = True
     try:
         click.echo(masked(line), color=colours)
     except BrokenPipeError:
@@ -121,12 +130,12 @@ def _check(program: Program, settings: Settings) -> bool:
         anyio.run(_try, program, settings, report, stderr)
         stderr.seek(0)
         complaints = stderr.read().strip()
-    if complaints and complaints != f"{settings.COMMAND}: {report.end}":
+    if complaints and complaints != f"{settings.COMMAND}: {report.last_words}":
         _say(click.style("The server also said:", bold=True))
         _say(complaints)
     if report.ok:
         more = "" if report.verbose else " `-v` shows more."
-        what = "Everything" if report.whole else "Everything that was tried"
+        what = "Everything" if report.is_complete else "Everything that was tried"
         _say(click.style(f"{what} works.", fg="green") + more)
     else:
         _say(click.style("Something does not work, see above.", fg="red"))
@@ -159,7 +168,7 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
     try:
         async with Client(stdio_client(command, errlog=stderr)) as client:
             waiting.close()
-            report.add(True, "start", _Said(f"answers, speaks {client.protocol_version}"), started)
+            report.add(True, "start", _StepResult(f"answers, speaks {client.protocol_version}"), started)
             await report.step("tools", lambda: _tools(client))
             await report.step("resources", lambda: _resources(client))
             await report.step("prompts", lambda: _prompts(client))
@@ -169,8 +178,8 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
         waiting.close()
         stderr.seek(0)
-        report.end = _last_words(settings, stderr.read())
-        report.add(False, "start", _Said(report.end or _reason(error)), started)
+        report.last_words = _last_words(settings, stderr.read())
+        report.add(False, "start", _StepResult(report.last_words or _reason(error)), started)
     if settings.transport == "http":
         await _try_http(program, settings, report, stderr)
 
@@ -180,8 +189,8 @@ async def _try_http(program: Program, settings: Settings, report: _Report, stder
 
     said: list[str] = []
 
-    async def http() -> _Said:
-        return _Said(await answers_over_http(program, settings, said))
+    async def http() -> _StepResult:
+        return _StepResult(await answers_over_http(program, settings, said))
 
     await report.step("http", http)
     stderr.seek(0, os.SEEK_END)
@@ -189,8 +198,8 @@ async def _try_http(program: Program, settings: Settings, report: _Report, stder
     # psycopg cannot work on the loop that starts processes on Windows.
     if (url := settings.bus) and not (sys.platform == "win32" and url.startswith("postgres")):
 
-        async def bus() -> _Said:
-            return _Said(await bus_answers(url))
+        async def bus() -> _StepResult:
+            return _StepResult(await bus_answers(url))
 
         await report.step("bus", bus)
 
@@ -206,30 +215,30 @@ async def _report_confinement(program: Program, settings: Settings, report: _Rep
     if line is None:
         return
 
-    async def confinement() -> _Said:
-        return _Said(line)
+    async def confinement() -> _StepResult:
+        return _StepResult(line)
 
     await report.step("sandbox", confinement)
 
 
-async def _tools(client: Client) -> _Said:
+async def _tools(client: Client) -> _StepResult:
     tools = (await client.list_tools()).tools
-    return _Said(str(len(tools)), [", ".join(tool.name for tool in tools)])
+    return _StepResult(str(len(tools)), [", ".join(tool.name for tool in tools)])
 
 
-async def _resources(client: Client) -> _Said:
+async def _resources(client: Client) -> _StepResult:
     resources = (await client.list_resources()).resources
     templates = (await client.list_resource_templates()).resource_templates
     details = [*(item.uri for item in resources[:20]), *(item.uri_template for item in templates)]
-    return _Said(f"{len(resources)} listed, {len(templates)} by template", details)
+    return _StepResult(f"{len(resources)} listed, {len(templates)} by template", details)
 
 
-async def _prompts(client: Client) -> _Said:
+async def _prompts(client: Client) -> _StepResult:
     prompts = (await client.list_prompts()).prompts
-    return _Said(str(len(prompts)), [", ".join(prompt.name for prompt in prompts)])
+    return _StepResult(str(len(prompts)), [", ".join(prompt.name for prompt in prompts)])
 
 
-async def _call(client: Client) -> _Said:
+async def _call(client: Client) -> _StepResult:
     for tool in (await client.list_tools()).tools:
         # What changed is asked of what is followed, and here nothing is.
         if tool.name == "list_changes":
@@ -240,14 +249,16 @@ async def _call(client: Client) -> _Said:
             first, _, more = text.strip().partition("\n")
             if result.is_error:
                 raise RuntimeError(f"{tool.name}: {first}")
-            return _Said(f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}", more.splitlines()[:20])
-    return _Said("not tried: every tool needs arguments", tried=False)
+            return _StepResult(
+                f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}", more.splitlines()[:20]
+            )
+    return _StepResult("not tried: every tool needs arguments", tried=False)
 
 
-async def _watch(client: Client, program: Program, settings: Settings) -> _Said:
+async def _watch(client: Client, program: Program, settings: Settings) -> _StepResult:
     demonstration = program.demonstration(settings)
     if demonstration is None:
-        return _Said("not tried: nothing here may be changed", tried=False)
+        return _StepResult("not tried: nothing here may be changed", tried=False)
     uri, cause = demonstration
     said = ""
     async with client.listen(resource_subscriptions=[uri]) as events, anyio.create_task_group() as group:
@@ -257,7 +268,7 @@ async def _watch(client: Client, program: Program, settings: Settings) -> _Said:
         group.start_soon(client.read_resource, uri)
         await anext(aiter(events))
         said = f"{uri} changed, announced after {(time.perf_counter() - started) * 1000:.0f} ms"
-    return _Said(said)
+    return _StepResult(said)
 
 
 def _reason(error: BaseException) -> str:
