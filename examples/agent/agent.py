@@ -59,21 +59,21 @@ class Host:
 
     async def tools(self) -> list[Message]:
         """All tools, each under its server's name, as the endpoint wants them."""
-        found: list[Message] = []
+        tools_found: list[Message] = []
         for name, client in self._clients.items():
-            found += [_described(f"{name}__{tool.name}", tool) for tool in (await client.list_tools()).tools]
-        return found
+            tools_found += [_described(f"{name}__{tool.name}", tool) for tool in (await client.list_tools()).tools]
+        return tools_found
 
     async def answer(self, question: str) -> str:
         """The model's answer, after as many calls of tools as it wants."""
         messages: list[Message] = [{"role": "user", "content": question}]
         tools = await self.tools()
         for _ in range(TURNS):
-            said = await self._model(messages, tools)
-            messages.append(said)
-            if not said.get("tool_calls"):
-                return str(said["content"])
-            for call in said["tool_calls"]:
+            reply = await self._model(messages, tools)
+            messages.append(reply)
+            if not reply.get("tool_calls"):
+                return str(reply["content"])
+            for call in reply["tool_calls"]:
                 result = await self._call(call["function"]["name"], call["function"]["arguments"])
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
         return f"No answer after {TURNS} turns."

@@ -92,9 +92,9 @@ class Problem(ToolError, ResourceError):
     def fields(self) -> dict[str, str | int | float]:
         """What programs read: `kind`, and if known `status` and `retry_after_s`."""
         name = next(cls for cls in type(self).__mro__ if cls.__module__ == __name__).__name__
-        known = {"status": self.status, "retry_after_s": getattr(self, "retry_after", None)}
+        values = {"status": self.status, "retry_after_s": getattr(self, "retry_after", None)}
         kind = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-        return {"kind": kind, **{key: value for key, value in known.items() if value is not None}}
+        return {"kind": kind, **{key: value for key, value in values.items() if value is not None}}
 
 
 class NotFound(Problem, ResourceNotFoundError):

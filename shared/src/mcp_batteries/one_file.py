@@ -169,8 +169,8 @@ def _touch(path: str) -> None:
 
 
 def _state(path: str) -> Hashable:
-    found = os.stat(path)
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
 def _words(function: Callable[..., Any]) -> str:

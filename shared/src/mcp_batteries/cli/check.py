@@ -56,16 +56,16 @@ class _Report:
         with self.waiting(name):
             try:
                 with anyio.fail_after(_SECONDS):
-                    said = await work()
-                if not said.tried:
+                    result = await work()
+                if not result.tried:
                     outcome = None
             except TimeoutError:
                 outcome = False
-                said = _StepResult(f"no answer within {_SECONDS:g} s")
+                result = _StepResult(f"no answer within {_SECONDS:g} s")
             except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
                 outcome = False
-                said = _StepResult(_reason(error))
-        self.add(outcome, name, said, started)
+                result = _StepResult(_reason(error))
+        self.add(outcome, name, result, started)
 
     def add(self, outcome: bool | None, name: str, said: _StepResult, started: float) -> None:
         sign, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}[outcome]
@@ -135,8 +135,8 @@ def _check(program: Program, settings: Settings) -> bool:
         _say(complaints)
     if report.ok:
         more = "" if report.verbose else " `-v` shows more."
-        what = "Everything" if report.is_complete else "Everything that was tried"
-        _say(click.style(f"{what} works.", fg="green") + more)
+        subject = "Everything" if report.is_complete else "Everything that was tried"
+        _say(click.style(f"{subject} works.", fg="green") + more)
     else:
         _say(click.style("Something does not work, see above.", fg="red"))
     return report.ok
@@ -187,14 +187,14 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
 async def _try_http(program: Program, settings: Settings, report: _Report, stderr: Any) -> None:
     from mcp_batteries.cli.check_http import answers_over_http, bus_answers
 
-    said: list[str] = []
+    output: list[str] = []
 
     async def http() -> _StepResult:
-        return _StepResult(await answers_over_http(program, settings, said))
+        return _StepResult(await answers_over_http(program, settings, output))
 
     await report.step("http", http)
     stderr.seek(0, os.SEEK_END)
-    stderr.writelines(f"{line}\n" for line in said)
+    stderr.writelines(f"{line}\n" for line in output)
     # psycopg cannot work on the loop that starts processes on Windows.
     if (url := settings.bus) and not (sys.platform == "win32" and url.startswith("postgres")):
 
@@ -260,15 +260,15 @@ async def _watch(client: Client, program: Program, settings: Settings) -> _StepR
     if demonstration is None:
         return _StepResult("not tried: nothing here may be changed", tried=False)
     uri, cause = demonstration
-    said = ""
+    problem = ""
     async with client.listen(resource_subscriptions=[uri]) as events, anyio.create_task_group() as group:
         started = time.perf_counter()
         cause()
         # What can't be read is announced late or never: its reason is better than a silence of `_SECONDS` or a notice.
         group.start_soon(client.read_resource, uri)
         await anext(aiter(events))
-        said = f"{uri} changed, announced after {(time.perf_counter() - started) * 1000:.0f} ms"
-    return _StepResult(said)
+        problem = f"{uri} changed, announced after {(time.perf_counter() - started) * 1000:.0f} ms"
+    return _StepResult(problem)
 
 
 def _reason(error: BaseException) -> str:

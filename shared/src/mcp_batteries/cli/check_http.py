@@ -95,8 +95,8 @@ async def _asked(url: str, settings: Settings) -> str:
         scheme = "https" if settings.tls_certificate else "http"
         address = "localhost"
         path = parts.fragment
-    for everywhere, here in _ANYWHERE.items():
-        address = address.replace(everywhere, here)
+    for everywhere, loopback in _ANYWHERE.items():
+        address = address.replace(everywhere, loopback)
     place = f"{scheme}://{address}"
     transport = httpx2.AsyncHTTPTransport(uds=settings.socket, verify=untrusting())
     async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:

@@ -58,8 +58,8 @@ def _url_of(value: Mapping[str, Any]) -> str | None:
 def _words_of(value: Mapping[str, Any]) -> list[str]:
     words: list[Any] = []
     for key in (*_COMMANDS, "args"):
-        found: Any = value.get(key, [])
-        words += found if isinstance(found, list) else [found]
+        arguments: Any = value.get(key, [])
+        words += arguments if isinstance(arguments, list) else [arguments]
     return [str(word) for word in words]
 
 
@@ -147,10 +147,10 @@ def edited(config_format: ConfigFormat, text: str, entry: Entry, stale_inputs: S
         Malformed: the text holds something else where the entry belongs.
     """
     text = _without_inputs(config_format, text, entry, stale_inputs)
-    for wanted in entry.inputs:
-        known = config_format.read_leniently(text).get("inputs", [])
-        if wanted["id"] not in _ids(known):
-            text = config_format.put(text, ["inputs", len(known)], wanted)
+    for own_input in entry.inputs:
+        inputs = config_format.read_leniently(text).get("inputs", [])
+        if own_input["id"] not in _ids(inputs):
+            text = config_format.put(text, ["inputs", len(inputs)], own_input)
     return config_format.put(text, [entry.container, entry.name], entry.value)
 
 

@@ -320,10 +320,10 @@ def _environment_of(settings: Settings) -> list[Asked]:
 
 def _mask_secret(value: str) -> str:
     """Return what hosts without a place for secrets show: all but the password of a URL, and nothing of a key."""
-    shown = masked(value)
-    if shown == value:
+    without_password = masked(value)
+    if without_password == value:
         return "***"
-    return shown
+    return without_password
 
 
 def starting(
@@ -342,7 +342,9 @@ def starting(
         command["env"] = environment
     match host:
         case "vscode" | "visual-studio":
-            secrets = [Input(asked.variable, asked.title, asked.secret) for asked in variables if asked.variable]
+            secrets = [
+                Input(question.variable, question.title, question.secret) for question in variables if question.variable
+            ]
             questions = _ask_inputs([*inputs, *secrets])
             return spell_json({**questions, "servers": {name: {"type": "stdio", **command}}})
         case "claude-code":
@@ -374,17 +376,17 @@ def starting(
 def _environment_values(host: str, variables: Sequence[Asked]) -> dict[str, str]:
     """Return the values of an entry's variables: how the host takes each from its user, or an example."""
     values: dict[str, str] = {}
-    for asked in variables:
-        if not asked.variable:
+    for question in variables:
+        if not question.variable:
             continue
         form = _VARIABLE_FORMS.get(host)
         if form is None:
-            values[asked.variable] = asked.example
-        elif host == "claude-code" and not asked.required:
+            values[question.variable] = question.example
+        elif host == "claude-code" and not question.required:
             # Claude Code refuses an entry whose variable is not set, unless it has a default.
-            values[asked.variable] = form.format(asked.variable, ":-")
+            values[question.variable] = form.format(question.variable, ":-")
         else:
-            values[asked.variable] = form.format(asked.variable, "")
+            values[question.variable] = form.format(question.variable, "")
     return values
 
 

@@ -146,7 +146,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
     if host == "cherry-studio":
         # It keeps servers in its own database, to which a link adds them.
         link = f"cherrystudio://mcp/install?servers={urlquote(base64.b64encode(text.encode()).decode(), safe='')}"
-        missing = ", ".join(sorted(str(asked.variable) for asked in environment(settings)))
+        missing = ", ".join(sorted(str(question.variable) for question in environment(settings)))
         after = f" Set {missing} in its settings then." if missing else ""
         return f"Open this link: Cherry Studio takes the entry `{name}` from it.{after}\n{link}"
     path = places.file(host)
@@ -185,8 +185,8 @@ def typed_command(settings: Settings, *words: str) -> str:
     command = launch(settings.COMMAND, settings.FILE)
     program = command[0]
     name = os.path.basename(program).removesuffix(".exe")
-    found = find_executable(name)
-    if found and os.path.isfile(program) and os.path.samefile(found, program):
+    executable = find_executable(name)
+    if executable and os.path.isfile(program) and os.path.samefile(executable, program):
         command = [name, *command[1:]]
     return as_typed([*command, *words])
 
@@ -200,9 +200,9 @@ def _target(host: str, settings: Settings, places: Places, path: Path) -> _Targe
 def _installed_path(host: str, settings: Settings, places: Places) -> Path:
     """Return the file that holds the entry; the host may use another by now."""
     journal = Journal.last(places.notes, host)
-    noted = Path(journal.file)
-    if settings.COMMAND.removeprefix("mcp-") in journal.entries and noted.is_file():
-        return noted
+    noted_path = Path(journal.file)
+    if settings.COMMAND.removeprefix("mcp-") in journal.entries and noted_path.is_file():
+        return noted_path
     return places.file(host)
 
 
@@ -211,24 +211,24 @@ def _install(target: _Target, text: str) -> list[str]:
     before, document = target.read()
     new = Entry.parse(target.config_format, text)
     current = target.find(document, new.container)
-    noted = target.noted
+    earlier = target.noted
     own_value = new.value
-    wanted = [str(item["id"]) for item in new.inputs]
-    stale = [name for name in noted.inputs if name not in wanted]
+    input_names = [str(item["id"]) for item in new.inputs]
+    stale = [name for name in earlier.inputs if name not in input_names]
     if current is not None:
-        new = replace(new, value=merge(new.value, current, noted.entry))
+        new = replace(new, value=merge(new.value, current, earlier.entry))
     try:
         after = edited(target.config_format, before, new, stale)
         target.config_format.read(after)
     except Malformed as error:
         raise target.not_understood(error) from None
-    if not is_valid(target.config_format, before, after, new, inputs=[*wanted, *stale], installed=True):
+    if not is_valid(target.config_format, before, after, new, inputs=[*input_names, *stale], installed=True):
         raise Unavailable(
             f"{target.file.path} cannot take the entry.", f"Paste what --print-config {target.host} prints."
         )
     contents = (target.file.mark + after).encode()
     added = {str(item["id"]) for item in new.inputs} - _known_inputs(document)
-    installed = Installed(own_value, sorted(added | (set(noted.inputs) & set(wanted))))
+    installed = Installed(own_value, sorted(added | (set(earlier.inputs) & set(input_names))))
     _note_installed(target, document, new, installed, contents)
     with target.file.staged(contents) as staged, target.notes.staged() as problems:
         staged.commit()
@@ -275,10 +275,10 @@ def _report(target: _Target, text: str, places: Places, problems: Sequence[str])
         else:
             lines.append(f"The file as it was: {places.notes / target.backup}.")
     if variables := environment(settings):
-        shown = any(asked.example in text for asked in variables)
-        where = "in its place in that file" if shown else "where the host finds it"
-        names = ", ".join(sorted(str(asked.variable) for asked in variables))
-        lines.append(f"No password or key was written. Set {names} {where}.")
+        has_example = any(question.example in text for question in variables)
+        location = "in its place in that file" if has_example else "where the host finds it"
+        names = ", ".join(sorted(str(question.variable) for question in variables))
+        lines.append(f"No password or key was written. Set {names} {location}.")
     if missing := not_there(settings):
         lines.append(missing)
     lines.append(f"Then {_RESTART[target.host]}.")
@@ -292,9 +292,9 @@ def _uninstall(target: _Target) -> None:
     value = target.find(document, container)
     if value is None:
         raise _not_installed(target, document, container)
-    noted = target.noted
+    earlier = target.noted
     doomed = Entry(container, target.name, value)
-    inputs = noted.inputs or _inputs_like_ours(document, own_inputs)
+    inputs = earlier.inputs or _inputs_like_ours(document, own_inputs)
     made_keys = target.journal.made_keys
     try:
         after = without_entry(target.config_format, before, doomed, inputs, made_keys)
@@ -328,10 +328,10 @@ def _shape(target: _Target) -> tuple[str, Sequence[dict[str, Any]]]:
 
 
 def _inputs_like_ours(document: dict[str, Any], own_inputs: Sequence[dict[str, Any]]) -> list[str]:
-    known: Any = document.get("inputs")
-    if not isinstance(known, list):
+    inputs: Any = document.get("inputs")
+    if not isinstance(inputs, list):
         return []
-    return [str(item["id"]) for item in own_inputs if item in known]
+    return [str(item["id"]) for item in own_inputs if item in inputs]
 
 
 def _not_installed(target: _Target, document: dict[str, Any], container: str) -> NotFound:
@@ -341,10 +341,10 @@ def _not_installed(target: _Target, document: dict[str, Any], container: str) ->
         for name, value in servers.items()
         if is_started_by(value, target.settings, server_url(target.settings), target.noted.entry)
     ]
-    what = f"{target.file.path} has no entry {quote(target.name)} of {target.settings.COMMAND}."
+    failure = f"{target.file.path} has no entry {quote(target.name)} of {target.settings.COMMAND}."
     if others:
-        return NotFound(what, f"If {quote(others[0])}, which starts it too, is to go, remove that by hand.")
-    return NotFound(what, "If its entry is in another file, such as a project's, remove it there by hand.")
+        return NotFound(failure, f"If {quote(others[0])}, which starts it too, is to go, remove that by hand.")
+    return NotFound(failure, "If its entry is in another file, such as a project's, remove it there by hand.")
 
 
 def _original(target: _Target, before: str, doomed: Entry, inputs: Sequence[str], after: str) -> bytes | None:

@@ -67,9 +67,9 @@ class Journal:
     def last(cls, folder: Path, host: str) -> Journal:
         """Return the notes on the file that was changed last, whichever that was."""
         try:
-            found: Any = json.loads(_read(folder / f"{host}.json") or b"")
-            entries = {name: Installed(**entry) for name, entry in found.pop("entries").items()}
-            journal = cls(**cast("dict[str, Any]", found), entries=entries)
+            document: Any = json.loads(_read(folder / f"{host}.json") or b"")
+            entries = {name: Installed(**entry) for name, entry in document.pop("entries").items()}
+            journal = cls(**cast("dict[str, Any]", document), entries=entries)
             Path(journal.file)
             return journal
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):

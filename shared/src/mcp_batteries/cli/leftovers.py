@@ -47,10 +47,10 @@ def _in_words(size: int) -> str:
 
 def leftovers(settings: Settings) -> str:
     """Return what is left of a server and how to remove it, for a person; empty if nothing is."""
-    found = _find(settings)
-    if not found:
+    remains = _find(settings)
+    if not remains:
         return ""
-    lines = ["Still on this machine:", *(one.described() for one in found)]
+    lines = ["Still on this machine:", *(one.described() for one in remains)]
     lines.append(f"To remove that too, close the hosts that run it and enter: {typed_command(settings, '--purge')}")
     return "\n".join(lines)
 
@@ -61,19 +61,19 @@ def purge(settings: Settings, places: Places) -> str:
     A server that still runs makes them anew when it needs them, and has forgotten what it could undo.
     """
     removed: list[str] = []
-    kept: list[str] = []
+    failures: list[str] = []
     for leftover in _find(settings):
         problem = _remove(leftover.path)
         if problem:
-            kept.append(f"- {leftover.path}: {problem}")
+            failures.append(f"- {leftover.path}: {problem}")
         else:
             removed.append(leftover.described())
     removed += _remove_backups(settings, places)
     lines: list[str] = []
     if removed:
         lines += ["Removed:", *removed]
-    if kept:
-        lines += ["Left alone:", *kept]
+    if failures:
+        lines += ["Left alone:", *failures]
     if not lines:
         lines.append(f"{settings.COMMAND} has left nothing on this machine.")
     hosts = _hosts_with(settings, places)
@@ -89,14 +89,14 @@ def _commands(settings: Settings) -> list[str]:
 
 
 def _find(settings: Settings) -> list[_Leftover]:
-    found: list[_Leftover] = []
+    remains: list[_Leftover] = []
     for folder in FOLDERS:
         is_ours = any(folder.is_of(command) for command in _commands(settings))
         path = folder.find()
         if folder is not NOTES and is_ours and os.path.lexists(path):
             files, size = _measure(path)
-            found.append(_Leftover(folder, path, files, size))
-    return found
+            remains.append(_Leftover(folder, path, files, size))
+    return remains
 
 
 def _measure(path: Path) -> tuple[int, int]:
@@ -121,9 +121,9 @@ def _remove(path: Path) -> str:
         os.rename(path, going)
     except OSError as error:
         return f"{reason(error)}; a server may be using it: close its hosts, then try again."
-    for rest in [going, *path.parent.glob(f"{path.name}{_GOING}*")]:
-        if not _why_not_ours(rest):
-            shutil.rmtree(rest, ignore_errors=True)
+    for remnant in [going, *path.parent.glob(f"{path.name}{_GOING}*")]:
+        if not _why_not_ours(remnant):
+            shutil.rmtree(remnant, ignore_errors=True)
     if os.path.lexists(going):
         return f"a part could not be removed and is in {going}."
     with suppress(OSError):

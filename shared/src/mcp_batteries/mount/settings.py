@@ -140,10 +140,10 @@ def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _refuse_names(words: Sequence[str]) -> None:
     """Refuse a server's name without `--` before it, which would otherwise be taken for a path."""
-    known = {command.name.removeprefix("mcp-") for command in _commands()}
+    server_names = {command.name.removeprefix("mcp-") for command in _commands()}
     for before, word in pairwise(["", *words]):
         # What follows an option may be its value.
-        if word.removeprefix("mcp-") in known and not before.startswith("-") and not Path(word).exists():
+        if word.removeprefix("mcp-") in server_names and not before.startswith("-") and not Path(word).exists():
             raise click.UsageError(
                 f"'{word}' is a server: write {_SEPARATOR} before it. A path of that name is written .{os.sep}{word}."
             )
@@ -161,8 +161,8 @@ def _common_arguments(settings: Settings) -> list[str]:
 def _settings_of(name: str) -> type[common.Settings]:
     commands = {command.name.removeprefix("mcp-"): command for command in _commands()}
     if name not in commands:
-        there = ", ".join(sorted(commands)) or "none; install some, such as mcp-fs"
-        raise click.UsageError(f"There is no server '{name}' here. There are: {there}.")
+        available = ", ".join(sorted(commands)) or "none; install some, such as mcp-fs"
+        raise click.UsageError(f"There is no server '{name}' here. There are: {available}.")
     package = commands[name].module.partition(".")[0]
     return importlib.import_module(f"{package}.settings").Settings
 

@@ -215,8 +215,8 @@ def _identify(path: str) -> _Identity | None:
 def _open_without_links(path: str) -> int:
     """Open a path of which no component is a symbolic link, only to name it."""
     flags = os.O_PATH | os.O_CLOEXEC  # type: ignore[attr-defined]
-    how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
-    return _call(_OPENAT2, ctypes.c_int(_AT_FDCWD), os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    open_how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
+    return _call(_OPENAT2, ctypes.c_int(_AT_FDCWD), os.fsencode(path), open_how, ctypes.c_size_t(len(open_how)))
 
 
 _libraries: list[Any] = []

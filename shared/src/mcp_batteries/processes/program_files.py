@@ -110,7 +110,7 @@ def _library_folders(loader: str, program: str) -> set[str]:
     """Return the folders of a program's libraries, as its loader lists them; glibc's and musl's know `--list`."""
     environment: Mapping[str, str] = {}
     try:
-        listed = subprocess.run(
+        listing = subprocess.run(
             [loader, "--list", program],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -121,4 +121,4 @@ def _library_folders(loader: str, program: str) -> set[str]:
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return set()
-    return {os.path.dirname(os.fsdecode(path)) for path in re.findall(rb"(?m)(/\S+) \(0x[0-9a-f]+\)$", listed)}
+    return {os.path.dirname(os.fsdecode(path)) for path in re.findall(rb"(?m)(/\S+) \(0x[0-9a-f]+\)$", listing)}

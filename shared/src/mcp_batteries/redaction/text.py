@@ -212,13 +212,13 @@ def _redact_assignments(text: str) -> str:
 def _secret_values(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each value in `text` that belongs to the name of a secret."""
     position = 0
-    while (found := _assignment().search(text, position)) is not None:
+    while (match := _assignment().search(text, position)) is not None:
         # A value can be the name of the next, as in `$env:TOKEN = "..."`.
-        position = found.end("name")
-        if not is_secret_name(found["name"]):
+        position = match.end("name")
+        if not is_secret_name(match["name"]):
             continue
-        value = _value().match(text, found.end())
-        if value is None or not _is_secret_value(found, value):
+        value = _value().match(text, match.end())
+        if value is None or not _is_secret_value(match, value):
             continue
         part = _part(value)
         yield value.span(part)
@@ -280,5 +280,5 @@ def _is_prose(value: re.Match[str]) -> bool:
     """Return whether `value` goes on as a sentence, as in `password: must have twelve characters`."""
     if _PROSE_WORD.fullmatch(value["bare"]) is None:
         return False
-    rest = value.string[value.end() : value.end() + _MAX_PROSE_CHARACTERS].partition("\n")[0]
-    return _PROSE_WORD.match(rest.lstrip(" \t,;.")) is not None
+    following = value.string[value.end() : value.end() + _MAX_PROSE_CHARACTERS].partition("\n")[0]
+    return _PROSE_WORD.match(following.lstrip(" \t,;.")) is not None

@@ -132,10 +132,10 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         Invalid: names every argument that is wrong, what was expected, and what was sent.
     """
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    sent = _rename(arguments, properties)
-    mistakes = _name_mistakes(sent, schema)
+    renamed = _rename(arguments, properties)
+    mistakes = _name_mistakes(renamed, schema)
     values: dict[str, Any] = {}
-    for name, value in sent.items():
+    for name, value in renamed.items():
         if name not in properties:
             continue
         if value is None and _may_be_left_out(name, schema):

@@ -217,9 +217,9 @@ def _format_page(follower: Follower, changes: Sequence[Noted], stop: Stop) -> li
         uris.setdefault(topic, []).append(uri)
     lines: list[str] = []
     remaining = DEFAULT_PAGE_BYTES
-    for noted in changes:
+    for entry in changes:
         stop.check()
-        line = _format_change(noted, uris)
+        line = _format_change(entry, uris)
         remaining -= len(line.encode("utf-8", "replace"))
         if lines and remaining < 0:
             break

@@ -100,10 +100,10 @@ class Origins:
         params: Mapping[str, Any] = ctx.params or {}
         source = str(params.get("name") if ctx.method == "tools/call" else params.get("uri"))
         if isinstance(result, dict) and not result.get("isError") and (source in self._reads or "contents" in result):
-            sent: Any = params.get("arguments")
+            sent_arguments: Any = params.get("arguments")
             arguments: Mapping[str, Any] = {}
-            if isinstance(sent, Mapping):
-                arguments = cast("Mapping[str, Any]", sent)
+            if isinstance(sent_arguments, Mapping):
+                arguments = cast("Mapping[str, Any]", sent_arguments)
             self._remember(caller, source, arguments, result)
         return result
 

@@ -18,14 +18,14 @@ def unencoded_signs(url: str) -> str:
 
     The text names each sign once, as in "/ as %2F and @ as %40", and nothing of the password.
     """
-    scheme, separator, rest = url.partition("://")
+    scheme, separator, address = url.partition("://")
     if not separator or not scheme:
         return ""
-    userinfo, at, _ = rest.rpartition("@")
+    userinfo, at, _ = address.rpartition("@")
     if not at:
         return ""
-    authority = _ENDS_AUTHORITY.split(rest, maxsplit=1)[0]
-    if _is_only_in_options(rest[len(authority) :]):
+    authority = _ENDS_AUTHORITY.split(address, maxsplit=1)[0]
+    if _is_only_in_options(address[len(authority) :]):
         userinfo = authority.rpartition("@")[0]
     elif "@" not in authority and scheme in ("http", "https") and _HOST.fullmatch(authority):
         # Without a password an @ can stand in the path of a page, as in https://host:8000/@someone.

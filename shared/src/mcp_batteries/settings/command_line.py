@@ -43,8 +43,8 @@ _OTHER_DASH = re.compile("[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]?([a-z].*)"
 def _refuse_other_dashes(arguments: Sequence[str]) -> None:
     """Refuse an option whose dash a word processor or a web page has replaced, which would be taken for a path."""
     for argument in arguments:
-        if found := _OTHER_DASH.fullmatch(argument):
-            raise click.UsageError(f"'{argument}' begins with another dash. Type it: --{found[1]}.")
+        if match := _OTHER_DASH.fullmatch(argument):
+            raise click.UsageError(f"'{argument}' begins with another dash. Type it: --{match[1]}.")
 
 
 def load(kind: type[S], arguments: Sequence[str]) -> S:
@@ -70,10 +70,12 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
         _refuse_other_dashes(arguments)
         with command.make_context(kind.COMMAND, list(arguments), default_map=_secrets_in_files(kind)) as context:
             try:
-                made = kind(**context.params)
-                made.origins.update({name: given for name in context.params if (given := _origin(context, kind, name))})
-                remember_secrets(made)
-                return made
+                settings = kind(**context.params)
+                settings.origins.update(
+                    {name: origin for name in context.params if (origin := _origin(context, kind, name))}
+                )
+                remember_secrets(settings)
+                return settings
             except ValidationError as error:
                 raise _usage_error(error) from None
     except click.exceptions.Exit as done:
@@ -113,8 +115,8 @@ class _Command(click.Command):
         lines = {option.name: option.get_help_record(ctx) for option in self.get_params(ctx)}
         for argument in self.params:
             if isinstance(argument, click.Argument) and argument.name:
-                said = str(self._kind.model_fields[argument.name].description)
-                lines[argument.name] = (argument.make_metavar(ctx), said)
+                description = str(self._kind.model_fields[argument.name].description)
+                lines[argument.name] = (argument.make_metavar(ctx), description)
         common = {name for names in self._kind.GROUPS.values() for name in names}
         own = tuple(name for name in self._kind.model_fields if name not in common)
         for heading, names in {f"Options of {self._kind.COMMAND}": own, **self._kind.GROUPS}.items():
@@ -189,25 +191,25 @@ def _secret_settings(kind: type[Settings]) -> list[str]:
 
 def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:
     """The secrets whose variables name a file instead, as container engines hand them over."""
-    found: dict[str, str | list[str]] = {}
+    secrets: dict[str, str | list[str]] = {}
     for name in _secret_settings(kind):
         if path := os.environ.get(file_variable(kind, name), "").strip():
             try:
                 with open_text(absolute(path)) as file:
                     text = file.read().strip()
             except (OSError, UnicodeDecodeError) as problem:
-                why = reason(problem) if isinstance(problem, OSError) else "it is not UTF-8"
+                failure = reason(problem) if isinstance(problem, OSError) else "it is not UTF-8"
                 raise click.UsageError(
-                    f"{file_variable(kind, name)} names a file that cannot be read: {why}."
+                    f"{file_variable(kind, name)} names a file that cannot be read: {failure}."
                 ) from None
-            found[name] = text.split() if get_origin(kind.model_fields[name].annotation) is tuple else text
-    return found
+            secrets[name] = text.split() if get_origin(kind.model_fields[name].annotation) is tuple else text
+    return secrets
 
 
 def _refuse_unknown_variables(kind: type[Settings]) -> None:
-    known = {variable(kind, name) for name in kind.model_fields}
-    known |= {file_variable(kind, name) for name in _secret_settings(kind)}
+    variables = {variable(kind, name) for name in kind.model_fields}
+    variables |= {file_variable(kind, name) for name in _secret_settings(kind)}
     for name in os.environ:
-        if name.upper().startswith(variable(kind, "")) and name.upper() not in known:
-            near = difflib.get_close_matches(name.upper(), known, n=1)
-            raise click.UsageError(f"No such variable: {name}" + (f". Did you mean {near[0]}?" if near else "."))
+        if name.upper().startswith(variable(kind, "")) and name.upper() not in variables:
+            similar = difflib.get_close_matches(name.upper(), variables, n=1)
+            raise click.UsageError(f"No such variable: {name}" + (f". Did you mean {similar[0]}?" if similar else "."))

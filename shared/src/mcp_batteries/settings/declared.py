@@ -340,11 +340,13 @@ class Settings(BaseModel):
 
     def front_dependencies(self) -> Dependencies | None:
         """`depends_on`, or None if something must see the messages that the front would answer."""
-        told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
-        told = told or self.log_level == "debug"
+        is_recorded = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
+        is_recorded = is_recorded or self.log_level == "debug"
         # The contents of such a file are not in the environment, by which the front recognises a configuration.
-        told = told or any(file_variable(type(self), name) == origin for name, origin in self.origins.items())
-        return None if self.no_front or self.transport != "stdio" or told else self.depends_on()
+        is_recorded = is_recorded or any(
+            file_variable(type(self), name) == origin for name, origin in self.origins.items()
+        )
+        return None if self.no_front or self.transport != "stdio" or is_recorded else self.depends_on()
 
     @classmethod
     def documented(cls, folder: str) -> list[str]:
@@ -391,7 +393,7 @@ class Settings(BaseModel):
 
     def secrets(self) -> dict[str, str]:
         """The settings that hold a secret, as environment variables, because process lists show command lines."""
-        found: dict[str, str] = {}
+        secrets: dict[str, str] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             # A password is no less one in an address that seldom has any, as of a service behind a proxy.
@@ -399,8 +401,8 @@ class Settings(BaseModel):
             secret = next((item for item in field.metadata if isinstance(item, Secret)), unmarked)
             words = cast("tuple[str, ...]", value) if isinstance(value, tuple) else (value or "",)
             if secret is not None and any(map(secret.hides, words)):
-                found[variable(type(self), name)] = _separator(field).join(words)
-        return found
+                secrets[variable(type(self), name)] = _separator(field).join(words)
+        return secrets
 
 
 def _separator(field: FieldInfo) -> str:
@@ -425,7 +427,7 @@ def masked(text: str) -> str:
 
 def passwords(text: str) -> list[str]:
     """What `masked` leaves out of `text`."""
-    return [found[2].strip("'") for password in _PASSWORDS for found in password.finditer(text)]
+    return [match[2].strip("'") for password in _PASSWORDS for match in password.finditer(text)]
 
 
 def remember_secrets(settings: Settings) -> None:

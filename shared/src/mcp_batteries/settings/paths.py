@@ -89,8 +89,8 @@ def _explain_other_system(path: str) -> str:
         windows_path = re.search(r"(?:^|/)[A-Za-z]:[/\\].*", path)
         if windows_path is None:
             return ""
-        shown = quote(windows_path[0].lstrip("/"))
-        return f"{shown} is a path of Windows, and here it has another; in WSL, `wslpath` tells it."
+        quoted_path = quote(windows_path[0].lstrip("/"))
+        return f"{quoted_path} is a path of Windows, and here it has another; in WSL, `wslpath` tells it."
     drive = _UNIX_DRIVE.fullmatch(path)
     if drive is None:
         return ""

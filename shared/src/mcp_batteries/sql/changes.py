@@ -139,13 +139,15 @@ class Import:
 
     def _said(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        said = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
+        summary = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
         if not self.made:
-            return one_line(f"{said} ({', '.join(self.columns)}).")
+            return one_line(f"{summary} ({', '.join(self.columns)}).")
         if not self.seen:
-            return one_line(f"{said}, a new table: {', '.join(self.made)}")
-        lines = [f"{column}: {seen}" for column, seen in zip_longest(self.made, self.seen, fillvalue="empty")]
-        return "\n".join([f"{said}, a new table:", *map(one_line, lines)])
+            return one_line(f"{summary}, a new table: {', '.join(self.made)}")
+        lines = [
+            f"{column}: {description}" for column, description in zip_longest(self.made, self.seen, fillvalue="empty")
+        ]
+        return "\n".join([f"{summary}, a new table:", *map(one_line, lines)])
 
 
 def _bounded(lines: Sequence[str]) -> Sequence[str]:

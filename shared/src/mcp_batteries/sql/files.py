@@ -82,10 +82,10 @@ def _open(folder: str, name: str) -> int:
     try:
         for name_part in folders:
             path = name_part if folder_descriptor is not None else os.path.join(folder, name_part)
-            opened = os.open(path, os.O_RDONLY | _NO_LINKS | os.O_DIRECTORY, dir_fd=folder_descriptor)
+            descriptor = os.open(path, os.O_RDONLY | _NO_LINKS | os.O_DIRECTORY, dir_fd=folder_descriptor)
             if folder_descriptor is not None:
                 os.close(folder_descriptor)
-            folder_descriptor = opened
+            folder_descriptor = descriptor
         path = last if folder_descriptor is not None else os.path.join(folder, last)
         return os.open(path, flags, dir_fd=folder_descriptor)
     finally:

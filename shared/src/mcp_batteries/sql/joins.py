@@ -136,16 +136,16 @@ class _JoinPage:
 
     def add(self, path: str, joins: Iterable[str]) -> None:
         """Add a line with the tables that a path leads to; the first join of all is shown whatever its length."""
-        shown: list[str] = []
+        fitting: list[str] = []
         for join in joins:
-            separator = ", " if shown else path
+            separator = ", " if fitting else path
             self.remaining -= len(join.encode()) + len(separator.encode())
-            if self.remaining < 0 and (self.lines or shown):
+            if self.remaining < 0 and (self.lines or fitting):
                 self.omitted += 1
             else:
-                shown.append(join)
-        if shown:
-            self.lines.append(path + ", ".join(shown))
+                fitting.append(join)
+        if fitting:
+            self.lines.append(path + ", ".join(fitting))
 
     def finish(self) -> list[str]:
         if self.omitted:

@@ -78,8 +78,8 @@ def kinds(file: BinaryIO) -> list[Kind]:
     Raises:
         Unreadable: it is not Parquet.
     """
-    found = _opened(file).schema
-    return [_kind_of_type(found.field(number).type) for number in range(len(found.names))]
+    schema = _opened(file).schema
+    return [_kind_of_type(schema.field(number).type) for number in range(len(schema.names))]
 
 
 def _kind_of_type(type_: Any) -> Kind:
@@ -133,7 +133,7 @@ def _check_ends(file: BinaryIO) -> None:
 
 
 def _understood(read: Callable[[], Any], name: str = "") -> Any:
-    where = f"Its column `{name[:100]}`" if name else "The file"
+    subject = f"Its column `{name[:100]}`" if name else "The file"
     try:
         return read()
     except MemoryError:
@@ -141,8 +141,8 @@ def _understood(read: Callable[[], Any], name: str = "") -> Any:
     except BaseException as error:  # pyo3's PanicException is not an Exception
         if type(error).__name__ != "PanicException" and not isinstance(error, Exception):
             raise
-        said = str(error).rpartition("value: ")[2][:200]
-        raise Unreadable(f"{where} can't be understood: {said}.") from None
+        message = str(error).rpartition("value: ")[2][:200]
+        raise Unreadable(f"{subject} can't be understood: {message}.") from None
 
 
 def _plain(value: Any) -> Any:

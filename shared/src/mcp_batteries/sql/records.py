@@ -66,11 +66,11 @@ class Dialect(NamedTuple):
         """What is unusual, as half a sentence; empty if nothing is."""
         if self.delimiter == ",":
             return ""
-        said = f"fields are separated by {_DELIMITERS[self.delimiter]}"
+        description = f"fields are separated by {_DELIMITERS[self.delimiter]}"
         if self.decimals:
-            listed = ", ".join(f"`{names[place]}`" for place in sorted(self.decimals))
-            said += f", numbers have a decimal comma in {listed}"
-        return said
+            columns = ", ".join(f"`{names[place]}`" for place in sorted(self.decimals))
+            description += f", numbers have a decimal comma in {columns}"
+        return description
 
 
 def dialect_of(
@@ -207,8 +207,8 @@ def csv_records(
                 row = [""]
             width = width or len(row)
             if len(row) != width:
-                what = f"Record {number} has {len(row)} fields, the header {width}."
-                raise fails("invalid", what, f"Separate them by {_DELIMITERS[dialect.delimiter]}.")
+                failure = f"Record {number} has {len(row)} fields, the header {width}."
+                raise fails("invalid", failure, f"Separate them by {_DELIMITERS[dialect.delimiter]}.")
             if number:
                 for column in dialect.decimals:
                     row[column] = row[column].replace(".", "").replace(",", ".")
@@ -273,7 +273,7 @@ def json_records(
     number = 0
     if names is not None:
         yield names
-    begun = False
+    has_started = False
     try:
         for number, item in enumerate(_documents(_open_text(raw), fails, loads), 1):
             if isinstance(item, dict):
@@ -282,25 +282,25 @@ def json_records(
                     yield (names := list(fields))
                 if unknown := [name for name in fields if name not in names]:
                     if not grows:
-                        what = f"Record {number} has a field that the first has not: `{unknown[0][:100]}`."
-                        raise fails("invalid", what, "Give all in the first record, null where there is nothing.")
+                        failure = f"Record {number} has a field that the first has not: `{unknown[0][:100]}`."
+                        raise fails("invalid", failure, "Give all in the first record, null where there is nothing.")
                     names += unknown
-                begun = True
+                has_started = True
                 yield [fields.get(name) for name in names]
             elif isinstance(item, list):
                 values = cast("list[Any]", item)
                 if names is None:
                     if not all(isinstance(name, str) for name in values):
-                        what = "The first array does not name the fields: it has other values than texts."
-                        raise fails("invalid", what, "Give objects, or the fields' names as the first array.")
+                        failure = "The first array does not name the fields: it has other values than texts."
+                        raise fails("invalid", failure, "Give objects, or the fields' names as the first array.")
                     names = values
-                    begun = True
+                    has_started = True
                     yield names
                     continue
                 if len(values) != len(names):
                     raise fails("invalid", f"Line {number} has {len(values)} values, the first {len(names)}.", "")
-                if not begun:  # the names again
-                    begun = True
+                if not has_started:  # the names again
+                    has_started = True
                     continue
                 yield values
             else:
@@ -316,8 +316,8 @@ def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[A
         if first.lstrip()[:1] == "[" and not _is_whole(first):
             first += text.read(_MAX_LINE_CHARACTERS - len(first) + 1)
             if len(first) > _MAX_LINE_CHARACTERS:
-                what = f"A JSON array may have {_MAX_LINE_CHARACTERS:,} characters."
-                raise fails("too_large", what, "Write an object per line, as .jsonl.")
+                failure = f"A JSON array may have {_MAX_LINE_CHARACTERS:,} characters."
+                raise fails("too_large", failure, "Write an object per line, as .jsonl.")
             yield from loads(first)
             return
         start = loads(first) if first.strip() else None
@@ -352,25 +352,25 @@ def _open_text(raw: BinaryIO) -> io.TextIOWrapper:
 
 
 def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exception:
-    said = str(error) or type(error).__name__
-    what = f"Behind record {number} the file can't be read: {said[:200]}."
+    message = str(error) or type(error).__name__
+    failure = f"Behind record {number} the file can't be read: {message[:200]}."
     if isinstance(error, UnicodeError):
-        return fails("invalid", what, "Give CSV or JSON in UTF-8 or UTF-16.")
-    is_open = isinstance(error, csv.Error) and "end of data" in said
-    return fails("invalid", what, 'A `"` that begins a field is never closed.' if is_open else "")
+        return fails("invalid", failure, "Give CSV or JSON in UTF-8 or UTF-16.")
+    is_open = isinstance(error, csv.Error) and "end of data" in message
+    return fails("invalid", failure, 'A `"` that begins a field is never closed.' if is_open else "")
 
 
 def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
     """The names of the fields, and the kinds of each field's values."""
     names = next(records, list[Any]())
-    found: list[set[str]] = []
-    _add(found, names)
+    kinds: list[set[str]] = []
+    _add(kinds, names)
     for row in records:
-        _add(found, row)
-        for seen, value in zip(found, row, strict=False):
-            if "TEXT" not in seen or not isinstance(value, str):  # nothing that a text is makes it less
-                seen.add(kind(value))
-    return names, found
+        _add(kinds, row)
+        for field_kinds, value in zip(kinds, row, strict=False):
+            if "TEXT" not in field_kinds or not isinstance(value, str):  # nothing that a text is makes it less
+                field_kinds.add(kind(value))
+    return names, kinds
 
 
 def _add(found: list[set[str]], row: Iterable[Any]) -> None:

@@ -69,14 +69,14 @@ class Resources(Room[P, E]):
     @lists_resources
     async def all_of_them(self) -> list[Resource]:
         """Saved queries that need no values, and the contents of each database."""
-        listed: list[Resource] = []
+        resources: list[Resource] = []
         for query in self.queries.found.values() if self.queries else ():
             if not any(parameter.default is None for parameter in query.parameters):
                 uri = self.policy.saved_uri(query.name)
-                listed.append(Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON))
+                resources.append(Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON))
         for database in self.policy.served(None):
-            listed += await self.listed(database)
-        return listed
+            resources += await self.listed(database)
+        return resources
 
     @abstractmethod
     async def listed(self, database: Database) -> list[Resource]:
@@ -96,10 +96,10 @@ class Resources(Room[P, E]):
         Raises:
             Problem: there is no such thing, or it can't be read.
         """
-        wanted = self.readable(uri)
-        if wanted is None:
+        readable = self.readable(uri)
+        if readable is None:
             raise NotFound(f"No resource has the URI {quote(uri)}.")
-        found = await self.engine.read(wanted.request)
-        if isinstance(found, RowPage):
-            return TextResourceContents(uri=uri, mime_type=JSON, text=found.document())
-        return TextResourceContents(uri=uri, mime_type=self.TEXT, text=found)
+        result = await self.engine.read(readable.request)
+        if isinstance(result, RowPage):
+            return TextResourceContents(uri=uri, mime_type=JSON, text=result.document())
+        return TextResourceContents(uri=uri, mime_type=self.TEXT, text=result)

@@ -56,8 +56,8 @@ class SavedTools(Offering):
             while (paths := {self._queries.folder, *self._queries.files()}) != self._watched:
                 if new := paths - self._watched:
                     await self._watcher.add(new)
-                if gone := self._watched - paths:
-                    self._watcher.discard(gone)
+                if removed := self._watched - paths:
+                    self._watcher.discard(removed)
                 self._watched = paths
             await self._refresh()
             await self._wake.wait()
@@ -74,8 +74,10 @@ class SavedTools(Offering):
 
     def _tool(self, query: SavedQuery) -> StrictTool:
         async def run(**values: Any) -> TextResult:
-            given = {name: value for name, value in values.items() if value is not None}
-            return await self._engine.rows(self._policy.saved(query, given), limit=_ROWS, max_bytes=DEFAULT_PAGE_BYTES)
+            arguments = {name: value for name, value in values.items() if value is not None}
+            return await self._engine.rows(
+                self._policy.saved(query, arguments), limit=_ROWS, max_bytes=DEFAULT_PAGE_BYTES
+            )
 
         annotations: dict[str, Any] = {
             item.name: Annotated[_TYPES[item.kind], Field(description=item.description)] for item in query.parameters
@@ -109,5 +111,5 @@ def _tool_name(name: str) -> str:
 
 
 def _probe(path: str) -> Hashable | None:
-    found = os.stat(path)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    status = os.stat(path)
+    return (status.st_mtime_ns, status.st_size, status.st_ino)

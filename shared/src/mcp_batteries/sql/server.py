@@ -67,17 +67,17 @@ def assemble_sql(
     engine = resources.engine
     queries = resources.queries
     saved = SavedTools(queries, policy, engine) if queries else None
-    opened = [word for word, can in (("rows", policy.can_write), ("the schema", policy.can_reshape)) if can]
-    changes = " and ".join(opened).capitalize()
+    writable = [word for word, can in (("rows", policy.can_write), ("the schema", policy.can_reshape)) if can]
+    changes = " and ".join(writable).capitalize()
     rule = f"{changes} can be changed; try a dry run first."
-    if not opened:
+    if not writable:
         rule = "Neither rows nor the schema can be changed."
     turned_off: dict[str, str] = {}
     for kind, flags in tools.items():
         if missing := [flag for flag, is_set in flags.items() if not is_set]:
-            how = f"The operator can start the server with `{' '.join(missing)}`."
+            remedy = f"The operator can start the server with `{' '.join(missing)}`."
             names = (getattr(method, "__name__", "") for _, method in declarations(kind(policy, engine)))
-            turned_off |= dict.fromkeys(names, how)
+            turned_off |= dict.fromkeys(names, remedy)
     server = assemble(
         settings.COMMAND,
         settings,

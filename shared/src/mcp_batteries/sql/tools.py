@@ -67,8 +67,8 @@ class ReadTools(Room[P, E]):
         cursor: Cursor = None,
     ) -> RowPage | Results:
         """Query with statements that only read."""
-        wanted = self.policy.page(database, sql, parameters, cursor)
-        return await self.engine.rows(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+        request = self.policy.page(database, sql, parameters, cursor)
+        return await self.engine.rows(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 
 
 @dataclass(frozen=True)

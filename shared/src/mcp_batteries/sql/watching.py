@@ -51,9 +51,9 @@ class Watched:
 
     def compare(self, digests: Mapping[str, str]) -> list[Hashable]:
         """Keep the digests of a check; returns the URIs that changed."""
-        found = {uri: digest for uri, digest in digests.items() if uri in self.readables}
-        changed: list[Hashable] = [uri for uri, digest in found.items() if _differ(self.digests.get(uri), digest)]
-        self.digests |= found
+        new_digests = {uri: digest for uri, digest in digests.items() if uri in self.readables}
+        changed: list[Hashable] = [uri for uri, digest in new_digests.items() if _differ(self.digests.get(uri), digest)]
+        self.digests |= new_digests
         return changed
 
 
@@ -74,15 +74,15 @@ class Watcher(ABC, Generic[W]):
         self._known: dict[str, Readable[Any]] = {}
 
     def key(self, uri: str) -> Hashable | None:
-        found = self._readable(uri)
-        if found is None:
+        readable = self._readable(uri)
+        if readable is None:
             return None
-        self._known[found.key] = found
-        return found.key
+        self._known[readable.key] = readable
+        return readable.key
 
     def keys_of(self, uri: str) -> Collection[Hashable]:
-        found = self._readable(uri)
-        return [key for key, known in self._known.items() if found is not None and known.uri == found.uri]
+        readable = self._readable(uri)
+        return [key for key, other in self._known.items() if readable is not None and other.uri == readable.uri]
 
     async def add(self, keys: Collection[Hashable]) -> None:
         new: dict[str, dict[str, Readable[Any]]] = {}
@@ -91,8 +91,8 @@ class Watcher(ABC, Generic[W]):
                 self.watched[key.database].listed = True
                 new.setdefault(key.database, {})
             else:
-                found = self._known[str(key)]
-                new.setdefault(found.database.name, {})[found.key] = found
+                readable = self._known[str(key)]
+                new.setdefault(readable.database.name, {})[readable.key] = readable
         for name, readables in new.items():
             watched = self.watched[name]
             async with watched.turn:
@@ -103,10 +103,10 @@ class Watcher(ABC, Generic[W]):
         for key in keys:
             if isinstance(key, TablesOf):
                 self.watched[key.database].listed = False
-            elif (found := self._known.pop(str(key), None)) is not None:
-                watched = self.watched[found.database.name]
-                watched.readables.pop(found.key, None)
-                watched.digests.pop(found.key, None)
+            elif (readable := self._known.pop(str(key), None)) is not None:
+                watched = self.watched[readable.database.name]
+                watched.readables.pop(readable.key, None)
+                watched.digests.pop(readable.key, None)
         for watched in self.watched.values():
             watched.settle()
 
@@ -126,8 +126,8 @@ class Watcher(ABC, Generic[W]):
         return ""
 
     def absent(self, key: Hashable) -> str | None:
-        known = self._known.get(str(key))
-        digest = "" if known is None else self.watched[known.database.name].digests.get(known.key, "")
+        readable = self._known.get(str(key))
+        digest = "" if readable is None else self.watched[readable.database.name].digests.get(readable.key, "")
         return why_absent(digest)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:

@@ -48,9 +48,9 @@ main()
 def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[str]) -> dict[str, Any]:
     """The MCPB manifest of `server`, with its `tools` from `tools/list` and pictures of its `views`."""
     project = server.project
-    asked = {_key(item): _question(item) for item in server.asked}
+    questions = {_key(item): _question(item) for item in server.asked}
     read_only = server.settings.model_fields["read_only"]
-    asked["read_only"] = {
+    questions["read_only"] = {
         "type": "boolean",
         "title": "Read only",
         "description": str(read_only.description),
@@ -90,7 +90,7 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[st
         },
         "tools": _tools(tools, ENGLISH),
         "prompts_generated": True,
-        "user_config": asked,
+        "user_config": questions,
         "compatibility": {
             "platforms": ["darwin", "win32", "linux"],
             "runtimes": {"python": project["requires-python"]},
@@ -153,10 +153,10 @@ def registry_entry(server: Member, *, published: bool | None = None) -> dict[str
         if mounts:
             image["runtimeArguments"] = mounts
         image["packageArguments"] = [
-            told
+            description
             if item.kind == "string"
             else {"type": "positional", "value": "/data" if item.kind == "directory" else "/data/{file}"} | _file(item)
-            for item, told in zip(server.plain, arguments, strict=True)
+            for item, description in zip(server.plain, arguments, strict=True)
         ]
     if variables:
         package["environmentVariables"] = image["environmentVariables"] = variables
@@ -197,11 +197,11 @@ def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
     export += ["--no-header", "--no-emit-workspace", "--package", server.command, "--all-extras"]
     locked = subprocess.run(export, cwd=root, capture_output=True, text=True, check=True).stdout.split("\n")
     pins = "".join(f"    {json.dumps(line)},\n" for line in locked if line.strip())
-    asked = f"{server.command}[{extras}]" if extras else server.command
+    requirement = f"{server.command}[{extras}]" if extras else server.command
     project = server.project
     (target / "pyproject.toml").write_text(
         f'[project]\nname = "{server.command}-bundle"\nversion = "{project["version"]}"\n'
-        f'requires-python = "{project["requires-python"]}"\ndependencies = ["{asked}", "mcp-batteries"]\n\n'
+        f'requires-python = "{project["requires-python"]}"\ndependencies = ["{requirement}", "mcp-batteries"]\n\n'
         f"[tool.uv]\npackage = false\nconstraint-dependencies = [\n{pins}]\n\n"
         f"[tool.uv.sources]\n" + "\n".join(sources) + "\n",
         "utf-8",
@@ -238,11 +238,11 @@ def _question(item: Asked) -> dict[str, Any]:
 
 
 def _mount(item: Asked) -> dict[str, Any]:
-    asked = {"description": item.title, "format": "filepath", "isRequired": True}
+    question = {"description": item.title, "format": "filepath", "isRequired": True}
     if item.kind == "file":
-        asked["description"] = "Folder that holds the file"
+        question["description"] = "Folder that holds the file"
     value = "type=bind,src={source},dst=/data,readonly"
-    return {"type": "named", "name": "--mount", "value": value, "isRequired": True, "variables": {"source": asked}}
+    return {"type": "named", "name": "--mount", "value": value, "isRequired": True, "variables": {"source": question}}
 
 
 def _file(item: Asked) -> dict[str, Any]:

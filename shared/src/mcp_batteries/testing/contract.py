@@ -41,9 +41,9 @@ def anyio_backend() -> str:
 
 def beside(tools: Sequence[Tool], offered: Callable[[Tool], bool]) -> list[Tool]:
     """Those of `tools` that are `offered`, without mentions of the others."""
-    gone = [tool.name for tool in tools if not offered(tool)]
+    missing = [tool.name for tool in tools if not offered(tool)]
     return [
-        tool.model_copy(update={"description": without_names(tool.description or "", gone)})
+        tool.model_copy(update={"description": without_names(tool.description or "", missing)})
         for tool in tools
         if offered(tool)
     ]
@@ -108,11 +108,11 @@ async def test_schemas_are_valid_lean_and_closed(case: Case) -> None:
 
 @pytest.mark.anyio
 async def test_one_word_for_one_thing(case: Case) -> None:
-    said: dict[str, set[str]] = {}
+    descriptions: dict[str, set[str]] = {}
     for tool in await tools_of(case):
         for name, argument in tool.input_schema.get("properties", {}).items():
-            said.setdefault(name, set()).add(str(argument.get("type", argument.get("anyOf"))))
-    assert {name: kinds for name, kinds in said.items() if len(kinds) > 1} == {}
+            descriptions.setdefault(name, set()).add(str(argument.get("type", argument.get("anyOf"))))
+    assert {name: kinds for name, kinds in descriptions.items() if len(kinds) > 1} == {}
 
 
 @pytest.mark.anyio
@@ -188,13 +188,13 @@ async def test_errors_help_and_leak_nothing(case: Case) -> None:
     async with Client(case.build()) as client:
         for name, arguments in case.refused:
             result = await client.call_tool(name, dict(arguments))
-            said = text_of(result)
-            assert result.is_error, f"{name}({arguments}) should be refused, said: {said}"
-            assert "Traceback" not in said and 'File "' not in said
-            assert "`" in said, f"quote what was wrong: {said}"
-            asked = " ".join(map(str, arguments.values()))
+            message = text_of(result)
+            assert result.is_error, f"{name}({arguments}) should be refused, said: {message}"
+            assert "Traceback" not in message and 'File "' not in message
+            assert "`" in message, f"quote what was wrong: {message}"
+            sent_text = " ".join(map(str, arguments.values()))
             for secret in case.foreign:
-                assert secret in asked or secret not in said
+                assert secret in sent_text or secret not in message
 
 
 @pytest.mark.anyio
@@ -239,14 +239,14 @@ async def test_read_only_offers_readers_only(case: Case) -> None:
 async def test_views_are_told_to_hosts_that_show_them_and_cost_little(case: Case, mode: str) -> None:
     plain = await tools_of(case)
     async with Client(case.build(), mode=mode, extensions=[VIEWS]) as client:
-        told = (await client.list_tools()).tools
-        for uri in {tool.meta["ui"].get("resourceUri") for tool in told if tool.meta} - {None}:
+        tools = (await client.list_tools()).tools
+        for uri in {tool.meta["ui"].get("resourceUri") for tool in tools if tool.meta} - {None}:
             [page] = (await client.read_resource(uri)).contents
             assert page.mime_type == "text/html;profile=mcp-app" and page.meta, uri
     assert not [tool.name for tool in plain if tool.meta]
-    app_only = [tool for tool in told if tool.meta and tool.meta["ui"].get("visibility") == ["app"]]
-    assert plain == [tool.model_copy(update={"meta": None}) for tool in told if tool not in app_only]
-    more = sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in told)
+    app_only = [tool for tool in tools if tool.meta and tool.meta["ui"].get("visibility") == ["app"]]
+    assert plain == [tool.model_copy(update={"meta": None}) for tool in tools if tool not in app_only]
+    more = sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools)
     more -= sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in plain)
     assert more <= 400 * max(1, len(case.prefixes)), f"views cost {more} bytes of tools/list"
 
@@ -257,9 +257,9 @@ async def test_resources_can_be_read_and_templates_are_described(case: Case, mod
     async with Client(case.build(), mode=mode) as client:
         if case.uri:
             assert (await client.read_resource(case.uri)).contents
-        listed = (await client.list_resources()).resources
-        assert len({resource.uri for resource in listed}) == len(listed)
-        for resource in listed:
+        resources = (await client.list_resources()).resources
+        assert len({resource.uri for resource in resources}) == len(resources)
+        for resource in resources:
             assert resource.name
             assert (await client.read_resource(resource.uri)).contents, resource.uri
         for template in (await client.list_resource_templates()).resource_templates:
@@ -355,11 +355,11 @@ def test_every_setting_is_documented(case: Case) -> None:
 async def test_a_server_introduces_itself_once(case: Case, mode: str) -> None:
     """What hosts show of it comes when a client begins, and not in every answer."""
     async with Client(case.build(), mode="auto" if mode == MODERN else mode) as client:
-        told = client.server_info
-        assert told is not None and told.title and told.description
+        info = client.server_info
+        assert info is not None and info.title and info.description
         assert (client.protocol_version == MODERN) == (mode == MODERN)
         again = (await client.list_tools()).meta or {}
     assert "icons" not in again.get(SERVER_INFO_META_KEY, {})
-    for icon in told.icons or ():
+    for icon in info.icons or ():
         assert icon.src.startswith("data:image/") and icon.mime_type and icon.sizes
-    assert len(told.icons or ()) in (0, 2)
+    assert len(info.icons or ()) in (0, 2)

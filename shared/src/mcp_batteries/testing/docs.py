@@ -30,17 +30,17 @@ __all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 
 def snapshot(server: Assembled) -> dict[str, Any]:
     """Everything a client sees of `server` before it calls anything, as sorted JSON; bytes of the tool list, views."""
-    seen = anyio.run(_seen, server)
-    listed = json.dumps(seen["tools"], separators=(",", ":"), ensure_ascii=False)
-    model = [{key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in seen["tools"]]
+    observed = anyio.run(_seen, server)
+    tool_list = json.dumps(observed["tools"], separators=(",", ":"), ensure_ascii=False)
+    model = [{key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in observed["tools"]]
     paid = json.dumps(model, separators=(",", ":"), ensure_ascii=False)
-    sizes = {"tools_list": len(listed.encode()), "name_description_input_schema": len(paid.encode())}
-    return {"bytes": sizes, **seen, "views": sorted(view.name for view in server.catalog.views.values())}
+    sizes = {"tools_list": len(tool_list.encode()), "name_description_input_schema": len(paid.encode())}
+    return {"bytes": sizes, **observed, "views": sorted(view.name for view in server.catalog.views.values())}
 
 
 async def _seen(server: Assembled) -> dict[str, Any]:
     async with Client(server) as client:
-        found = {
+        observed = {
             "tools": (await client.list_tools()).tools,
             "resources": (await client.list_resources()).resources,
             "resourceTemplates": (await client.list_resource_templates()).resource_templates,
@@ -48,7 +48,7 @@ async def _seen(server: Assembled) -> dict[str, Any]:
         }
     return {
         key: [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in items]
-        for key, items in found.items()
+        for key, items in observed.items()
     }
 
 
@@ -132,11 +132,11 @@ def generated(root: Path, other: Language | None = None) -> dict[str, str]:
     for language in (ENGLISH, other):
         files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers, language).items()}
     for server in described:
-        seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
+        observed = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         written = {
-            "manifest.json": manifest(server, seen["tools"], seen["views"]),
+            "manifest.json": manifest(server, observed["tools"], observed["views"]),
             "server.json": registry_entry(server),
-            LOCALE.format("zh-CN"): localized(server, seen["tools"], other),
+            LOCALE.format("zh-CN"): localized(server, observed["tools"], other),
         }
         for name, data in written.items():
             files[f"{server.place}/{name}"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -157,15 +157,15 @@ def _overview(root: Path, servers: Sequence[Member]) -> str:
         "",
     ]
     for server in servers:
-        seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
+        observed = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         by_effect: dict[bool, list[str]] = {True: [], False: []}
-        for tool in seen["tools"]:
+        for tool in observed["tools"]:
             by_effect[tool["annotations"]["readOnlyHint"]].append(tool["name"])
         rows = [
             ("read", _listed(by_effect[True])),
             ("change", _listed(by_effect[False])),
-            ("follow", _listed([item["uriTemplate"] for item in seen["resourceTemplates"]])),
-            ("ask", _listed([item["name"] for item in seen["prompts"]])),
+            ("follow", _listed([item["uriTemplate"] for item in observed["resourceTemplates"]])),
+            ("ask", _listed([item["name"] for item in observed["prompts"]])),
         ]
         title = (server.settings.__doc__ or "").partition("\n")[0]
         heading = f"## [`{server.command}`](../{server.place}/README.md)\n\n{title}\n"
@@ -219,13 +219,13 @@ def _main(folders: list[str]) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             sample = Path(scratch) / "sample"
             sample.mkdir()
-            seen = snapshot(import_module(f"{package}.server").build(load(kind, kind.documented(str(sample)))))
-        seen["resources"] = []  # depends on what is served
+            observed = snapshot(import_module(f"{package}.server").build(load(kind, kind.documented(str(sample)))))
+        observed["resources"] = []  # depends on what is served
         readme = folder / "README.md"
-        readme.write_text(filled(readme.read_text("utf-8"), tables(kind, seen)), "utf-8")
+        readme.write_text(filled(readme.read_text("utf-8"), tables(kind, observed)), "utf-8")
         target = Path("tests/snapshots") / f"{kind.COMMAND}.json"
-        target.write_text(json.dumps(seen, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        print(f"{kind.COMMAND}: {seen['bytes']}")
+        target.write_text(json.dumps(observed, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        print(f"{kind.COMMAND}: {observed['bytes']}")
     for name, text in generated(Path()).items():
         target = Path(name)
         target.parent.mkdir(parents=True, exist_ok=True)

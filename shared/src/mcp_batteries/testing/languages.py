@@ -65,8 +65,8 @@ ENGLISH = Language()
 
 def chinese(root: Path) -> Language:
     """The simplified Chinese of the workspace in `root`."""
-    found = tomllib.loads((root / _CHINESE).read_text("utf-8"))
-    return Language(".zh-CN", dict(_sentences(found)))
+    translations = tomllib.loads((root / _CHINESE).read_text("utf-8"))
+    return Language(".zh-CN", dict(_sentences(translations)))
 
 
 def _sentences(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -33,8 +33,8 @@ def package_of(folder: Path) -> str | None:
     """The import name of the workspace member in `folder`, or None where it is not a server."""
     project = _project(folder)
     scripts = project.get("scripts", {})
-    found = scripts.get(project["name"])
-    return found and found.partition(":")[0].removesuffix(".__main__")
+    script = scripts.get(project["name"])
+    return script and script.partition(":")[0].removesuffix(".__main__")
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,16 @@ class Member:
     @property
     def asked(self) -> tuple[Asked, ...]:
         """Values that every entry contains: what the server needs, and variables, which may stay empty."""
-        return tuple(asked for asked in self.settings.ASKED if asked.required or asked.variable)
+        return tuple(question for question in self.settings.ASKED if question.required or question.variable)
 
     @property
     def plain(self) -> tuple[Asked, ...]:
         """The required values on the command line."""
-        return tuple(asked for asked in self.asked if asked.variable is None)
+        return tuple(question for question in self.asked if question.variable is None)
 
     @property
     def variables(self) -> tuple[Asked, ...]:
-        return tuple(asked for asked in self.asked if asked.variable is not None)
+        return tuple(question for question in self.asked if question.variable is not None)
 
     @property
     def image(self) -> str:
@@ -88,7 +88,7 @@ class Member:
     @property
     def is_local(self) -> bool:
         """Whether it needs only a file or folder, so that its container gets no network."""
-        return bool(self.plain) and all(asked.kind != "string" for asked in self.plain)
+        return bool(self.plain) and all(question.kind != "string" for question in self.plain)
 
     def checkout(self) -> list[str]:
         """The command that starts it from a clone of the repository."""
@@ -104,7 +104,7 @@ class Member:
 
     def examples(self) -> list[str]:
         """Placeholders for the person's own folder, file or address on the command line."""
-        return [asked.example for asked in self.plain]
+        return [question.example for question in self.plain]
 
     def docker(self) -> list[str]:
         """The command that starts it in a container, with access only to what it is given, and no network if it needs
@@ -112,15 +112,15 @@ class Member:
         words = ["docker", "run", "-i", "--rm", "--read-only", "--cap-drop=ALL"]
         if self.is_local:
             words.append("--network=none")
-        words += [part for asked in self.variables if asked.variable for part in ("-e", asked.variable)]
+        words += [part for question in self.variables if question.variable for part in ("-e", question.variable)]
         arguments: list[str] = []
-        for asked in self.plain:
-            if asked.kind == "string":
-                arguments.append(asked.example)
+        for question in self.plain:
+            if question.kind == "string":
+                arguments.append(question.example)
                 continue
-            outside = asked.example if asked.kind == "directory" else asked.example.rpartition("/")[0]
+            outside = question.example if question.kind == "directory" else question.example.rpartition("/")[0]
             words += ["-v", f"{outside}:/data:ro"]
-            arguments += ["--read-only", "/data" + asked.example.removeprefix(outside)]
+            arguments += ["--read-only", "/data" + question.example.removeprefix(outside)]
         return [*words, self.image, *arguments]
 
 
@@ -140,9 +140,9 @@ def _main(tag: str) -> None:
     root = Path.cwd()
     servers = members(root)
     version = tag.removeprefix("v")
-    for name, found in {server.command: server.project["version"] for server in servers}.items():
-        if found != version:
-            sys.exit(f"{name} has version {found}, and the tag says {version}.")
+    for name, project_version in {server.command: server.project["version"] for server in servers}.items():
+        if project_version != version:
+            sys.exit(f"{name} has version {project_version}, and the tag says {version}.")
     print(f"servers={json.dumps([server.command for server in servers])}")
     print(f"version={version}")
 

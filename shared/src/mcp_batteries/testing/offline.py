@@ -80,8 +80,8 @@ All images, which share most of their layers:
 def locked(root: Path, *words: str) -> list[str]:
     """The locked requirements of the packages that `words` name for `uv export`, one per line."""
     export = [_uv(), "export", "--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-header", "--no-annotate"]
-    found = subprocess.run([*export, *words], cwd=root, capture_output=True, text=True, check=True).stdout
-    return [" ".join(line.split()) for line in found.replace("\\\n", " ").splitlines()]
+    requirements = subprocess.run([*export, *words], cwd=root, capture_output=True, text=True, check=True).stdout
+    return [" ".join(line.split()) for line in requirements.replace("\\\n", " ").splitlines()]
 
 
 def download(requirements: Sequence[str], folder: Path, system: System, python: str) -> None:
@@ -93,9 +93,9 @@ def download(requirements: Sequence[str], folder: Path, system: System, python: 
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "asked.txt"
     # pip would judge markers by the Python that it runs on.
-    kept = [" --hash".join([line.partition(" ;")[0].partition(" --hash")[0], *line.split(" --hash")[1:]])
+    requirement_lines = [" --hash".join([line.partition(" ;")[0].partition(" --hash")[0], *line.split(" --hash")[1:]])
             for line in requirements if system.takes(line, python)]  # fmt: skip
-    file.write_text("\n".join(kept), "utf-8")
+    file.write_text("\n".join(requirement_lines), "utf-8")
     pip = [_uv(), "run", "--quiet", "--no-project", "--with", "pip", "python", "-m", "pip", "download", "--quiet"]
     words = ["--dest", str(folder), "--require-hashes", "--only-binary=:all:", "--no-deps", "--python-version", python]
     words += [word for platform in (*system.platforms, "any") for word in ("--platform", platform)]
@@ -118,12 +118,12 @@ def collect(
         subprocess.CalledProcessError: uv, pip or the engine failed and printed the reason.
     """
     target.mkdir(parents=True)
-    asked: dict[str, None] = {}
+    requirements: dict[str, None] = {}
     base, program = _FOLDER.get(system, _FOLDER[""])
     for server in servers:
         extras = ",".join(server.project.get("optional-dependencies", {}))
         needed = locked(root, "--package", server.command, "--all-extras")
-        asked |= dict.fromkeys(needed)
+        requirements |= dict.fromkeys(needed)
         ours = [_ours(wheels, name, target / "wheels") for name in (server.command, "mcp-batteries")]
         ours[0] = ours[0].replace("==", f"[{extras}]==", 1)
         (target / f"{server.command}.txt").write_text("\n".join([*needed, *ours]) + "\n", "utf-8")
@@ -132,7 +132,7 @@ def collect(
             file = target / "entries" / server.command / f"{host}.{FENCES.get(host, 'json')}"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(starting(host, server.name, words, server.variables) + "\n", "utf-8")
-    download(list(asked), target / "wheels", SYSTEMS[system], python)
+    download(list(requirements), target / "wheels", SYSTEMS[system], python)
     if engine:
         several = ["--multi-image-archive"] if "podman" in engine else []
         images = [server.image for server in servers]
@@ -165,14 +165,20 @@ def _main() -> None:
     parser.add_argument("--for", dest="system", choices=SYSTEMS, default="linux")
     parser.add_argument("--python", default=f"{sys.version_info[0]}.{sys.version_info[1]}", help="such as 3.13")
     parser.add_argument("--images", metavar="ENGINE", help="docker or podman, to add the images that it has")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     root = Path.cwd()
-    servers = [server for server in members(root) if not given.servers or server.command in given.servers]
+    servers = [server for server in members(root) if not arguments.servers or server.command in arguments.servers]
     collect(
-        servers, given.wheels, given.target, root=root, system=given.system, python=given.python, engine=given.images
+        servers,
+        arguments.wheels,
+        arguments.target,
+        root=root,
+        system=arguments.system,
+        python=arguments.python,
+        engine=arguments.images,
     )
-    size = sum(file.stat().st_size for file in given.target.rglob("*") if file.is_file())
-    print(f"{given.target}: {', '.join(server.command for server in servers)}, {size / 1e6:.0f} MB")
+    size = sum(file.stat().st_size for file in arguments.target.rglob("*") if file.is_file())
+    print(f"{arguments.target}: {', '.join(server.command for server in servers)}, {size / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

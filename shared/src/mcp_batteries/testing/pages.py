@@ -121,9 +121,9 @@ def host_pages(servers: Sequence[Member], language: Language = ENGLISH) -> dict[
     pages |= {"README": _index(servers, language), "windows": _windows(servers[0], language)}
     found: dict[str, str] = {}
     for name, text in pages.items():
-        title, rest = text.split("\n", 1)
+        title, body = text.split("\n", 1)
         other = language.say("[中文]({name}.zh-CN.md)", name=name)
-        found[f"{name}{language.suffix}.md"] = f"{title}\n\n{other}\n{rest}"
+        found[f"{name}{language.suffix}.md"] = f"{title}\n\n{other}\n{body}"
     return found
 
 
@@ -165,8 +165,8 @@ def _hosts_table(language: Language) -> str:
     """A line per host, with links to its page."""
     lines = [language.say("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
     for host in get_args(Host):
-        where = language.say(place(host, windows=False))
-        lines.append(f"| [{TITLES[host]}]({host}{language.suffix}.md) | {where} | `{host}` |")
+        location = language.say(place(host, windows=False))
+        lines.append(f"| [{TITLES[host]}]({host}{language.suffix}.md) | {location} | `{host}` |")
     return "\n".join(lines)
 
 
@@ -196,20 +196,20 @@ the other servers differ in name and arguments, as on each host's page.""",
         "",
     ]
     for host in get_args(Host):
-        there = _PATH.sub(r"`\g<0>`", language.say(place(host, windows=True)))
+        location = _PATH.sub(r"`\g<0>`", language.say(place(host, windows=True)))
         lines += [f"## [{TITLES[host]}]({host}{language.suffix}.md)", ""]
-        lines += [language.say("The entry goes into {place}.", place=there), ""]
+        lines += [language.say("The entry goes into {place}.", place=location), ""]
         lines += _fenced(FENCES.get(host, "json"), starting(host, server.name, words))
     return "\n".join(lines)
 
 
 def _page(host: str, servers: Sequence[Member], language: Language) -> str:
-    where = language.say(place(host, windows=False))
+    location = language.say(place(host, windows=False))
     shows = language.say(_SHOWS[host])
     lines = [
         f"# {TITLES[host]}",
         "",
-        language.say("The entry goes into {place}. What it shows: {shows}", place=where, shows=shows),
+        language.say("The entry goes into {place}. What it shows: {shows}", place=location, shows=shows),
         "",
         language.say("""\
 Replace the paths with your own. “From a checkout” needs a clone of the repository and [uv](https://docs.astral.sh/uv/),
@@ -226,18 +226,20 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
     inputs = []
     examples = server.examples()
     if host in ("vscode", "visual-studio"):
-        inputs = [Input(asked.name, asked.title) for asked in server.plain]
+        inputs = [Input(question.name, question.title) for question in server.plain]
         examples = [f"${{input:{item.id}}}" for item in inputs]
-    ways = [
+    variants = [
         _Way("{command}: from a checkout", [*server.checkout(), *examples]),
         _Way(_GIT, [*server.git(), *examples]),
         _Way("{command}: installed", [*server.installed(), *examples]),
     ]
-    for way in ways:
-        yield f"### {language.say(way.title, command=server.command)}"
+    for variant in variants:
+        yield f"### {language.say(variant.title, command=server.command)}"
         yield ""
-        yield from _fenced(FENCES.get(host, "json"), starting(host, server.name, way.words, server.variables, inputs))
-        if way.title == _GIT:
+        yield from _fenced(
+            FENCES.get(host, "json"), starting(host, server.name, variant.words, server.variables, inputs)
+        )
+        if variant.title == _GIT:
             yield from _extras(host, server, language)
     yield f"### {language.say('{command}: in a container', command=server.command)}"
     yield ""
@@ -264,50 +266,54 @@ def _fenced(language: str, text: str) -> Iterator[str]:
 
 def badges(server: Member) -> str:
     """Links that install `server` with one click, in a form that GitHub and package indexes show."""
-    shown = [f"[![Install in VS Code]({_BADGE}/VS_Code-Install-0098FF)]({_vscode_link(server)})"]
+    links = [f"[![Install in VS Code]({_BADGE}/VS_Code-Install-0098FF)]({_vscode_link(server)})"]
     if link := _cursor_link(server):
-        shown.append(f"[![Install in Cursor]({_BADGE}/Cursor-Install-000000)]({link})")
-    return "\n".join(shown)
+        links.append(f"[![Install in Cursor]({_BADGE}/Cursor-Install-000000)]({link})")
+    return "\n".join(links)
 
 
 def _vscode_link(server: Member) -> str:
     """The link to VS Code's page that passes an entry to the editor, which asks for missing values."""
-    inputs = [{"type": "promptString", "id": asked.name, "description": asked.title} for asked in server.plain]
+    inputs = [{"type": "promptString", "id": question.name, "description": question.title} for question in server.plain]
     secrets = [
-        {"type": "promptString", "id": asked.variable, "description": asked.title, "password": asked.secret}
-        for asked in server.variables
+        {"type": "promptString", "id": question.variable, "description": question.title, "password": question.secret}
+        for question in server.variables
     ]
-    arguments = [*server.git()[1:], *(f"${{input:{asked.name}}}" for asked in server.plain)]
-    given = {str(asked.variable): f"${{input:{asked.variable}}}" for asked in server.variables}
-    config: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": arguments} | ({"env": given} if given else {})
-    told = {"name": server.name, "config": json.dumps(config)}
+    arguments = [*server.git()[1:], *(f"${{input:{question.name}}}" for question in server.plain)]
+    environment = {str(question.variable): f"${{input:{question.variable}}}" for question in server.variables}
+    config: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": arguments} | (
+        {"env": environment} if environment else {}
+    )
+    query = {"name": server.name, "config": json.dumps(config)}
     if inputs or secrets:
-        told["inputs"] = json.dumps([*inputs, *secrets])
-    return f"https://vscode.dev/redirect/mcp/install?{urlencode(told, quote_via=quote)}"
+        query["inputs"] = json.dumps([*inputs, *secrets])
+    return f"https://vscode.dev/redirect/mcp/install?{urlencode(query, quote_via=quote)}"
 
 
 def _cursor_link(server: Member) -> str | None:
     """The link to Cursor's page for an entry; None if the entry needs a path that only its user knows."""
-    if any(asked.kind != "directory" for asked in server.plain):
+    if any(question.kind != "directory" for question in server.plain):
         return None
     folders = ["${workspaceFolder}" for _ in server.plain]
-    given = {str(asked.variable): f"${{env:{asked.variable}}}" for asked in server.variables}
+    environment = {str(question.variable): f"${{env:{question.variable}}}" for question in server.variables}
     config: dict[str, Any] = {"command": "uvx", "args": [*server.git()[1:], *folders]}
-    config |= {"env": given} if given else {}
-    told = {"name": server.name, "config": base64.b64encode(json.dumps(config).encode()).decode()}
-    return f"https://cursor.com/en/install-mcp?{urlencode(told)}"
+    config |= {"env": environment} if environment else {}
+    query = {"name": server.name, "config": base64.b64encode(json.dumps(config).encode()).decode()}
+    return f"https://cursor.com/en/install-mcp?{urlencode(query)}"
 
 
 def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
     """Commands and links that write the entry, once per server, for use without a clone."""
     words = [*server.git(), *server.examples()]
-    hands_on = [part for asked in server.variables for part in ("--env", f"{asked.variable}={asked.example}")]
+    hands_on = [part for question in server.variables for part in ("--env", f"{question.variable}={question.example}")]
     match host:
         case "vscode":
-            said = "[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"
-            yield language.say(said, link=_vscode_link(server))
+            text = "[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"
+            yield language.say(text, link=_vscode_link(server))
             yield ""
-            folder = ["/workspaces/project" if asked.kind == "directory" else asked.example for asked in server.plain]
+            folder = [
+                "/workspaces/project" if question.kind == "directory" else question.example for question in server.plain
+            ]
             contained: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": [*server.git()[1:], *folder]}
             entry = {"customizations": {"vscode": {"mcp": {"servers": {server.name: contained}}}}}
             yield from _fenced("json", json.dumps(entry, indent=2))

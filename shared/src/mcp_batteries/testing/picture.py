@@ -49,14 +49,14 @@ def _moving(svg: str) -> str:
     style: list[str] = []
     for at, number in enumerate(lines):
         if at:  # the command itself is there from the beginning
-            shown = 100 * at * _LINE_SECONDS / seconds
-            hidden = f"0%, {shown:.2f}% {{ opacity: 0 }}"
-            seen = f"{shown + 1:.2f}%, 100% {{ opacity: 1 }}"
-            style.append(f"@keyframes line-{number} {{ {hidden} {seen} }}")
+            percent = 100 * at * _LINE_SECONDS / seconds
+            hidden = f"0%, {percent:.2f}% {{ opacity: 0 }}"
+            visible = f"{percent + 1:.2f}%, 100% {{ opacity: 1 }}"
+            style.append(f"@keyframes line-{number} {{ {hidden} {visible} }}")
             style.append(f".line-{number} {{ animation: line-{number} {seconds:.1f}s infinite }}")
-    still = "@media (prefers-reduced-motion: reduce) { text { animation: none !important } }"
+    without_motion = "@media (prefers-reduced-motion: reduce) { text { animation: none !important } }"
     svg = re.sub(r'<text class="([^"]*)"([^>]*-line-(\d+)\)")', r'<text class="\1 line-\3"\2', svg)
-    return svg.replace("</style>", "\n".join([*style, still, "</style>"]), 1)
+    return svg.replace("</style>", "\n".join([*style, without_motion, "</style>"]), 1)
 
 
 def _main(target: str, title: str, *words: str) -> None:

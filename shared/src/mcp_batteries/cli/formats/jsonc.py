@@ -273,11 +273,11 @@ class Jsonc:
             return text
         if not (isinstance(value, dict) and node.kind == "object"):
             return apply(text, [Splice(node.start, node.end, _spelled(document, node.start, value, node.start))])
-        wanted = cast("dict[str, Any]", value)
+        new_members = cast("dict[str, Any]", value)
         for key in current:
-            if key not in wanted:
+            if key not in new_members:
                 text = self.remove(text, [*path, key])
-        for key, item in wanted.items():
+        for key, item in new_members.items():
             text = self.put(text, [*path, key], item)
         return text
 

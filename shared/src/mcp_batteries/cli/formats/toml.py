@@ -175,8 +175,8 @@ class Toml:
         if path:
             self.read(text)
             spans = [(one.start, one.end) for one in _statements(text) if one.path[: len(path)] == tuple(path)]
-        found = [match for match in _COMMENT.finditer(text) if match.lastgroup is None]
-        return [match[0].rstrip() for match in found if any(start <= match.start() < end for start, end in spans)]
+        matches = [match for match in _COMMENT.finditer(text) if match.lastgroup is None]
+        return [match[0].rstrip() for match in matches if any(start <= match.start() < end for start, end in spans)]
 
     def put(self, text: str, path: Path, value: Any) -> str:
         current = self.read(text)
@@ -231,8 +231,10 @@ class Toml:
             if is_header or is_inside:
                 section = statement
         if inline is not None and inline.value is not None:
-            rest = path[len(inline.path) :]
-            return apply(text, _inline_addition(text, inline.value[0], rest[0], nested(rest[1:], value)))
+            remaining_path = path[len(inline.path) :]
+            return apply(
+                text, _inline_addition(text, inline.value[0], remaining_path[0], nested(remaining_path[1:], value))
+            )
         if not isinstance(value, dict):
             if section is None:
                 raise Malformed(f"it has no table `{'.'.join(path[:-1])}`")
@@ -276,13 +278,13 @@ def _inline_removal(text: str, start: int, path: tuple[str, ...]) -> list[Splice
         return []
     members = list(_inline_members(text, start))
     doomed = [member.path[: len(path)] == path for member in members]
-    kept = [member for member, is_doomed in zip(members, doomed, strict=True) if not is_doomed]
+    remaining = [member for member, is_doomed in zip(members, doomed, strict=True) if not is_doomed]
     if not any(doomed):
         for member in members:
             if member.path == path[: len(member.path)]:
                 return _inline_removal(text, member.value, path[len(member.path) :])
         return []
-    if not kept:
+    if not remaining:
         return [Splice(start, _value_end(text, start)[0], "{}")]
-    body = ", ".join(text[member.start : member.end] for member in kept)
+    body = ", ".join(text[member.start : member.end] for member in remaining)
     return [Splice(members[0].start, members[-1].end, body)]

@@ -53,15 +53,17 @@ class Yaml:
                 return []
             first = pair[0].start_mark.index
             last = _line_end(text, _end(pair))
-        found: list[str] = []
+        comments: list[str] = []
         position = 0
         for token in cast("Iterator[yaml.Token]", yaml.scan(text, Loader=yaml.SafeLoader)):  # pyright: ignore[reportUnknownMemberType] - its types say nothing
             gap = text[position : token.start_mark.index]
-            found += [match[0] for match in re.finditer(r"#[^\r\n]*", gap) if first <= position + match.start() < last]
+            comments += [
+                match[0] for match in re.finditer(r"#[^\r\n]*", gap) if first <= position + match.start() < last
+            ]
             position = max(position, token.end_mark.index)
-        rest = re.finditer(r"#[^\r\n]*", text[position:])
-        found += [match[0] for match in rest if first <= position + match.start() < last]
-        return [comment.rstrip() for comment in found]
+        matches = re.finditer(r"#[^\r\n]*", text[position:])
+        comments += [match[0] for match in matches if first <= position + match.start() < last]
+        return [comment.rstrip() for comment in comments]
 
     def put(self, text: str, path: Path, value: Any) -> str:
         root = _root(text)

@@ -100,17 +100,17 @@ class Policy(ABC, Generic[T, R]):
         Raises:
             Unavailable: a name is not understood, so that a typing mistake reveals nothing.
         """
-        found = {name: (set[tuple[str, ...]](), set[tuple[str, ...]]()) for name in self.databases}
+        allowed = {name: (set[tuple[str, ...]](), set[tuple[str, ...]]()) for name in self.databases}
         for flag, values, place, sizes in (
             ("--only", only, 0, self.ONLY),
             ("--mask", mask, 1, (max(self.ONLY) + 1,)),
         ):
             for database, name in dotted(flag, values):
-                if len(name) not in sizes or (database is not None and database not in found):
+                if len(name) not in sizes or (database is not None and database not in allowed):
                     raise Unavailable(f"{quote('.'.join(name))} can't be the value of `{flag}`.", FORM)
-                for each in found if database is None else (database,):
-                    found[each][place].add(name)
-        self.parts = {name: Part(frozenset(only), frozenset(masked)) for name, (only, masked) in found.items()}
+                for each in allowed if database is None else (database,):
+                    allowed[each][place].add(name)
+        self.parts = {name: Part(frozenset(only), frozenset(masked)) for name, (only, masked) in allowed.items()}
 
     def open_folder(self, folder: str | None) -> None:
         """Use `folder` for files.
@@ -149,15 +149,15 @@ class Policy(ABC, Generic[T, R]):
             NotFound: there is none of that name.
             Invalid: none is named and there are several.
         """
-        served = ", ".join(f"`{known}`" for known in self.databases)
+        names = ", ".join(f"`{database_name}`" for database_name in self.databases)
         if not name:
             if len(self.databases) > 1:
-                raise Invalid("Several databases are served.", f"Name one as `database`: {served}.")
+                raise Invalid("Several databases are served.", f"Name one as `database`: {names}.")
             return next(iter(self.databases.values()))
-        found = self.databases.get(name.lower()) or self.meant(name)
-        if found is None:
-            raise NotFound(f"There is no database {quote(name)}.", f"There are: {served}.")
-        return found
+        match = self.databases.get(name.lower()) or self.meant(name)
+        if match is None:
+            raise NotFound(f"There is no database {quote(name)}.", f"There are: {names}.")
+        return match
 
     def meant(self, name: str) -> Database | None:
         """The database that was probably meant by `name`, which no database has."""
@@ -302,8 +302,8 @@ class Policy(ABC, Generic[T, R]):
     @staticmethod
     def options(rows: RowsOf[Any]) -> str:
         """The canonical query part of the URI that means `rows`."""
-        where = f"column={escaped(rows.column)}&value={escaped(rows.value)}&" if rows.column is not None else ""
-        return f"?{where}limit={rows.limit}" + ("&order=newest" if rows.newest else "")
+        condition = f"column={escaped(rows.column)}&value={escaped(rows.value)}&" if rows.column is not None else ""
+        return f"?{condition}limit={rows.limit}" + ("&order=newest" if rows.newest else "")
 
 
 def escaped(text: str) -> str:

@@ -115,19 +115,19 @@ class StdioWire(Wire):
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
-        rest = b""
+        buffer = b""
         try:
             async for chunk in self.process.stdout:
                 head, newline, tail = chunk.rpartition(b"\n")
                 if not newline:
-                    rest += chunk
+                    buffer += chunk
                     continue
-                for line in (rest + head).split(b"\n"):
+                for line in (buffer + head).split(b"\n"):
                     self._take(line)
-                rest = tail
+                buffer = tail
         finally:
-            if rest:
-                self._take(rest)
+            if buffer:
+                self._take(buffer)
             self._end()
 
     def _take(self, line: bytes) -> None:
