@@ -9,10 +9,10 @@ import pytest
 from filesystem.reading import Grep, flat, served
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.search import file_list, ripgrep
-from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.text_search import search_text
 
-RIPGREP = ripgrep.command()
+RIPGREP = ripgrep.find_ripgrep()
 
 
 @pytest.fixture(params=["own", "ripgrep"])
@@ -22,7 +22,7 @@ def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return None
     if RIPGREP is None:
         pytest.skip("ripgrep is not installed")
-    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
     return RIPGREP
 
 
@@ -31,7 +31,7 @@ def grep(tmp_path: Path, program: str | None) -> Grep:
     """The lines of an answer, without the first one."""
 
     def run(pattern: str, path: str = ".", **query: object) -> list[str]:
-        answer = search([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
+        answer = search_text([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
         assert answer.cursor is None
         return flat(answer.text())
 

@@ -34,9 +34,9 @@ from mcp_fs.engine.handles import metadata, posix, syscalls, temp_files
 from mcp_fs.engine.journal import store as undo_store
 from mcp_fs.engine.journal.journal import Step
 from mcp_fs.engine.journal.store import Store
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.reading.line_range import Excerpt
-from mcp_fs.engine.text.edit import Replacement, replace
+from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.reading.line_range import LineRange
+from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.undo import undo
 from mcp_fs.policy import Policy
 
@@ -129,7 +129,7 @@ class Scenario:
 
 
 def _edit(policy: Policy, step: Step | None) -> object:
-    revise = partial(replace, replacements=[Replacement("old", NEW)], shown="f", stop=Stop())
+    revise = partial(apply_replacements, replacements=[Replacement("old", NEW)], label="f", stop=Stop())
     return change_files([Change(policy.writable("f"), revise)], dry_run=False, stop=Stop(), step=step)
 
 
@@ -161,7 +161,7 @@ def _append(policy: Policy, step: Step | None) -> object:
 
 
 def _replace(policy: Policy, step: Step | None) -> object:
-    wanted, substitution = Filter(), Substitution({"old": NEW})
+    wanted, substitution = WalkFilter(), Substitution({"old": NEW})
     return replace_in_files(policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop(), step=step)
 
 
@@ -200,7 +200,7 @@ def _copy_several(policy: Policy, step: Step | None) -> object:
 def _copy_lines(policy: Policy, step: Step | None) -> object:
     """One over a file, one into a new folder."""
     with moving.folders_to(policy.writable("n"), Stop(), step):
-        parts = (Excerpt(policy.readable("f"), 1, 2, "f:1-2"), Excerpt(policy.readable("f"), -1, None, "f:-1"))
+        parts = (LineRange(policy.readable("f"), 1, 2, "f:1-2"), LineRange(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
         return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
 

@@ -23,20 +23,20 @@ from filesystem.places import Told
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.patch import apply_hunks, parse
 from mcp_fs.engine.listing.folder_tree import list_tree
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
+from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.find import find_files
 from mcp_fs.engine.search.query import Query
-from mcp_fs.models import Matches, Tallies
+from mcp_fs.engine.search.text_search import search_text
+from mcp_fs.models import MatchCounts, Matches
 from mcp_fs.policy import Policy
 
 _NAMES = ["a", "b c", "Ü.txt", "x.py", "y.py", ".hidden", ".x.py", "build", "doc.md", "log.txt", "[z]", "node_modules"]
 _RULES = ["build/\n", "*.md\n!doc.md\n", "/a\n", "**/x.py\n", "*.txt\n", "node_modules\nlog.*\n"]
 _WORDS = ["one", "two", "needle", "Needle", "né", "x=1", "(a)", "", " ", "end"]
 _PATTERNS = ["needle", "n..dle", "^one", "end$", r"x=\d", "two|né", "[a-z]+ needle", "^$", "(?i)NEEDLE", r"\bone\b"]
-_ALL = Filter(hidden=True, ignored=True)
+_ALL = WalkFilter(hidden=True, ignored=True)
 _RG = [
     "--no-config",
     "--no-require-git",
@@ -46,7 +46,7 @@ _RG = [
     "--crlf",
     "--sort=path",
 ]
-RG = ripgrep.command()
+RG = ripgrep.find_ripgrep()
 _READ_ALL = 16 * 1024 * 1024
 
 
@@ -100,23 +100,23 @@ class Asker:
         return self.chance.choice(questions)()
 
     def search(self) -> str | None:
-        pattern, wanted = self.chance.choice(_PATTERNS), self.chance.choice([_ALL, Filter()])
+        pattern, wanted = self.chance.choice(_PATTERNS), self.chance.choice([_ALL, WalkFilter()])
         flags = ["--hidden", "--no-ignore"] if wanted == _ALL else []
         lines = told(RG or "rg", "-n", "--no-heading", *_RG, *flags, "-e", pattern, ".", cwd=self.root)
         expected = {tuple(line.removeprefix("./").split(":", 2)[:2]) for line in lines.splitlines()}
         program = self.chance.choice([None, RG])
         got, cursor, total = set[tuple[str, str]](), None, 0
         while True:
-            query = Query(pattern, wanted=wanted, limit=self.chance.choice([7, 500]), max_per_file=1000)
-            page = search([self.start], query, cursor, Stop(), program)
+            query = Query(pattern, walk_filter=wanted, limit=self.chance.choice([7, 500]), max_per_file=1000)
+            page = search_text([self.start], query, cursor, Stop(), program)
             assert isinstance(page, Matches)
             got |= {(path, str(match.line)) for path, matches, _ in page.files for match in matches}
             total = page.total[0]
             cursor = page.cursor
             if cursor is None:
                 break
-        counted = search([self.start], Query(pattern, wanted=wanted, count_only=True), None, Stop(), program)
-        assert isinstance(counted, Tallies)
+        counted = search_text([self.start], Query(pattern, walk_filter=wanted, count_only=True), None, Stop(), program)
+        assert isinstance(counted, MatchCounts)
         if got == expected and total == counted.total[0] == len(expected):
             return None
         return (
@@ -125,12 +125,12 @@ class Asker:
 
     def find(self) -> str | None:
         glob = self.chance.choice(["*", "*.py", "?", "*o*", ".*", "Ü*", "x.*"])
-        got = set(find([self.start], glob, Stop(), wanted=_ALL, limit=5000).paths)
+        got = set(find_files([self.start], glob, Stop(), walk_filter=_ALL, limit=5000).paths)
         every = told("find", ".", "!", "-type", "d", "-print0", cwd=self.root).split("\0")[:-1]
         expected = {path.removeprefix("./") for path in every if fnmatchcase(os.path.basename(path), glob)}
         if got != expected:
             return f"find {glob!r}: {sorted(got ^ expected)[:5]}"
-        answer = find([self.start], glob, Stop(), limit=5000)
+        answer = find_files([self.start], glob, Stop(), limit=5000)
         seen = told(RG or "rg", "--files", *_RG, cwd=self.root).splitlines()
         expected = {path for path in seen if fnmatchcase(os.path.basename(path), glob)}
         if set(answer.paths) != expected:
@@ -141,7 +141,7 @@ class Asker:
 
     def tree(self) -> str | None:
         depth = self.chance.randrange(1, 6)
-        tree = list_tree(self.start, Stop(), wanted=_ALL, depth=depth)
+        tree = list_tree(self.start, Stop(), walk_filter=_ALL, depth=depth)
         seen = () if tree.is_whole else ("-maxdepth", str(depth + 1))  # folders that are folded are listed, not walked
         files = told("find", ".", *seen, "!", "-type", "d", cwd=self.root).count("\n")
         folders = told("find", ".", *seen, "-mindepth", "1", "-type", "d", cwd=self.root).count("\n")
@@ -159,8 +159,8 @@ class Asker:
         lines = re.findall(r"[^\n]*\n|[^\n]+", data.decode(codec))
         first = self.chance.randrange(1, len(lines) + 3)
         last = first + self.chance.randrange(9)
-        part = read_part(place, Part(start_line=first, end_line=last, max_bytes=_READ_ALL), index, Stop())
-        tail = read_part(place, Part(tail=last, max_bytes=_READ_ALL), index, Stop())
+        part = read_page(place, PageRequest(start_line=first, end_line=last, max_bytes=_READ_ALL), index, Stop())
+        tail = read_page(place, PageRequest(tail=last, max_bytes=_READ_ALL), index, Stop())
         if part.body != "".join(lines[first - 1 : last]) or tail.body != "".join(lines[-last:]):
             return f"read {name!r} {first}-{last}: {part.text()!r:.200}"
         if first > len(lines) and first > 1 and "no line" not in part.status:

@@ -11,7 +11,7 @@ from mcp import Client
 from filesystem.places import Ground, ground
 from mcp_fs.engine.handles.syscalls import file_system, open_cached
 from mcp_fs.engine.reading import page_cache as module
-from mcp_fs.engine.reading.page_cache import warm
+from mcp_fs.engine.reading.page_cache import is_in_page_cache
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -28,15 +28,15 @@ def able(here: Ground) -> Ground:
     """A folder on a file system and kernel of which the question can be asked."""
     (here.root / "probe").write_text("just written, so in memory")
     root = here.policy.roots[0].fd
-    if file_system(root) not in module._LOCAL or open_cached("probe", os.O_RDONLY, root) is None:
+    if file_system(root) not in module._LOCAL_FILE_SYSTEMS or open_cached("probe", os.O_RDONLY, root) is None:
         pytest.skip("this kernel or file system can't tell")
     return here
 
 
 def test_a_small_text_that_was_just_written_is_warm(able: Ground) -> None:
-    assert warm(able.readable("probe"))
+    assert is_in_page_cache(able.readable("probe"))
     (able.root / "empty").touch()
-    assert warm(able.readable("empty"))
+    assert is_in_page_cache(able.readable("empty"))
 
 
 def test_what_may_wait_is_not(able: Ground) -> None:
@@ -48,7 +48,7 @@ def test_what_may_wait_is_not(able: Ground) -> None:
     (root / "link").symlink_to("probe")
     (root / "way").symlink_to(able.outside)
     for name in ("large", "latin", "folder", "pipe", "link", "way/secret.txt", "missing", "."):
-        assert not warm(able.readable(name)), name
+        assert not is_in_page_cache(able.readable(name)), name
 
 
 def test_a_file_that_is_not_in_memory_goes_to_a_thread(able: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,14 +56,14 @@ def test_a_file_that_is_not_in_memory_goes_to_a_thread(able: Ground, monkeypatch
         raise BlockingIOError(errno.EAGAIN, "")
 
     monkeypatch.setattr(os, "preadv", cold)
-    assert not warm(able.readable("probe"))
+    assert not is_in_page_cache(able.readable("probe"))
 
 
 def test_a_file_system_that_may_ask_elsewhere_is_never_warm(able: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "file_system", lambda fd: 0x6969)  # NFS
-    module._kinds.clear()
-    assert not warm(able.readable("probe"))
-    module._kinds.clear()
+    module._file_system_types.clear()
+    assert not is_in_page_cache(able.readable("probe"))
+    module._file_system_types.clear()
 
 
 @pytest.mark.anyio
@@ -72,6 +72,6 @@ async def test_the_answer_is_the_same_either_way(able: Ground, monkeypatch: pyte
     async with Client(build(Settings(folders=(str(able.root),)))) as client:
         quick = [await client.call_tool(name, arguments) for name, arguments in calls]
         contents = await client.read_resource((able.root / "probe").as_uri())
-        monkeypatch.setattr("mcp_fs.engine.service.warm", lambda place: False)
+        monkeypatch.setattr("mcp_fs.engine.service.is_in_page_cache", lambda place: False)
         assert [await client.call_tool(name, arguments) for name, arguments in calls] == quick
         assert (await client.read_resource((able.root / "probe").as_uri())).contents == contents.contents

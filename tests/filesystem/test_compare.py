@@ -163,9 +163,9 @@ def test_folders_have_the_size_of_all_in_them(seed: int, tmp_path: Path) -> None
     }
     place = served(tmp_path).readable(".")
     for sort in ("name", "size"):
-        page = list_folder(place, Stop(), sort=sort, sums=True)
+        page = list_folder(place, Stop(), sort=sort, folder_sizes=True)
         assert {entry.path: entry.size for entry in page.entries} == wanted
-    largest = [entry.path for entry in list_folder(place, Stop(), sort="size", sums=True).entries]
+    largest = [entry.path for entry in list_folder(place, Stop(), sort="size", folder_sizes=True).entries]
     assert largest == sorted(wanted, key=lambda name: (-wanted[name], name))
 
 

@@ -31,24 +31,24 @@ from filesystem.reading import fill, flat, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.document_kinds import DAMAGED, MOST_BYTES, OLE
+from mcp_fs.engine.document_kinds import CUT_AT_DAMAGE, MAX_OUTPUT_BYTES, OLE
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.documents.messages import Mail
 from mcp_fs.engine.listing.comparison import compare
-from mcp_fs.engine.reading.media import view
-from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
+from mcp_fs.engine.reading.media import read_media
+from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.models import TextSlice
 
 
-def read(folder: Path, path: str, part: Part | None = None) -> TextSlice:
-    return read_part(served(folder).readable(path), part or Part(max_bytes=1_000_000), LineIndex(), Stop())
+def read(folder: Path, path: str, part: PageRequest | None = None) -> TextSlice:
+    return read_page(served(folder).readable(path), part or PageRequest(max_bytes=1_000_000), LineIndex(), Stop())
 
 
 def found(folder: Path, pattern: str, path: str = ".") -> str:
-    answer = search([served(folder).readable(path)], Query(pattern, literal=True), None, Stop()).text()
+    answer = search_text([served(folder).readable(path)], Query(pattern, literal=True), None, Stop()).text()
     return "\n".join([answer.partition("\n")[0], *flat(answer)])
 
 
@@ -70,7 +70,7 @@ def test_all_words_of_a_document_are_read_and_found_in_the_same_lines(suffix: st
     for word in wanted:
         (number,) = [number for number, line in enumerate(lines, 1) if word in line]
         assert f"folder/a.{suffix}:{number}:" in found(tmp_path, word)
-        assert word in read(tmp_path, f"folder/a.{suffix}", Part(start_line=number, end_line=number)).body
+        assert word in read(tmp_path, f"folder/a.{suffix}", PageRequest(start_line=number, end_line=number)).body
 
 
 def test_what_the_text_of_each_kind_looks_like(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_members_of_archives_are_read_listed_and_searched(mode: str, tmp_path: P
     assert "in/readme.txt" in read(tmp_path, "a.any!/in").body and ".env" not in read(tmp_path, "a.any!/in").body
     with pytest.raises(Invalid, match="is binary"):
         read(tmp_path, "a.any!/in/bin")
-    [media] = view(served(tmp_path).readable("a.any!/in/bin"))
+    [media] = read_media(served(tmp_path).readable("a.any!/in/bin"))
     assert media.data == members["in/bin"]
     with pytest.raises(NotFound, match=r"is not in the archive; near it are in/readme\.txt"):
         read(tmp_path, "a.any!/readme.txt")
@@ -252,8 +252,8 @@ def test_bombs_are_bounded(tmp_path: Path) -> None:
             member.write(mega)
     (tmp_path / "big.log.gz").write_bytes(gzip.compress(mega * 200))
     for path in ("big.zip!/a.txt", "big.log.gz"):
-        piece = read(tmp_path, path, Part())
-        assert f"cut after {MOST_BYTES:,} bytes" in piece.status and piece.size == MOST_BYTES
+        piece = read(tmp_path, path, PageRequest())
+        assert f"cut after {MAX_OUTPUT_BYTES:,} bytes" in piece.status and piece.size == MAX_OUTPUT_BYTES
     endless = zlib_of(b"<p>" + b" " * 400_000_000)
     for name in ("a.docx", "a.odt"):
         part = "word/document.xml" if name == "a.docx" else "content.xml"
@@ -319,14 +319,14 @@ def test_what_was_packed_is_read_and_searched_up_to_the_damage(mode: str, tmp_pa
     whole = pack(lines.encode())
     for name, data in (("cut", whole[: len(whole) * 2 // 3]), ("over", whole[: len(whole) * 2 // 3] + b"x" * 9_000)):
         fill(tmp_path, {f"{name}.log.{mode}": data})
-        piece = read(tmp_path, f"{name}.log.{mode}", Part(tail=1))
-        assert DAMAGED in piece.status and piece.size > 100_000
+        piece = read(tmp_path, f"{name}.log.{mode}", PageRequest(tail=1))
+        assert CUT_AT_DAMAGE in piece.status and piece.size > 100_000
         if name == "cut":  # what is overwritten may unpack to anything before that is noticed
             assert piece.body.rstrip("\n") in lines
         answer = found(tmp_path, "line 7 ", f"{name}.log.{mode}")
-        assert ":8:line 7 " in answer and f"searched in part, {DAMAGED}" in answer
+        assert ":8:line 7 " in answer and f"searched in part, {CUT_AT_DAMAGE}" in answer
     fill(tmp_path, {f"whole.log.{mode}": whole, f"none.log.{mode}": whole[:20]})
-    assert DAMAGED not in read(tmp_path, f"whole.log.{mode}").status
+    assert CUT_AT_DAMAGE not in read(tmp_path, f"whole.log.{mode}").status
     with pytest.raises(Invalid, match=r"ends too early|is damaged"):
         read(tmp_path, f"none.log.{mode}")
 
@@ -336,12 +336,12 @@ def test_a_search_says_when_it_did_not_reach_the_end_of_an_archive(tmp_path: Pat
     packed_twice = packed({"a.txt": first.encode(), "b.txt": b"needle\n"}, "w:gz")
     fill(tmp_path, {"whole.tgz": packed_twice, "cut.tgz": packed_twice[: len(packed_twice) * 9 // 10]})
     assert "b.txt:1:needle" in found(tmp_path, "needle", "whole.tgz")
-    assert f"searched in part, {DAMAGED}: cut.tgz" in found(tmp_path, "needle", "cut.tgz")
+    assert f"searched in part, {CUT_AT_DAMAGE}: cut.tgz" in found(tmp_path, "needle", "cut.tgz")
     mega = b"A" * 999_999 + b"\n"
     with zipfile.ZipFile(tmp_path / "big.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.txt", mega * 70)
         archive.writestr("b.txt", "needle")
-    assert f"searched in part, cut after {MOST_BYTES:,} bytes: big.zip" in found(tmp_path, "needle", "big.zip")
+    assert f"searched in part, cut after {MAX_OUTPUT_BYTES:,} bytes: big.zip" in found(tmp_path, "needle", "big.zip")
 
 
 @pytest.mark.parametrize("mode", ["w:", "w:gz"])
@@ -361,7 +361,7 @@ def test_a_tar_archive_that_lacks_its_end_never_seems_whole(mode: str, tmp_path:
         except Invalid as problem:
             assert re.search("damaged|ends too early|is binary", str(problem))
             continue
-        assert DAMAGED in piece.status
+        assert CUT_AT_DAMAGE in piece.status
         if "listing" not in piece.status:
             continue  # cut in its first header
         for name in members:
@@ -373,7 +373,7 @@ def test_a_tar_archive_that_lacks_its_end_never_seems_whole(mode: str, tmp_path:
                     "not: there is no such file"
                 )
     fill(tmp_path, {"a.tar": whole})
-    assert DAMAGED not in read(tmp_path, "a.tar").status
+    assert CUT_AT_DAMAGE not in read(tmp_path, "a.tar").status
 
 
 def test_names_in_archives_are_found_in_either_composition(tmp_path: Path) -> None:
@@ -458,7 +458,7 @@ def test_equal_rows_and_cells_of_a_sheet_are_all_there(tmp_path: Path) -> None:
     assert read(tmp_path, "a.ods").body.splitlines() == [" | ".join(row) for row in rows]
     cell = f"<table-cell><p>{'v' * 99}</p></table-cell>"
     fill(tmp_path, {"a.ods": zipped({"content.xml": f'<table-row number-rows-repeated="1048576">{cell}</table-row>'})})
-    assert f"cut after {MOST_BYTES:,} bytes" in read(tmp_path, "a.ods", Part()).status
+    assert f"cut after {MAX_OUTPUT_BYTES:,} bytes" in read(tmp_path, "a.ods", PageRequest()).status
 
 
 def test_the_text_of_a_document_may_have_another_name_in_it(tmp_path: Path) -> None:
@@ -493,8 +493,8 @@ def test_a_locked_archive_is_said_to_be_locked(tmp_path: Path) -> None:
 
 def test_without_the_libraries_the_error_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     block = "import sys; sys.modules['python_calamine'] = sys.modules['pypdfium2'] = None; "
-    monkeypatch.setattr(converter, "_START", block + converter._START)  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_START_CODE", block + converter._START_CODE)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {f"a.{suffix}": make(["one", "two", "three", "four", "five"]) for suffix, make in MAKERS.items()})
     for suffix, what in (("xlsx", "a workbook"), ("pdf", "a PDF")):
         with pytest.raises(Unavailable, match=rf"`a.{suffix}` is {what}.* mcp-fs\[documents\]"):
@@ -503,29 +503,29 @@ def test_without_the_libraries_the_error_names_what_to_install(tmp_path: Path, m
     assert "not searched without mcp-fs[documents]: a.pdf, a.xlsx" in answer
     for suffix in MAKERS.keys() - {"xlsx", "pdf"}:
         assert f"a.{suffix}:" in answer
-    converter._workers.end()  # pyright: ignore[reportPrivateUsage]
+    converter._pool.end()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal ends it")
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGBUS", "SIGABRT"])
 def test_a_crash_is_not_said_to_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     crash = f"import os, signal, sys; sys.stdin.buffer.readline(); os.kill(os.getpid(), signal.{name})"
-    monkeypatch.setattr(converter, "_START", crash)
-    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_START_CODE", crash)
+    monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {"a.zip": zipped({"a.txt": "x"})})
     for _ in range(2):
         with pytest.raises(Invalid, match=rf"`a.zip` can't be read: .* crashed \({name}\)"):
             read(tmp_path, "a.zip")
 
 
-@pytest.mark.skipif(ripgrep.command() is None, reason="has no ripgrep")
+@pytest.mark.skipif(ripgrep.find_ripgrep() is None, reason="has no ripgrep")
 def test_documents_are_found_beyond_what_ripgrep_can_tell(tmp_path: Path) -> None:
     fill(tmp_path, {f"d{number % 7}/f{number}.txt": "nothing\n" for number in range(900)})
     fill(tmp_path, {"z/last.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), "z/plain.txt": "needle\n"})
     fill(tmp_path, {"z/left.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), ".gitignore": "left.docx\n"})
     place = served(tmp_path).readable(".")
-    with_it = search([place], Query("needle"), None, Stop(), ripgrep.command())
-    assert with_it.text() == search([place], Query("needle"), None, Stop()).text()
+    with_it = search_text([place], Query("needle"), None, Stop(), ripgrep.find_ripgrep())
+    assert with_it.text() == search_text([place], Query("needle"), None, Stop()).text()
     assert [path for path, _, _ in with_it.files] == ["z/last.docx", "z/plain.txt"]  # type: ignore[union-attr]
 
 
@@ -571,7 +571,7 @@ def test_pages_of_a_search_in_an_archive_neither_skip_nor_repeat(tmp_path: Path)
     fill(tmp_path, {"a.zip": zipped({f"d{n % 5}/f{n}.txt": "needle\n" * 3 for n in range(40)})})
     place, cursor, seen = served(tmp_path).readable("a.zip"), None, list[str]()
     while True:
-        page = search([place], Query("needle", limit=7), cursor, Stop())
+        page = search_text([place], Query("needle", limit=7), cursor, Stop())
         lines = flat(page.text())
         seen += [line for line in lines if not line.endswith(":3 in all")]
         assert len(lines) <= 7 + 1
@@ -586,15 +586,15 @@ def test_the_process_that_reads_documents_has_nothing_but_its_pipes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "visible")
-    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {"a.zip": zipped({"a.txt": "x"})})
     read(tmp_path, "a.zip")
-    (worker,) = converter._workers._idle  # pyright: ignore[reportPrivateUsage]
+    (worker,) = converter._pool._idle  # pyright: ignore[reportPrivateUsage]
     process = worker._process.pid  # pyright: ignore[reportPrivateUsage]
     opened = {os.readlink(f"/proc/{process}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{process}/fd")}
     assert opened <= {"pipe", "/dev/null"}
     assert b"SECRET_TOKEN" not in Path(f"/proc/{process}/environ").read_bytes()
-    converter._workers.end()  # pyright: ignore[reportPrivateUsage]
+    converter._pool.end()  # pyright: ignore[reportPrivateUsage]
     assert not Path(f"/proc/{process}").exists()
 
 
@@ -610,7 +610,7 @@ def test_what_is_too_large_to_hold_is_refused_not_shown_in_part(tmp_path: Path) 
     fill(tmp_path, {"a.xlsx": b""})
     with open(tmp_path / "a.xlsx", "wb") as file:
         file.write(b"PK\3\4")
-        file.truncate(MOST_BYTES + 10)
+        file.truncate(MAX_OUTPUT_BYTES + 10)
     with pytest.raises(TooLarge, match="unpacks to more"):
         read(tmp_path, "a.xlsx")
 
@@ -685,7 +685,7 @@ def test_a_file_made_to_do_harm_ends_in_a_bounded_answer(name: str, tmp_path: Pa
     fill(tmp_path, {name: HOSTILE[name](), "good.zip": zipped({"a.txt": "fine"})})
     for path in (name, f"{name}!/a.txt"):
         try:
-            assert read(tmp_path, path, Part()).size <= MOST_BYTES
+            assert read(tmp_path, path, PageRequest()).size <= MAX_OUTPUT_BYTES
         except Problem as problem:
             assert "`" in str(problem)
     answer = found(tmp_path, "no such text")
@@ -700,19 +700,19 @@ def test_many_at_once_are_read_by_a_few_processes(tmp_path: Path) -> None:
         reads = [threads.submit(read, tmp_path, f"a{number}.docx") for number in range(24)]
     texts = [done.result().body for done in reads]
     assert all(text.startswith(f"# word{number}\n") for number, text in enumerate(texts))
-    assert len(converter._workers._idle) <= 2  # pyright: ignore[reportPrivateUsage]
+    assert len(converter._pool._idle) <= 2  # pyright: ignore[reportPrivateUsage]
 
 
 def test_work_that_nobody_waits_for_ends_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {"a.zip": zipped({"a.txt": "fine"})})
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):
-        read_part(served(tmp_path).readable("a.zip"), Part(), LineIndex(), stop)
-    assert not converter._workers._idle  # pyright: ignore[reportPrivateUsage]
+        read_page(served(tmp_path).readable("a.zip"), PageRequest(), LineIndex(), stop)
+    assert not converter._pool._idle  # pyright: ignore[reportPrivateUsage]
     assert read(tmp_path, "a.zip!/a.txt").body == "fine"
-    converter._workers.end()  # pyright: ignore[reportPrivateUsage]
+    converter._pool.end()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.anyio

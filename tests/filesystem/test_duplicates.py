@@ -12,12 +12,12 @@ from filesystem.reading import served
 from filesystem.test_replace import call
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.search.find import find
-from mcp_fs.models import FoundFiles
+from mcp_fs.engine.search.find import find_files
+from mcp_fs.models import FilePage
 
 
-def found(folder: Path, glob: str = "**", limit: int = 200) -> FoundFiles:
-    return find([served(folder).readable(".")], glob, Stop(), sort="duplicates", limit=limit)
+def found(folder: Path, glob: str = "**", limit: int = 200) -> FilePage:
+    return find_files([served(folder).readable(".")], glob, Stop(), sort="duplicates", limit=limit)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -28,7 +28,7 @@ from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.journal.journal import Intent, Step
 from mcp_fs.engine.journal.store import Store
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.text.edit import Replacement, lines_of, replace, unified_diff
+from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines, unified_diff
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
@@ -45,7 +45,7 @@ def here(tmp_path: Path) -> Ground:
 
 
 def swap(text: str, old: str, new: str, *, everywhere: bool = False) -> str:
-    return replace(text, [Replacement(old, new, everywhere)], "`f`", stop())
+    return apply_replacements(text, [Replacement(old, new, everywhere)], "`f`", stop())
 
 
 class TestDamaged:
@@ -92,7 +92,7 @@ class TestReplace:
 
     def test_in_order_each_on_the_last(self) -> None:
         edits = [Replacement("a", "b"), Replacement("b", "c")]
-        assert replace("a", edits, "`f`", stop()) == "c"
+        assert apply_replacements("a", edits, "`f`", stop()) == "c"
 
     def test_several_places_are_named(self) -> None:
         with pytest.raises(Conflict, match=r"in `f` 3 times, at lines 1, 3, 4.*`replace_all`"):
@@ -114,7 +114,7 @@ class TestReplace:
 
     def test_the_failing_edit_is_numbered(self) -> None:
         with pytest.raises(NotFound, match="Edit 2: the old text is not in `f`"):
-            replace("a", [Replacement("a", "b"), Replacement("z", "c")], "`f`", stop())
+            apply_replacements("a", [Replacement("a", "b"), Replacement("z", "c")], "`f`", stop())
 
     def test_indentation_is_not_guessed(self) -> None:
         text = "if x:\n    if y:\n        run(x)\n"
@@ -214,7 +214,7 @@ def test_no_edit_touches_a_text_without_a_match(before: str, old: str, new: str)
 
 @given(texts)
 def test_lines_are_all_of_the_text(text: str) -> None:
-    lines = lines_of(text)
+    lines = split_lines(text)
     assert "".join(lines) == text
     assert all(line and not re.search("\r\n|\n|\r(?!\n)", line[:-2]) for line in lines if len(line) > 2)
 
@@ -258,7 +258,7 @@ def test_what_is_told_of_an_edit_are_the_lines_that_came_and_how_many_went(old: 
     if old == new or not old:
         return
     said = Edited([("f", "edited")], [unified_diff(old, new, "f")], dry_run=False).text()
-    before, after = lines_of(old), lines_of(new)
+    before, after = split_lines(old), split_lines(new)
     places = re.findall(r"lines? (\d+)(?:-(\d+))? \((?:\+(\d+) ?)?(?:-(\d+))?\)", said)
     assert said == f"edited f, {', '.join(re.findall(r'lines? [^)]+[)]', said))}"
     at = went = 0
@@ -428,18 +428,19 @@ class TestFiles:
 
     def test_too_large(self, here: Ground) -> None:
         with (here.root / "f").open("wb") as file:
-            file.truncate(transaction.MOST_BYTES + 1)
+            file.truncate(transaction.MAX_EDIT_BYTES + 1)
         with pytest.raises(TooLarge):
             edit(here, "f", "old", "new")
 
     def test_no_edit_makes_what_is_too_large(self, here: Ground) -> None:
         (here.root / "f").write_text("e " * 200_000)
         change = Change(
-            here.writable("f"), lambda text: replace(text, [Replacement("e", "x" * 10_000, True)], "f", stop())
+            here.writable("f"),
+            lambda text: apply_replacements(text, [Replacement("e", "x" * 10_000, True)], "f", stop()),
         )
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
             change_files([change], dry_run=False, stop=stop())
-        change = Change(here.writable("f"), lambda text: text + "é" * (transaction.MOST_BYTES // 2))
+        change = Change(here.writable("f"), lambda text: text + "é" * (transaction.MAX_EDIT_BYTES // 2))
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
             change_files([change], dry_run=False, stop=stop())
         assert (here.root / "f").stat().st_size == 400_000
@@ -889,7 +890,7 @@ def test_many_edits_of_a_long_text_take_little_each(end: str) -> None:
     lines = [f"line {number}" for number in range(100_000)]
     edits = [Replacement(f"line {number}\nline", f"LINE {number}\nline") for number in range(50_000, 50_100)]
     begun = time.thread_time()
-    new = replace(end.join(lines), edits, "f", stop())
+    new = apply_replacements(end.join(lines), edits, "f", stop())
     assert time.thread_time() - begun < 2
     assert new == end.join([*lines[:50_000], *(line.upper() for line in lines[50_000:50_100]), *lines[50_100:]])
 

@@ -17,12 +17,12 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.listing import selection
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.glob import path_glob, translate
-from mcp_fs.engine.patterns.regex import path_set
-from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import find
+from mcp_fs.engine.patterns.regex import compile_path_set
+from mcp_fs.engine.search.find import find_files
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.policy import Policy
 
 
@@ -33,7 +33,7 @@ def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
     assert grep("x", glob="src/**") == ["src/c.py:1:x", "src/d.tsx:1:x"]
     assert grep("x", glob="*.{ts,tsx}") == ["b.ts:1:x", "src/d.tsx:1:x"]
     assert grep("x", file_type="py") == ["a.py:1:x", "src/c.py:1:x"]
-    assert grep("x", file_type="py", wanted=Filter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
+    assert grep("x", file_type="py", walk_filter=WalkFilter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
     with pytest.raises(Invalid, match="not a known file type"):
         grep("x", file_type="python3000")
 
@@ -70,7 +70,7 @@ def test_a_glob_of_folders_means_the_files_in_them(tmp_path: Path, grep: Grep, g
     fill(tmp_path, dict.fromkeys(_KEPT, "x"))
     assert sorted(line.partition(":")[0] for line in grep("x", glob=glob)) == found
     place = Policy(Told((str(tmp_path),))).writable(".")
-    changed = replace_in_files(place, glob, Filter(), Substitution({"x": "y"}), dry_run=True, stop=Stop())
+    changed = replace_in_files(place, glob, WalkFilter(), Substitution({"x": "y"}), dry_run=True, stop=Stop())
     assert sorted(path for path, _ in changed.files) == found
 
 
@@ -98,7 +98,7 @@ def test_a_glob_of_folders_means_the_files_in_them(tmp_path: Path, grep: Grep, g
 )
 def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
     fill(tmp_path, dict.fromkeys(["a.py", "e.md", "src/b.py", "src/deep/c.py", "src/deep/d.{x}", "été"], ""))
-    answer = find([served(tmp_path).readable(".")], glob, Stop())
+    answer = find_files([served(tmp_path).readable(".")], glob, Stop())
     assert list(answer.paths) == found
     assert answer.total == len(found)
 
@@ -113,8 +113,8 @@ _NAMES = ["a", "b.c", "é", "b.é", "c"]
 def test_what_a_glob_means_ends_as_its_names_do(glob: list[str], path: list[str]) -> None:
     text = "".join(glob)
     assume(text.strip("/"))
-    if selection.chooser([text])("/".join(path)) and path[-1].isascii():
-        assert path[-1].endswith(selection.ends_of_names(text))
+    if selection.compile_chooser([text])("/".join(path)) and path[-1].isascii():
+        assert path[-1].endswith(selection.name_ending(text))
 
 
 @pytest.mark.parametrize("glob", ["[a", "{a", "a\\", "[z-a]"])
@@ -133,16 +133,16 @@ def test_a_backslash_parts_names_on_windows(
     monkeypatch.setattr(selection, "_WINDOWS", True)
     fill(tmp_path, dict.fromkeys(["a.py", "src/b.py", "src/deep/c.py"], ""))
     top = served(tmp_path).readable(".")
-    assert list(find([top], glob, Stop()).paths) == found
+    assert list(find_files([top], glob, Stop()).paths) == found
     with pytest.raises(Invalid):
-        find([top], r"Q:\nowhere\*.py", Stop())
+        find_files([top], r"Q:\nowhere\*.py", Stop())
 
 
 @pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*", "/\0", "a\0b"])
 def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
     fill(tmp_path, {"a": "x"})
     with pytest.raises(Invalid) as raised:
-        find([served(tmp_path).readable(".")], glob, Stop())
+        find_files([served(tmp_path).readable(".")], glob, Stop())
     assert raised.value.fix
     for asked in (glob, f"!{glob}"):
         with pytest.raises(Invalid):
@@ -161,20 +161,20 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
         ("sub/*.py", "sub", ["sub/b.py"]),
         ("sub/c/**", "sub", ["sub/c/d.py"]),
     ):
-        assert list(find([policy.readable(path)], glob, Stop()).paths) == found
+        assert list(find_files([policy.readable(path)], glob, Stop()).paths) == found
         assert grep("x", path, glob=glob, files_only=True) == found
     assert grep("x", glob=f"!{tmp_path}/sub/**", files_only=True) == ["a.py"]
     with pytest.raises(Invalid, match="searched folder"):
-        find([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
+        find_files([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
 
 
 def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
     policy = served(tmp_path / "one", tmp_path / "two")
     tops = [policy.top(root) for root in policy.roots]
-    assert list(find(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
-    assert list(find(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
-    assert [path for path, _, _ in search(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
+    assert list(find_files(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
+    assert list(find_files(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
+    assert [path for path, _, _ in search_text(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
 
 
 @on_linux
@@ -182,7 +182,7 @@ def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> No
 def test_a_glob_finds_a_name_however_it_is_composed(tmp_path: Path, grep: Grep, glob: str) -> None:
     fill(tmp_path, {"sub/cafe\u0301.txt": "x", "sub/café.md": "x", "other": "x"})
     expected = ["sub/cafe\u0301.txt"] + ["sub/café.md"] * glob.endswith("*")
-    assert sorted(find([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
+    assert sorted(find_files([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
     assert sorted(grep("x", glob=glob, files_only=True)) == sorted(expected)
     assert grep("x", glob=f"!{glob}", files_only=True)[0] == "other"
 
@@ -193,11 +193,11 @@ def test_a_glob_finds_the_blanks_of_screenshots(tmp_path: Path, grep: Grep, blan
     names = ["at 1.23 PM.png", "at 1.23\u00a0PM.png", "at 1.23\u202fPM.png"]
     fill(tmp_path, dict.fromkeys([*names, "at 1.23-PM.png"], "x"))
     glob = f"*1.23{blank}PM.png"
-    assert list(find([served(tmp_path).readable(".")], glob, Stop()).paths) == names
+    assert list(find_files([served(tmp_path).readable(".")], glob, Stop()).paths) == names
     assert grep("x", glob=glob, files_only=True) == names
 
 
 def test_a_set_of_globs_tells_all_that_match() -> None:
-    matching = path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
+    matching = compile_path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
     assert sorted(matching(b"a/x.py")) == [0, 1]
     assert not matching(b"c")

@@ -14,18 +14,18 @@ from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
 from mcp_fs.engine.listing import folder_tree
-from mcp_fs.engine.listing.folder_page import Sort, list_folder, moment
+from mcp_fs.engine.listing.folder_page import FolderSort, format_time, list_folder
 from mcp_fs.engine.listing.folder_tree import list_tree
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import Entry, FoundFiles
+from mcp_fs.models import Entry, FilePage
 from mcp_fs.tools.read import ReadTools
 
 
-def pages(folder: Path, limit: int, sort: Sort = "name", wanted: Filter | None = None) -> list[list[Entry]]:
+def pages(folder: Path, limit: int, sort: FolderSort = "name", wanted: WalkFilter | None = None) -> list[list[Entry]]:
     place, cursor, all_pages = served(folder).readable("."), None, list[list[Entry]]()
     while True:
-        page = list_folder(place, Stop(), sort=sort, wanted=wanted, limit=limit, cursor=cursor)
+        page = list_folder(place, Stop(), sort=sort, walk_filter=wanted, limit=limit, cursor=cursor)
         all_pages.append(list(page.entries))
         cursor = page.cursor
         if cursor is None:
@@ -81,7 +81,7 @@ def test_what_is_the_same_in_all_times_is_told_once(tmp_path: Path) -> None:
     assert apart.startswith("[.: 3 entries]\na\t1\t1970-01-01T00:00:05Z\n") and apart.endswith("1970-01-02T01:00:00Z")
     (tmp_path / "c").unlink()
     assert list_folder(place, Stop()).text().startswith("[.: 2 entries]\na\t1\t1970-01-01T00:00:05Z")
-    found = FoundFiles(["a", "b", "c"], 3, (), None, [f"1970-01-01T00:00:0{second}Z" for second in (5, 5, 6)])
+    found = FilePage(["a", "b", "c"], 3, (), None, [f"1970-01-01T00:00:0{second}Z" for second in (5, 5, 6)])
     assert found.text() == "[3 found; all changed 1970-01-01]\na\t00:00:05Z\nb\t00:00:05Z\nc\t00:00:06Z"
 
 
@@ -145,11 +145,11 @@ def test_hidden_and_ignored_entries_are_left_out_on_request(tmp_path: Path) -> N
         tmp_path,
         {".gitignore": "*.log\n/sub/deep.txt", "a.log": "", ".hidden": "", "b": "", "sub/deep.txt": "", "sub/c": ""},
     )
-    assert [[entry.path for entry in page] for page in pages(tmp_path, 9, wanted=Filter())] == [["b", "sub"]]
-    assert [[entry.path for entry in page] for page in pages(tmp_path / "sub", 9, wanted=Filter())] == [
+    assert [[entry.path for entry in page] for page in pages(tmp_path, 9, wanted=WalkFilter())] == [["b", "sub"]]
+    assert [[entry.path for entry in page] for page in pages(tmp_path / "sub", 9, wanted=WalkFilter())] == [
         ["c", "deep.txt"]
     ]
-    inner = list_folder(served(tmp_path).readable("sub"), Stop(), wanted=Filter())
+    inner = list_folder(served(tmp_path).readable("sub"), Stop(), walk_filter=WalkFilter())
     assert [entry.path for entry in inner.entries] == ["sub/c"]
     assert "1 hidden or ignored left out" in inner.text()
 
@@ -197,13 +197,13 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
     for number in range(400):
         (tmp_path / f"top{number}").touch()
     opened: list[tuple[str, ...]] = []
-    visited = folder_tree.visited
+    visited = folder_tree.read_entries
 
     def counting(folder: Any, parts: tuple[str, ...], *rest: Any) -> Any:
         opened.append(parts)
         return visited(folder, parts, *rest)
 
-    monkeypatch.setattr(folder_tree, "visited", counting)
+    monkeypatch.setattr(folder_tree, "read_entries", counting)
     tree = list_tree(served(tmp_path).readable("."), Stop(), depth=depth, max_bytes=max_bytes)
     text = tree.text()
     assert len(text.encode()) <= max_bytes
@@ -298,4 +298,4 @@ def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path)
     ],
 )  # fmt: skip
 def test_a_file_of_any_time_can_be_listed(seconds: float, told: str) -> None:
-    assert moment(seconds) == told
+    assert format_time(seconds) == told

@@ -99,7 +99,7 @@ async def test_media_are_content_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("size", [20_000, media.MOST_WHOLE + 1])
+@pytest.mark.parametrize("size", [20_000, media.MAX_RESOURCE_BYTES + 1])
 async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path, size: int) -> None:
     content = random.Random(1).randbytes(size)
     fill(tmp_path, {"big.bin": content})
@@ -121,7 +121,7 @@ async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path,
             break
         page += 1
     assert data == content[: len(data)]
-    if size <= media.MOST_WHOLE:
+    if size <= media.MAX_RESOURCE_BYTES:
         assert data == content
         assert "whole as the resource file://" in note.text
         [whole] = await resources.read_file(policy.readable("big.bin").uri)

@@ -15,7 +15,7 @@ from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.changing import atomic_write, copying, moving
 from mcp_fs.engine.changing.transaction import Change, change_files
-from mcp_fs.engine.text.edit import Replacement, replace
+from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.policy import Policy
 
 paths = st.lists(st.sampled_from(["a", "b", "é", "c d"]), min_size=1, max_size=3).map("/".join)
@@ -60,7 +60,7 @@ class Changes(RuleBasedStateMachine):
             model[path] = text.replace(old, new)
 
         def revise(text: str) -> str:
-            return replace(text, [Replacement(old, new, everywhere)], path, stop())
+            return apply_replacements(text, [Replacement(old, new, everywhere)], path, stop())
 
         place = self.policy.writable(path)
         self.both(change, lambda: change_files([Change(place, revise)], dry_run=False, stop=stop()))

@@ -22,10 +22,10 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
 from mcp_fs.engine.documents import converter
-from mcp_fs.engine.reading.full_contents import read_whole
-from mcp_fs.engine.reading.media import is_media, view, with_safe_type
+from mcp_fs.engine.reading.full_contents import read_full_contents
+from mcp_fs.engine.reading.media import is_media, read_media, with_safe_type
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import Media, Whole
+from mcp_fs.models import FullContents, Media
 from mcp_fs.resources import Resources
 
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "I", "I;16", "F")
@@ -130,10 +130,10 @@ def _look(folder: Path, name: str, data: bytes) -> list[Media]:
     """Return what `read_media` shows of a file, and check it and the resource."""
     (folder / name).write_bytes(data)
     place = served(folder).readable(name)
-    whole = with_safe_type(place, read_whole(place, Stop()), Stop())
+    whole = with_safe_type(place, read_full_contents(place, Stop()), Stop())
     _check_resource(name, whole)
     try:
-        shown = view(place)
+        shown = read_media(place)
     except Problem:  # it is text, or empty
         return []
     for media in shown:
@@ -160,7 +160,7 @@ def _check(name: str, media: Media) -> None:
             assert not is_media(media.mime_type), name
 
 
-def _check_resource(name: str, whole: Whole) -> None:
+def _check_resource(name: str, whole: FullContents) -> None:
     if whole.text is None and whole.mime_type.startswith("image/"):
         with Image.open(io.BytesIO(whole.data)) as picture:
             picture.load()
@@ -173,11 +173,11 @@ def _check_resource(name: str, whole: Whole) -> None:
 @pytest.fixture
 def without_pillow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the process that decodes find no Pillow."""
-    start = converter._START.replace("import sys;", "import sys; sys.modules['PIL'] = None;")
-    workers = converter._Workers()
-    monkeypatch.setattr(converter, "_START", start)
-    monkeypatch.setattr(converter, "_workers", workers)
-    monkeypatch.setattr(converter, "_kept", converter._Kept())
+    start = converter._START_CODE.replace("import sys;", "import sys; sys.modules['PIL'] = None;")
+    workers = converter._WorkerPool()
+    monkeypatch.setattr(converter, "_START_CODE", start)
+    monkeypatch.setattr(converter, "_pool", workers)
+    monkeypatch.setattr(converter, "_cache", converter._ResultCache())
     yield
     workers.end()
 
@@ -248,9 +248,9 @@ def test_without_the_extra_only_a_png_whose_rows_were_all_unpacked_leaves(tmp_pa
     for kind in ("JPEG", "GIF", "WEBP", "BMP", "AVIF"):
         assert "mcp-fs[images]" in shown[kind].note and "resource file://" in shown[kind].note, kind
     place = served(tmp_path).readable("PNG")
-    assert with_safe_type(place, read_whole(place, Stop()), Stop()).mime_type == "image/png"
+    assert with_safe_type(place, read_full_contents(place, Stop()), Stop()).mime_type == "image/png"
     place = served(tmp_path).readable("JPEG")
-    assert with_safe_type(place, read_whole(place, Stop()), Stop()).mime_type == "application/octet-stream"
+    assert with_safe_type(place, read_full_contents(place, Stop()), Stop()).mime_type == "application/octet-stream"
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
@@ -302,7 +302,7 @@ def test_a_large_picture_is_shown_in_small(tmp_path: Path, kind: str, mode: str)
 def test_a_side_decides_what_is_shown_in_small(tmp_path: Path) -> None:
     Image.new("1", (LONGEST_SIDE + 1, 50)).save(tmp_path / "wide", "PNG")
     Image.new("1", (50, LONGEST_SIDE)).save(tmp_path / "tall", "PNG")
-    [wide], [tall] = (view(served(tmp_path).readable(name)) for name in ("wide", "tall"))
+    [wide], [tall] = (read_media(served(tmp_path).readable(name)) for name in ("wide", "tall"))
     assert wide.mime_type == "image/jpeg" and "2,001 × 50 pixels, shown in small" in wide.note
     assert tall.mime_type == "image/png" and tall.data == (tmp_path / "tall").read_bytes()
 
@@ -323,7 +323,7 @@ def test_no_picture_is_opened_in_the_process_of_the_server(tmp_path: Path, monke
     (tmp_path / "bad").write_bytes((tmp_path / "small").read_bytes()[:40] + b"\xff" * 400)
     monkeypatch.delattr(Image, "open")
     monkeypatch.setattr(zlib, "decompressobj", None)
-    [wide], [small], [bad] = (view(served(tmp_path).readable(name)) for name in ("wide", "small", "bad"))
+    [wide], [small], [bad] = (read_media(served(tmp_path).readable(name)) for name in ("wide", "small", "bad"))
     assert wide.mime_type == "image/jpeg" and "9,000 × 20 pixels, shown in small" in wide.note
     assert small.mime_type == "image/jpeg" and bad.kind == "text" and "damaged" in bad.note
 
@@ -332,7 +332,7 @@ def test_a_large_photograph_stands_upright(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by 90 degrees
     Image.new("RGB", (4000, 2000), "red").save(tmp_path / "photo", "JPEG", exif=exif)
-    [shown] = view(served(tmp_path).readable("photo"))
+    [shown] = read_media(served(tmp_path).readable("photo"))
     assert _size(shown) == (784, 1568) and "2,000 × 4,000 pixels" in shown.note
 
 
@@ -340,7 +340,7 @@ def test_a_picture_with_too_many_pixels_is_not_decoded(tmp_path: Path) -> None:
     Image.new("1", (20_000, 20_000)).save(tmp_path / "bomb", "PNG")
     tracemalloc.start()
     try:
-        [shown] = view(served(tmp_path).readable("bomb"))
+        [shown] = read_media(served(tmp_path).readable("bomb"))
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
     finally:
         tracemalloc.stop()
@@ -382,7 +382,7 @@ def test_other_sounds_are_told_in_words(tmp_path: Path, sound: bytes) -> None:
     [media] = _look(tmp_path, "sound", sound)
     assert media.kind == "text" and media.mime_type.startswith("audio/") and "not played" in media.note
     place = served(tmp_path).readable("sound")
-    assert with_safe_type(place, read_whole(place, Stop()), Stop()).mime_type == "application/octet-stream"
+    assert with_safe_type(place, read_full_contents(place, Stop()), Stop()).mime_type == "application/octet-stream"
 
 
 @pytest.mark.anyio

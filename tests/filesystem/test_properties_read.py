@@ -18,20 +18,20 @@ from filesystem.reading import fill, served
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.listing import walk as walk_module
 from mcp_fs.engine.listing.folder_page import list_folder
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.glob import GlobError, translate
 from mcp_fs.engine.patterns.prefilter import byte_pattern, wide_pattern
-from mcp_fs.engine.patterns.regex import byte_search, line_search, path_set
-from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
+from mcp_fs.engine.patterns.regex import compile_byte_filter, compile_line_search, compile_path_set
+from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search import file_list, ripgrep
-from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import Sorting, find
+from mcp_fs.engine.search.find import FindSort, find_files
 from mcp_fs.engine.search.grep import grep
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.text.encodings import is_utf8, sniff
+from mcp_fs.engine.search.text_search import search_text
+from mcp_fs.engine.text.encodings import detect_encoding, is_utf8
 from mcp_fs.policy import Readable
 
-RIPGREP = ripgrep.command()
+RIPGREP = ripgrep.find_ripgrep()
 _RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
 needs_ripgrep = pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed")
 slow = settings(max_examples=settings.default.max_examples * 3 // 5)
@@ -44,11 +44,11 @@ def _read_through(place: Readable, max_bytes: int) -> str:
     index, body = LineIndex(), ""
     line, column = 1, 1
     for _ in range(1000):
-        piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
+        piece = read_page(place, PageRequest(line, column, max_bytes=max_bytes), index, Stop())
         body += piece.body
         if piece.next_column is not None:
-            assert piece.last is not None
-            line, column = piece.last, piece.next_column
+            assert piece.last_line is not None
+            line, column = piece.last_line, piece.next_column
         elif piece.next_line is not None:
             line, column = piece.next_line, 1
         else:
@@ -79,7 +79,7 @@ _ANYTHING = ["a", "0", " ", "\n", "\r\n", "é", "中", "文", "の", "ｱ", "表
 )
 def test_pages_are_the_whole_file_whatever_its_bytes(text: str, max_bytes: int, codec: str, junk: bytes) -> None:
     data = text.encode(codec, "ignore") + junk + text.encode(codec, "ignore")
-    found = sniff(data)
+    found = detect_encoding(data)
     if found is None:
         return
     whole = data[len(found.bom) :].decode(found.name, "replace")
@@ -97,11 +97,11 @@ def test_ranges_and_tails_are_slices_of_the_lines(text: str, start: int, count: 
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), {"a": text})
         place = served(Path(folder)).readable("a")
-        tail = read_part(place, Part(tail=count), LineIndex(), Stop())
+        tail = read_page(place, PageRequest(tail=count), LineIndex(), Stop())
         assert tail.body == "".join(lines[-count:])
-        assert tail.total == len(lines)
+        assert tail.total_lines == len(lines)
         if start <= len(lines):
-            piece = read_part(place, Part(start, end_line=start + count - 1), LineIndex(), Stop())
+            piece = read_page(place, PageRequest(start, end_line=start + count - 1), LineIndex(), Stop())
             assert piece.body == "".join(lines[start - 1 : start + count - 1])
 
 
@@ -137,16 +137,20 @@ def test_listing_pages_are_the_whole_folder(entries: list[str], limit: int, most
     st.sampled_from(["path", "modified", "size"]),
     st.sampled_from(["*", "*é", "0*", "d/**"]),
 )
-def test_found_pages_are_all_that_is_found(entries: list[str], limit: int, most: int, sort: Sorting, glob: str) -> None:
+def test_found_pages_are_all_that_is_found(
+    entries: list[str], limit: int, most: int, sort: FindSort, glob: str
+) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         fill(Path(folder), {f"{'de'[len(name) % 2]}/{name}": "x" * (len(name) % 3 + 1) for name in entries})
         place = served(Path(folder)).readable(".")
-        whole = list(find([place], glob, Stop(), sort=sort, limit=5000).paths)
-        contents = [path for path, _, _ in search([place], Query("x", glob=glob, files_only=True), None, Stop()).files]
+        whole = list(find_files([place], glob, Stop(), sort=sort, limit=5000).paths)
+        contents = [
+            path for path, _, _ in search_text([place], Query("x", glob=glob, files_only=True), None, Stop()).files
+        ]
         patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
         cursor, paths = None, list[str]()
         while True:
-            page = find([place], glob, Stop(), sort=sort, limit=limit, cursor=cursor)
+            page = find_files([place], glob, Stop(), sort=sort, limit=limit, cursor=cursor)
             assert page.total == len(whole)
             assert page.paths or not whole
             paths += page.paths
@@ -155,7 +159,7 @@ def test_found_pages_are_all_that_is_found(entries: list[str], limit: int, most:
                 break
         searched = list[str]()
         while True:
-            matches = search([place], Query("x", glob=glob, files_only=True, limit=limit), cursor, Stop())
+            matches = search_text([place], Query("x", glob=glob, files_only=True, limit=limit), cursor, Stop())
             assert matches.files or not whole
             searched += [path for path, _, _ in matches.files]
             cursor = matches.cursor
@@ -183,8 +187,8 @@ def test_a_glob_means_names_in_all_their_spellings(entries: set[str], glob: str)
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), dict.fromkeys(entries, "x"))
         place = served(Path(folder)).readable(".")
-        found = find([place], glob, Stop(), limit=5000)
-        searched = search([place], Query("x", glob=glob), None, Stop())
+        found = find_files([place], glob, Stop(), limit=5000)
+        searched = search_text([place], Query("x", glob=glob), None, Stop())
     wanted = {name for name in entries if fnmatch.fnmatchcase(_plainly(name), _plainly(glob))}
     assert set(found.paths) == wanted
     assert {path for path, _, _ in searched.files} == wanted
@@ -203,7 +207,7 @@ paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 def test_a_glob_without_slashes_is_that_of_the_shell(glob: str, name: str) -> None:
     if glob.startswith("**") or "**" in glob or "[" in glob:
         return  # where the dialects differ: `**`, and brackets left open
-    assert bool(path_set([translate(glob)])(name.encode())) == fnmatch.fnmatchcase(name, glob)
+    assert bool(compile_path_set([translate(glob)])(name.encode())) == fnmatch.fnmatchcase(name, glob)
 
 
 globs = st.lists(
@@ -223,12 +227,12 @@ def _matches(glob: list[str], path: list[str]) -> bool:
         return _matches(glob[1:], path) or (bool(path) and _matches(glob, path[1:]))
     if not path:
         return False
-    return bool(path_set([translate(glob[0])])(path[0].encode())) and _matches(glob[1:], path[1:])
+    return bool(compile_path_set([translate(glob[0])])(path[0].encode())) and _matches(glob[1:], path[1:])
 
 
 @given(globs, paths)
 def test_stars_between_slashes_are_any_number_of_names(glob: str, path: str) -> None:
-    assert bool(path_set([translate(glob)])(path.encode())) == _matches(glob.split("/"), path.split("/"))
+    assert bool(compile_path_set([translate(glob)])(path.encode())) == _matches(glob.split("/"), path.split("/"))
 
 
 @given(st.text(st.sampled_from("a*?[]{},\\/!-"), max_size=8))
@@ -237,7 +241,7 @@ def test_every_glob_is_read_or_refused(glob: str) -> None:
         expression = translate(glob)
     except GlobError:
         return
-    path_set([expression])(b"a/a")
+    compile_path_set([expression])(b"a/a")
 
 
 @slow
@@ -266,9 +270,11 @@ def test_matches_and_context_are_those_of_a_plain_loop(
     with tempfile.TemporaryFile() as file:
         file.write(text.encode())
         file.seek(0)
-        found = grep(file.fileno(), line_search("x", literal=False, ignore_case=False), context, most, after, Stop())
-    assert [(match.line, match.text, match.hit) for match in found.lines] == wanted
-    assert found.more == (len(hits) > most)
+        found = grep(
+            file.fileno(), compile_line_search("x", literal=False, ignore_case=False), context, most, after, Stop()
+        )
+    assert [(match.line, match.text, match.is_match) for match in found.lines] == wanted
+    assert found.has_more == (len(hits) > most)
 
 
 rules = st.lists(
@@ -320,7 +326,7 @@ def test_names_are_those_ripgrep_lists(
         command = [str(RIPGREP), "--files", "--no-config", "--no-require-git", "--no-ignore-parent", "--no-messages"]
         command += ["--no-ignore-global"] + ["--hidden"] * hidden + ["--no-ignore"] * ignored
         listed = subprocess.run(command, cwd=folder, capture_output=True, check=False).stdout
-        found = find([served(Path(folder)).readable(".")], "**", Stop(), wanted=Filter(hidden, ignored))
+        found = find_files([served(Path(folder)).readable(".")], "**", Stop(), walk_filter=WalkFilter(hidden, ignored))
     assert sorted(found.paths) == sorted(listed.decode().splitlines())
 
 
@@ -349,7 +355,7 @@ def test_names_are_those_ripgrep_lists(
     ),
     st.booleans(),
     st.sampled_from([".", "a"]),
-    st.sampled_from([Filter(), Filter(hidden=True), Filter(ignored=True)]),
+    st.sampled_from([WalkFilter(), WalkFilter(hidden=True), WalkFilter(ignored=True)]),
     st.sampled_from([None, "*.a", "!b", "a/*"]),
 )
 def test_contents_are_the_same_with_ripgrep_and_without(
@@ -357,17 +363,17 @@ def test_contents_are_the_same_with_ripgrep_and_without(
     pattern: str,
     ignore_case: bool,
     start: str,
-    wanted: Filter,
+    wanted: WalkFilter,
     glob: str | None,
 ) -> None:
-    query = Query(pattern, ignore_case=ignore_case, wanted=wanted, glob=glob)
+    query = Query(pattern, ignore_case=ignore_case, walk_filter=wanted, glob=glob)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         (Path(folder) / "a").mkdir()
         _grow(Path(folder), tree)
         place = served(Path(folder)).readable(start)
-        own = search([place], query, None, Stop(), None)
-        patch.setattr(file_list, "_OWN_FILES", 0)
-        both = search([place], query, None, Stop(), RIPGREP)
+        own = search_text([place], query, None, Stop(), None)
+        patch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
+        both = search_text([place], query, None, Stop(), RIPGREP)
     assert both.files == own.files
 
 
@@ -380,7 +386,7 @@ def test_contents_are_those_ripgrep_prints(tree: tuple[dict[str, bytes], dict[st
         command = [str(RIPGREP), "--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
         command += ["--crlf", "--no-messages", "--line-number", "--null", "--with-filename", "-e", pattern, "."]
         printed = subprocess.run(command, cwd=folder, capture_output=True, check=False).stdout
-        found = search([served(Path(folder)).readable(".")], Query(pattern), None, Stop())
+        found = search_text([served(Path(folder)).readable(".")], Query(pattern), None, Stop())
     listed: list[tuple[bytes, int]] = []
     for line in printed.split(b"\n"):
         path, _, rest = line.removeprefix(b"./").partition(b"\0")
@@ -430,11 +436,11 @@ def test_bytes_that_an_expression_may_match_are_told_in_every_encoding(
     pattern: str, text: str, codec: str, ignore_case: bool
 ) -> None:
     data = text.encode(codec, "ignore")
-    matches = line_search(pattern, literal=False, ignore_case=ignore_case)(data.decode(codec).encode(), 0)
+    matches = compile_line_search(pattern, literal=False, ignore_case=ignore_case)(data.decode(codec).encode(), 0)
     hint = byte_pattern(pattern, literal=False, ignore_case=ignore_case)
     assert hint is not None
     if matches is not None:
-        assert byte_search(hint, ignore_case=ignore_case)(data)
+        assert compile_byte_filter(hint, ignore_case=ignore_case)(data)
 
 
 @given(

@@ -24,9 +24,9 @@ from mcp_batteries.testing.docs import snapshot
 from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.reading import entry_info as info_module
 from mcp_fs.engine.reading import text_page as read_module
-from mcp_fs.engine.reading.entry_info import info
-from mcp_fs.engine.reading.media import view
-from mcp_fs.engine.reading.text_page import LineIndex, Named, Part, read_part, read_parts
+from mcp_fs.engine.reading.entry_info import read_info
+from mcp_fs.engine.reading.media import read_media
+from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_page, read_pages
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.engine.text.lines import Lines
@@ -43,7 +43,7 @@ PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4
 
 
 def read(folder: Path, name: str, **part: int | bool | None) -> TextSlice:
-    return read_part(served(folder).readable(name), Part(**part), LineIndex(), Stop())  # type: ignore[arg-type]
+    return read_page(served(folder).readable(name), PageRequest(**part), LineIndex(), Stop())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_range_says_where_it_lies(tmp_path: Path) -> None:
     piece = read(tmp_path, "a", start_line=10, end_line=12)
     assert piece.text() == f"[lines 10-12 of 100, hash {piece.hash}]\n10\n11\n12\n"
     assert read(tmp_path, "a", start_line=99, end_line=500).body == "99\n100\n"
-    assert read(tmp_path, "a", start_line=7, end_line=7, numbers=True).body == "7\t7\n"
+    assert read(tmp_path, "a", start_line=7, end_line=7, line_numbers=True).body == "7\t7\n"
 
 
 def test_a_page_names_the_next_call(tmp_path: Path) -> None:
@@ -131,16 +131,16 @@ def test_the_ends_of_a_large_file_cost_little_memory(large: Path) -> None:
 
 def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, index, blocks = served(large.parent).readable("large.log"), LineIndex(), list[int]()
-    first = read_part(place, Part(start_line=5000, max_bytes=100_000), index, Stop())
+    first = read_page(place, PageRequest(start_line=5000, max_bytes=100_000), index, Stop())
     assert first.next_line is not None
-    skip = Lines.skip
+    skip = Lines.skip_lines
 
     def counted(self: Lines, offset: int, lines: int) -> tuple[int, int]:
         blocks.append(lines)
         return skip(self, offset, lines)
 
-    monkeypatch.setattr(Lines, "skip", counted)
-    second = read_part(place, Part(start_line=first.next_line, max_bytes=1000), index, Stop())
+    monkeypatch.setattr(Lines, "skip_lines", counted)
+    second = read_page(place, PageRequest(start_line=first.next_line, max_bytes=1000), index, Stop())
     assert second.body.startswith(f"first {first.next_line - 1}\n")
     assert blocks == [0]
 
@@ -148,9 +148,9 @@ def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, mo
 def test_a_changed_file_is_counted_anew(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "x\n" * 1_000_000})
     place, index = served(tmp_path).readable("a"), LineIndex()
-    read_part(place, Part(start_line=900_000, end_line=900_000), index, Stop())
+    read_page(place, PageRequest(start_line=900_000, end_line=900_000), index, Stop())
     fill(tmp_path, {"a": "long line\n" * 300_000})
-    assert read_part(place, Part(start_line=300_000), index, Stop()).body == "long line\n"
+    assert read_page(place, PageRequest(start_line=300_000), index, Stop()).body == "long line\n"
 
 
 @pytest.mark.anyio
@@ -198,14 +198,14 @@ def test_of_a_last_line_longer_than_a_page_its_end_is_shown(tmp_path: Path, enco
 
 def test_the_end_of_a_huge_line_is_found_from_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {"a": "x" * 20 * MB + "é" * 50})
-    read_bytes, at = 0, Lines.at
+    read_bytes, at = 0, Lines.read_at
 
     def counting(self: Lines, offset: int, length: int) -> bytes:
         nonlocal read_bytes
         read_bytes += length
         return at(self, offset, length)
 
-    monkeypatch.setattr(Lines, "at", counting)
+    monkeypatch.setattr(Lines, "read_at", counting)
     piece = read(tmp_path, "a", tail=1, max_bytes=99)
     assert piece.body == "é" * 49
     assert piece.status.startswith("the end of the last line, 98 of 20,971,620 bytes, no line end")
@@ -266,9 +266,9 @@ def test_what_is_no_text_file_is_refused_at_once(tmp_path: Path) -> None:
 def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "short\n", "b": "x" * 99 + "\n" + "more\n" * 10_000, "c.png": PNG})
     policy = served(tmp_path)
-    files = [Named(name, policy.readable(name)) for name in ("a", "missing", "c.png", "b")]
-    files.insert(1, Named("../out", Refused("outside")))
-    answer = read_parts(files, Part(max_bytes=3000), LineIndex(), Stop()).text()
+    files = [NamedFile(name, policy.readable(name)) for name in ("a", "missing", "c.png", "b")]
+    files.insert(1, NamedFile("../out", Refused("outside")))
+    answer = read_pages(files, PageRequest(max_bytes=3000), LineIndex(), Stop()).text()
     assert answer.startswith("=== a [line 1 of 1")
     assert "=== ../out: failed: outside" in answer
     assert "=== missing: failed: `missing` does not exist." in answer
@@ -280,10 +280,10 @@ def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
 def test_several_files_never_outgrow_their_page(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number}": "0123456789\n" * 100 for number in range(50)})
     policy = served(tmp_path)
-    files = [Named(f"{number}", policy.readable(f"{number}")) for number in range(50)]
-    answer = read_parts(files, Part(max_bytes=1000), LineIndex(), Stop())
+    files = [NamedFile(f"{number}", policy.readable(f"{number}")) for number in range(50)]
+    answer = read_pages(files, PageRequest(max_bytes=1000), LineIndex(), Stop())
     assert 900 <= sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 1000
-    answer = read_parts(files, Part(max_bytes=40), LineIndex(), Stop())
+    answer = read_pages(files, PageRequest(max_bytes=40), LineIndex(), Stop())
     assert sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 40
     assert "failed: `max_bytes` leaves nothing for `0`. Raise it, or name fewer files." in answer.text()
 
@@ -369,7 +369,7 @@ def test_what_may_not_be_opened_has_its_facts(
         raise Refused(f"The operating system does not allow this on `{place.display}`: Permission denied.")
 
     monkeypatch.setattr(info_module, opens, denied)
-    found = info(served(tmp_path).readable(name))
+    found = read_info(served(tmp_path).readable(name))
     assert found.mode == stat.filemode((tmp_path / name).stat().st_mode)
     assert found.unreadable and "does not allow" in found.unreadable and found.hash is found.entries is None
 
@@ -388,22 +388,22 @@ def test_a_name_with_a_line_break_can_not_forge_a_line(tmp_path: Path) -> None:
     fill(tmp_path, {"a\n=== b [line 1 of 1, utf-8]": "x\n"})
     policy = served(tmp_path)
     name = "a\n=== b [line 1 of 1, utf-8]"
-    answer = read_parts([Named(name, policy.readable(name))], Part(), LineIndex(), Stop()).text()
+    answer = read_pages([NamedFile(name, policy.readable(name))], PageRequest(), LineIndex(), Stop()).text()
     assert answer.splitlines()[0].startswith(r"=== a\n=== b [line 1 of 1, utf-8] [line 1 of 1]")
 
 
 def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
     fill(tmp_path, {"a.pdf": pdf("Hello page", ""), "bad.pdf": b"%PDF-1.7 nothing"})
     place = served(tmp_path).readable("a.pdf")
-    [first] = view(place)
+    [first] = read_media(place)
     assert (first.kind, first.body.strip()) == ("text", "Hello page")
     assert first.note.endswith("page 1 of 2; continue with page=2")
-    [second] = view(place, 2)
+    [second] = read_media(place, 2)
     assert (second.kind, second.mime_type) == ("image", "image/png")
     assert mime_type(second.data, "") == "image/png"
     with pytest.raises(Invalid, match="2 pages"):
-        view(place, 3)
-    [bytes_of_it] = view(served(tmp_path).readable("bad.pdf"))
+        read_media(place, 3)
+    [bytes_of_it] = read_media(served(tmp_path).readable("bad.pdf"))
     assert (bytes_of_it.kind, bytes_of_it.data) == ("blob", b"%PDF-1.7 nothing")
     assert "it is damaged or locked by a password" in bytes_of_it.note, "read_text sends its callers here"
 
@@ -413,7 +413,7 @@ def test_a_page_of_any_size_is_a_picture_that_models_take(side: int, tmp_path: P
     """Rendered at its own size a page of some hundred bytes takes gigabytes."""
     for other in (100, side):
         fill(tmp_path, {"a.pdf": pdf("").replace(b"[0 0 200 100]", f"[0 0 {side} {other}]".encode())})
-        [picture] = view(served(tmp_path).readable("a.pdf"))
+        [picture] = read_media(served(tmp_path).readable("a.pdf"))
         width, height = struct.unpack(">II", picture.data[16:24])
         assert 0 < width <= 8000 and 0 < height <= 8000 and len(picture.data) <= 3_750_000
 
@@ -424,14 +424,14 @@ def test_facts_about_an_entry(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nowhere")
     (tmp_path / "out").symlink_to("/etc/passwd")
     policy = served(tmp_path)
-    file = info(policy.readable("dir/a.py"))
+    file = read_info(policy.readable("dir/a.py"))
     assert (file.kind, file.size, file.encoding, file.hash) == ("file", 3, "utf-8", content_hash("é\n".encode()))
     assert file.uri == policy.readable("dir/a.py").uri
-    assert info(policy.readable("dir")).entries == 1
-    link = info(policy.readable("link"))
+    assert read_info(policy.readable("dir")).entries == 1
+    link = read_info(policy.readable("link"))
     assert (link.kind, link.link_to, link.size) == ("file", "dir/a.py", 3)
-    assert "does not exist" in (info(policy.readable("dangling")).link_to or "")
-    outside = info(policy.readable("out"))
+    assert "does not exist" in (read_info(policy.readable("dangling")).link_to or "")
+    outside = read_info(policy.readable("out"))
     assert outside.kind == "link"
     assert "passwd" not in outside.text()
 
@@ -479,13 +479,13 @@ def test_a_page_carries_the_hash_of_the_whole_file(tmp_path: Path, part: dict[st
 def test_a_change_within_a_tick_of_the_clock_has_another_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(read_module, "_version", lambda status: (status.st_ino, status.st_size))
+    monkeypatch.setattr(read_module, "_file_version", lambda status: (status.st_ino, status.st_size))
     monkeypatch.setattr(read_module, "_TICK_NS", 10**18)
     place, index = served(tmp_path).readable("f"), LineIndex()
-    wanted = Part(end_line=part.get("head"), max_bytes=MB)
+    wanted = PageRequest(end_line=part.get("head"), max_bytes=MB)
     for line in (b"one\n", b"two\n"):
         fill(tmp_path, {"f": line * 100_000})
-        assert read_part(place, wanted, index, Stop()).hash == content_hash(line * 100_000)
+        assert read_page(place, wanted, index, Stop()).hash == content_hash(line * 100_000)
 
 
 def test_a_hash_is_not_kept_because_reading_took_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,14 +495,14 @@ def test_a_hash_is_not_kept_because_reading_took_long(tmp_path: Path, monkeypatc
         late[0] += 2 * hour
         return content_hash(data)
 
-    monkeypatch.setattr(read_module, "_version", lambda status: (status.st_ino, status.st_size))
+    monkeypatch.setattr(read_module, "_file_version", lambda status: (status.st_ino, status.st_size))
     monkeypatch.setattr(read_module, "_TICK_NS", hour)
     monkeypatch.setattr(read_module, "content_hash", slow)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + late[0])
     place, index = served(tmp_path).readable("f"), LineIndex()
     for line in (b"one\n", b"two\n"):
         fill(tmp_path, {"f": line * 100_000})
-        assert read_part(place, Part(max_bytes=MB), index, Stop()).hash == content_hash(line * 100_000)
+        assert read_page(place, PageRequest(max_bytes=MB), index, Stop()).hash == content_hash(line * 100_000)
 
 
 @pytest.mark.parametrize("part", [{}, {"head": 1}])
@@ -512,9 +512,9 @@ def test_the_hash_of_a_large_file_is_told_again_unread(
     monkeypatch.setattr(read_module, "_is_settled", lambda *_: True)
     fill(tmp_path, {"f": b"one\n" * 100_000})
     place, index = served(tmp_path).readable("f"), LineIndex()
-    wanted, hashed = Part(end_line=part.get("head"), max_bytes=MB), list[int]()
+    wanted, hashed = PageRequest(end_line=part.get("head"), max_bytes=MB), list[int]()
     monkeypatch.setattr(read_module, "content_hash", lambda data: hashed.append(len(data)) or content_hash(data))
-    assert len({read_part(place, wanted, index, Stop()).hash for _ in range(3)}) == 1
+    assert len({read_page(place, wanted, index, Stop()).hash for _ in range(3)}) == 1
     assert hashed == [400_000]
 
 

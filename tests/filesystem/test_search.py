@@ -25,17 +25,17 @@ from mcp_fs.engine.handles import syscalls
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.listing import folder_tree, walk
 from mcp_fs.engine.listing.folder_tree import list_tree
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.prefilter import byte_pattern
-from mcp_fs.engine.patterns.regex import byte_search, line_search
-from mcp_fs.engine.reading.text_page import LineIndex, Part, read_part
-from mcp_fs.engine.search import contents, file_list, ripgrep
+from mcp_fs.engine.patterns.regex import compile_byte_filter, compile_line_search
+from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
+from mcp_fs.engine.search import file_list, ripgrep, text_search
 from mcp_fs.engine.search import sources as opened_module
-from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.find import find_files
+from mcp_fs.engine.search.grep import count_matches
 from mcp_fs.engine.search.grep import grep as lines_of_file
-from mcp_fs.engine.search.grep import tally
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Matches
 from mcp_fs.policy import Readable
@@ -108,7 +108,7 @@ def test_text_is_searched_in_whatever_encoding_it_is_read_in(tmp_path: Path, gre
     edges = rf"(?:^|\W){re.escape(words[-1])}(?:\W|$)"
     text = f"one\r\n{line}\r\ntwo\n" * 3
     fill(tmp_path, {"d/a": text.encode(codec), "other": "nothing\n", "picture": b"\x89PNG\r\n\x1a\n\0\0\1\2\xff"})
-    assert read_part(served(tmp_path).readable("d/a"), Part(), LineIndex(), Stop()).body == text
+    assert read_page(served(tmp_path).readable("d/a"), PageRequest(), LineIndex(), Stop()).body == text
     found = [f"d/a:{number}:{line}" for number in (2, 5, 8)]
     for pattern in (re.escape(line), f"^.{{{len(line)}}}$", words[-1], edges, rf"[^\x00-\x7f]{line[-1]}|{words[-1]}"):
         assert grep(pattern) == found, pattern
@@ -133,11 +133,11 @@ def test_a_stray_byte_hides_no_match(tmp_path: Path, grep: Grep) -> None:
 def test_a_binary_file_that_is_named_is_told_to_be_one(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": b"\x89PNG\r\n\x1a\n\0\0\0\r needle \0\1\xff"})
     policy = served(tmp_path)
-    answer = search([policy.readable("a")], Query("needle"), None, Stop(), program)
+    answer = search_text([policy.readable("a")], Query("needle"), None, Stop(), program)
     assert answer.text() == ("[0 files match; binary, not searched: set include_binary, or use read_media: a]")
-    answer = search([policy.readable(".")], Query("needle"), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("needle"), None, Stop(), program)
     assert answer.text() == "[0 files match; 1 binary not searched (a); set include_binary]"
-    answer = search([policy.readable(".")], Query("needle", binary=True), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("needle", include_binary=True), None, Stop(), program)
     assert answer.text().startswith("[1 match in 1 file]\na:3:\r needle ")
 
 
@@ -145,15 +145,19 @@ def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | N
     fill(tmp_path, {".gitignore": "build/\n*.log\n", "build/x": "needle", "build/a.log": "needle", ".dot": "needle"})
     policy = served(tmp_path)
     expected = "left out 2 hidden and 1 ignored (.dot, .gitignore, build/); set include_hidden and include_ignored"
-    answer = search([policy.readable(".")], Query("needle"), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("needle"), None, Stop(), program)
     assert answer.text() == f"[0 files match; {expected}]"
-    found = find([policy.readable(".")], "x", Stop()).text()
+    found = find_files([policy.readable(".")], "x", Stop()).text()
     assert found.startswith("[0 found; left out 1 ignored (build/); set include_ignored; ")
     # Also below a folder that is named, where the rules above hold on.
-    answer = search([policy.readable("build")], Query("needle", glob="*.log"), None, Stop(), program)
+    answer = search_text([policy.readable("build")], Query("needle", glob="*.log"), None, Stop(), program)
     assert "left out 1 ignored (build/a.log); set include_ignored" in answer.text()
-    assert find([policy.readable("build")], "*.log", Stop()).text().startswith("[0 found; left out 1 ignored (build/a.")
-    assert find([policy.readable(".")], "*", Stop(), wanted=Filter(hidden=True, ignored=True)).total == 4
+    assert (
+        find_files([policy.readable("build")], "*.log", Stop())
+        .text()
+        .startswith("[0 found; left out 1 ignored (build/a.")
+    )
+    assert find_files([policy.readable(".")], "*", Stop(), walk_filter=WalkFilter(hidden=True, ignored=True)).total == 4
 
 
 def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,10 +168,10 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
     monkeypatch.setattr(Folder, "open", lambda self, name, *more: opened.append(name) or real(self, name, *more))
     policy = served(tmp_path)
     said = "not downloaded yet, so not searched; `read_text` fetches it: folder/cloud.txt"
-    answer = search([policy.readable(".")], Query("needle"), None, Stop(), None).text()
+    answer = search_text([policy.readable(".")], Query("needle"), None, Stop(), None).text()
     assert answer.startswith("[1 match in 1 file") and said in answer
     change = Substitution({"needle": "pin"})
-    seen = replace_in_files(policy.writable("."), "*", Filter(), change, dry_run=True, stop=Stop())
+    seen = replace_in_files(policy.writable("."), "*", WalkFilter(), change, dry_run=True, stop=Stop())
     assert said in "; ".join(seen.notes) and [path for path, _ in seen.files] == ["here.txt"]
     assert "cloud.txt" not in opened
 
@@ -175,24 +179,24 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
 def test_counting_only(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\nhit hit\n", "b": "miss\n", "c/d": "hit\n", "e": "caf\xe9 hit\n".encode("latin-1")})
     policy = served(tmp_path)
-    answer = search([policy.readable(".")], Query("hit", count_only=True), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("hit", count_only=True), None, Stop(), program)
     assert answer.text() == "[4 matching lines in 3 files]\na:2\ne:1\nc/d:1"
-    page = search([policy.readable(".")], Query("hit", count_only=True, limit=2), None, Stop(), program)
+    page = search_text([policy.readable(".")], Query("hit", count_only=True, limit=2), None, Stop(), program)
     assert page.cursor is not None
-    page = search([policy.readable(".")], Query("hit", count_only=True, limit=2), page.cursor, Stop(), program)
+    page = search_text([policy.readable(".")], Query("hit", count_only=True, limit=2), page.cursor, Stop(), program)
     assert page.text() == "[4 matching lines in 3 files]\nc/d:1"
 
 
 def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a.py": "import os, import re\nimport os\n", "b.py": "x\nimport sys; import os"})
     policy = served(tmp_path)
-    answer = search([policy.readable(".")], Query(r"import \w+", only_matching=True), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query(r"import \w+", only_matching=True), None, Stop(), program)
     assert answer.text() == (
         "[3 matching lines in 2 files; 5 matches; 3 texts, each with its number]\n"
         "3\timport os\n1\timport re\n1\timport sys"
     )
     with pytest.raises(Invalid, match="together"):
-        search([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
+        search_text([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
 
 
 def test_named_groups_are_taken_out_of_what_matched(tmp_path: Path, program: str | None) -> None:
@@ -201,7 +205,7 @@ def test_named_groups_are_taken_out_of_what_matched(tmp_path: Path, program: str
     start = served(tmp_path).readable(".")
 
     def said(pattern: str) -> list[str]:
-        return search([start], Query(pattern, only_matching=True), None, Stop(), program).text().splitlines()[1:]
+        return search_text([start], Query(pattern, only_matching=True), None, Stop(), program).text().splitlines()[1:]
 
     assert said(r"order=(?P<order>\d)") == ["4\t7", "1\t8"]
     assert said(r"^(?P<at>[\d:]+) .*?order=(?P<order>\d)") == ["1\t16:43\t7", "1\t16:44\t7", "1\t16:44\t8"]
@@ -226,7 +230,7 @@ def test_named_groups_are_those_that_python_finds(tmp_path: Path, pattern: str) 
     lines = ["".join(chance.choices("abé- ", k=chance.randrange(9))) for _ in range(300)]
     (tmp_path / "f").write_text("\n".join([*lines, ""]), "utf-8")
     query = Query(pattern, only_matching=True, limit=1000)
-    said = search([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
+    said = search_text([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
     found = Counter[str]()
     for line in lines:
         at = 0
@@ -243,7 +247,7 @@ def test_a_group_is_added_up_for_each_text(tmp_path: Path, program: str | None) 
 
     def said(pattern: str, limit: int = 100) -> list[str]:
         query = Query(pattern, only_matching=True, limit=limit)
-        return search([start], query, None, Stop(), program).text().splitlines()
+        return search_text([start], query, None, Stop(), program).text().splitlines()
 
     head, *found = said(r"^2026-(?P<month>\d\d)-\d\d,(?P<land>..),(?P<sum>.*)$")
     assert head == (
@@ -260,7 +264,7 @@ def test_sums_are_those_of_python(tmp_path: Path) -> None:
     rows = [(chance.choice("abc"), f"{chance.randrange(-9999, 9999) / 100}") for _ in range(2000)]
     (tmp_path / "f").write_text("".join(f"{key} x={number}\n" for key, number in rows), "utf-8")
     query = Query(r"^(?P<key>\w) x=(?P<sum>\S+)", only_matching=True)
-    said = search([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
+    said = search_text([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
     sums = {key: sum(Decimal(number) for one, number in rows if one == key) for key in "abc"}
     found = {key: Decimal(number) for _, key, number in (line.split("\t") for line in said)}
     assert found == sums
@@ -278,18 +282,18 @@ def test_left_out_is_said_only_of_what_a_glob_could_mean(tmp_path: Path, glob: s
     fill(tmp_path, {"src/a.py": "", "src/.cache/x.py": "", "docs/a.txt": "", "docs/.b.txt": "", ".github/c.py": ""})
     (tmp_path / ".env.txt").write_text("")
     start = served(tmp_path).readable(".")
-    said = find([start], glob, Stop()).text()
+    said = find_files([start], glob, Stop()).text()
     assert f"left out {hidden} hidden" in said if hidden else "left out" not in said, said
-    every = find([start], glob, Stop(), wanted=walk.Filter(hidden=True)).total
-    assert hidden or every == find([start], glob, Stop()).total
+    every = find_files([start], glob, Stop(), walk_filter=walk.WalkFilter(hidden=True)).total
+    assert hidden or every == find_files([start], glob, Stop()).total
 
 
 def test_lines_are_counted_without_a_pattern(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "1\n\n3", "b": "1\r\n2\r\n", "c": "", "d/e": "\n"})
-    answer = search([served(tmp_path).readable(".")], Query("", count_only=True), None, Stop(), program)
+    answer = search_text([served(tmp_path).readable(".")], Query("", count_only=True), None, Stop(), program)
     assert answer.text() == "[6 matching lines in 3 files]\na:3\nb:2\nd/e:1"
     with pytest.raises(Invalid, match="empty"):
-        search([served(tmp_path).readable(".")], Query("", files_only=True), None, Stop(), program)
+        search_text([served(tmp_path).readable(".")], Query("", files_only=True), None, Stop(), program)
 
 
 def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | None) -> None:
@@ -298,9 +302,9 @@ def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | No
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     query = Query(r"\S+", only_matching=True, limit=1)
-    said = search([served(tmp_path).readable(".")], query, None, Stop(), program).text()
+    said = search_text([served(tmp_path).readable(".")], query, None, Stop(), program).text()
     assert "; 8 matches: 4 in .md, 3 in .py, 1 in others; 7 texts, each with its number" in said
-    one = search([served(tmp_path).readable("c.py")], query, None, Stop(), program).text()
+    one = search_text([served(tmp_path).readable("c.py")], query, None, Stop(), program).text()
     assert "; 3 matches; 3 texts, each with its number" in one
 
 
@@ -314,14 +318,14 @@ def test_a_log_that_begins_with_a_hole_takes_little_longer_than_reading_it(tmp_p
         while log.read(4 * 1024 * 1024):
             pass
     read = time.thread_time() - begun
-    answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), None)
+    answer = search_text([served(tmp_path).readable(".")], Query("needle"), None, Stop(), None)
     assert flat(answer.text()) == ["log:3:two needle"]
     assert time.thread_time() - begun - read < 8 * read
 
 
 def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"log": b"\0" * 100_000 + b"one\ntwo needle\n" * 50, "not": b"needle\0\1\2\3\xff" * 500})
-    answer = search([served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, Stop(), program)
+    answer = search_text([served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, Stop(), program)
     assert answer.text().splitlines()[1:] == ["log:2:two needle"]
 
 
@@ -346,21 +350,21 @@ def test_a_match_may_go_over_several_lines(tmp_path: Path, program: str | None, 
     start = served(tmp_path).readable(".")
 
     def said(pattern: str, **more: Any) -> list[str]:
-        return search([start], Query(pattern, **more), None, Stop(), program).text().splitlines()
+        return search_text([start], Query(pattern, **more), None, Stop(), program).text().splitlines()
 
     assert said(TRACE) == [
         "[2 matches in 1 file]", "a.log", "2:09:01 ERROR failed order=7", "3-Traceback (most recent call last):",
         '4-  File "a.py", line 1', "5-TimeOut: 800 ms", "--", "9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms",
     ]  # fmt: skip
-    assert said(TRACE, last=True, max_per_file=1)[2:] == ["9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
+    assert said(TRACE, last_matches=True, max_per_file=1)[2:] == ["9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
     assert said(TRACE, only_matching=True)[1:] == ["2\t7"]
     assert said(TRACE, count_only=True)[1:] == ["a.log:2"]
     assert said(r"51\r\n.*", only_matching=True)[1:] == ["1\t51\\n09:03 ERROR failed order=7"]
     assert said("51\r\n09:03", literal=True, files_only=True)[1:] == ["a.log"]
     assert said(r"(?s)start.*Card", context=1)[2:4] == ["1:09:00 INFO start", "2-09:01 ERROR failed order=7"]
-    page = search([start], Query(TRACE, limit=1), None, Stop(), program)
+    page = search_text([start], Query(TRACE, limit=1), None, Stop(), program)
     assert page.cursor is not None
-    rest = search([start], Query(TRACE, limit=1), page.cursor, Stop(), program)
+    rest = search_text([start], Query(TRACE, limit=1), page.cursor, Stop(), program)
     assert rest.text().splitlines()[1:] == ["a.log", "9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
 
 
@@ -385,7 +389,7 @@ def test_matches_over_several_lines_are_those_that_python_finds(tmp_path: Path, 
         end = match.end() - match[0].endswith("\n")
         at = text.index("\n", end) + 1
     assert [int(line.split(":")[1]) for line in grep(pattern, limit=5000, max_per_file=5000) if ":" in line] == found
-    tallied = search([served(tmp_path).readable("a")], Query(pattern, count_only=True), None, Stop())
+    tallied = search_text([served(tmp_path).readable("a")], Query(pattern, count_only=True), None, Stop())
     assert tallied.text().endswith(f"a:{len(compiled.findall(text))}")
 
 
@@ -397,7 +401,7 @@ def test_a_carriage_return_behind_a_backslash_is_a_letter(tmp_path: Path, grep: 
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_search_over_lines_ends_when_it_is_told_to(tmp_path: Path, counts: bool) -> None:
     (tmp_path / "a").write_text("a\nb\n" * 100)
-    stop, search_lines = Stop(), line_search(r"a\nb", literal=False, ignore_case=False, several=True)
+    stop, search_lines = Stop(), compile_line_search(r"a\nb", literal=False, ignore_case=False, multiline=True)
 
     def find(text: bytes, offset: int) -> tuple[int, int] | None:
         stop.set()
@@ -406,7 +410,9 @@ def test_a_search_over_lines_ends_when_it_is_told_to(tmp_path: Path, counts: boo
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:
         with pytest.raises(Stopped):
-            tally(fd, find, stop, several=True) if counts else lines_of_file(fd, find, 0, 50, 0, stop, several=True)
+            count_matches(fd, find, stop, multiline=True) if counts else lines_of_file(
+                fd, find, 0, 50, 0, stop, multiline=True
+            )
     finally:
         os.close(fd)
 
@@ -452,7 +458,7 @@ def test_ignored_hidden_and_binary_files_are_left_out(tmp_path: Path, grep: Grep
     (tmp_path / "link").symlink_to("keep.log")
     assert grep("x", files_only=True) == ["keep.log", "utf16", "sub/a.log", "sub/deep/only-here"]
     assert grep("x", "sub", files_only=True) == ["sub/a.log", "sub/deep/only-here"]
-    everything = grep("x", files_only=True, wanted=Filter(hidden=True, ignored=True))
+    everything = grep("x", files_only=True, walk_filter=WalkFilter(hidden=True, ignored=True))
     assert {".hidden", "a.log", "build/y", "secret.txt", "local", ".git/x"} <= set(everything)
     assert not {"binary", "link"} & set(everything)
 
@@ -469,8 +475,8 @@ def test_rules_reach_into_a_repository_inside(tmp_path: Path, grep: Grep) -> Non
 
 def test_secrets_are_named_and_not_searched(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"id_rsa": "needle", "a": "needle", ".ssh/config": "needle"})
-    wanted = Filter(hidden=True)
-    answer = search([served(tmp_path).readable(".")], Query("needle", wanted=wanted), None, Stop(), program)
+    wanted = WalkFilter(hidden=True)
+    answer = search_text([served(tmp_path).readable(".")], Query("needle", walk_filter=wanted), None, Stop(), program)
     assert [path for path, _, _ in answer.files] == ["a"]
     if program is None:
         assert "protected: id_rsa" in answer.text().splitlines()[0]
@@ -478,15 +484,15 @@ def test_secrets_are_named_and_not_searched(tmp_path: Path, program: str | None)
 
 def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {"a": "needle", "b": "needle"})
-    opened = opened_module.File.open
+    opened = opened_module.SearchedFile.open
 
-    def denied(self: opened_module.File, *more: Any) -> int:
+    def denied(self: opened_module.SearchedFile, *more: Any) -> int:
         if self.parts == ("b",):
             raise PermissionError(13, "Permission denied")
         return opened(self, *more)
 
-    monkeypatch.setattr(opened_module.File, "open", denied)
-    answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
+    monkeypatch.setattr(opened_module.SearchedFile, "open", denied)
+    answer = search_text([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
     assert answer.text() == "[1 match in 1 file; permission denied: b]\na:1:needle"
 
 
@@ -504,7 +510,7 @@ def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
 
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
-    answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
+    answer = search_text([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
     assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "50 in all", "b:1:hit"]
     assert "; raise max_per_file for more]" in answer.splitlines()[0]
 
@@ -514,9 +520,9 @@ def test_a_folder_of_several_files_stands_once(tmp_path: Path, program: str | No
     fill(tmp_path, {f"package/of/{name}": "hit\n" for name in names} | {"package/d": "hit\nhit\n"})
     start = served(tmp_path).readable(".")
     whole = ["package/d:1:hit", "package/d:2:hit", *(f"package/of/{name}:1:hit" for name in names)]
-    answer = search([start], Query("hit"), None, Stop(), program).text()
+    answer = search_text([start], Query("hit"), None, Stop(), program).text()
     assert flat(answer) == whole and answer.count("package/of/") == 1
-    found = find([start], "*", Stop()).text()
+    found = find_files([start], "*", Stop()).text()
     assert flat(found) == [*dict.fromkeys(line.rsplit(":", 2)[0] for line in whole)] and found.count("package/of") == 1
 
 
@@ -526,14 +532,14 @@ def test_the_last_matches_of_a_file(tmp_path: Path, grep: Grep, context: int) ->
     fill(tmp_path, {"log": "\n".join(lines), "other": "hit"})
     every = [line for line in grep("hit", max_per_file=5000, path="log") if line.count(":")]
     for most in (1, 2, 5, 80, 5000):
-        found = grep("hit", "log", last=True, max_per_file=most, limit=5000, context=context)
+        found = grep("hit", "log", last_matches=True, max_per_file=most, limit=5000, context=context)
         assert [line for line in found if re.match(r"log:\d", line)] == every[-most:]
         if context and most == 1:
             round_it = ["log-196-196 no", "log-197-197 hit", "log:198:198 hit", "log-199-199 no"]
             assert found == round_it
-    assert grep("hit", "log", last=True, limit=3) == every[-3:]
-    query = Query("hit", last=True, limit=3)
-    assert "raise limit for more]" in search([served(tmp_path).readable("log")], query, None, Stop()).text()
+    assert grep("hit", "log", last_matches=True, limit=3) == every[-3:]
+    query = Query("hit", last_matches=True, limit=3)
+    assert "raise limit for more]" in search_text([served(tmp_path).readable("log")], query, None, Stop()).text()
 
 
 @on_linux
@@ -558,7 +564,7 @@ def test_an_expression_that_blows_up_elsewhere_ends(tmp_path: Path, grep: Grep) 
 
 @on_linux
 def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
     fill(tmp_path, {"served/a": "x"})
     os.mkfifo(tmp_path / "gate")
     slow = tmp_path / "rg"
@@ -569,7 +575,7 @@ def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest
     async def run() -> None:
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(in_thread, lambda stop: search([place], Query("x"), None, stop, str(slow)))
+                tasks.start_soon(in_thread, lambda stop: search_text([place], Query("x"), None, stop, str(slow)))
                 while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                     await anyio.sleep(0.01)
                 pid = int((tmp_path / "pid").read_text())
@@ -582,16 +588,16 @@ def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest
 
 @on_linux
 def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
-    answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
+    answer = search_text([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
     assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 @on_linux
 def test_what_ripgrep_prints_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_list, "_OWN_FILES", 0)
+    monkeypatch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
     fill(tmp_path, {"served/a": "x", "served/b": "y", "outside": "x"})
     fill(
         tmp_path,
@@ -602,7 +608,7 @@ printf './a\0./b\0./../outside\0./gone\0/etc/passwd\0'
         },
     )
     (tmp_path / "rg").chmod(0o755)
-    answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
+    answer = search_text([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
     assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
@@ -611,7 +617,7 @@ def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):
-        search([served(tmp_path).readable(".")], Query("x"), None, stop, program)
+        search_text([served(tmp_path).readable(".")], Query("x"), None, stop, program)
 
 
 @on_linux
@@ -619,10 +625,10 @@ def test_names_that_no_text_spells_are_found_and_reached(tmp_path: Path) -> None
     Path(os.fsdecode(bytes(tmp_path) + b"/\xff.txt")).write_text("needle")
     (tmp_path / "two\nlines.txt").write_text("needle")
     policy = served(tmp_path)
-    paths = find([policy.readable(".")], "*.txt", Stop()).paths
+    paths = find_files([policy.readable(".")], "*.txt", Stop()).paths
     assert all(path.startswith("file://") for path in paths)
     assert {policy.readable(path).name for path in paths} == {"\udcff.txt", "two\nlines.txt"}
-    answer = search([policy.readable(".")], Query("needle"), None, Stop())
+    answer = search_text([policy.readable(".")], Query("needle"), None, Stop())
     assert {path for path, _, _ in answer.files} == set(paths)
 
 
@@ -638,7 +644,7 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
         return real(place)
 
     monkeypatch.setattr(walk, "open_folder", vanishing)
-    answer = find([served(tmp_path).readable(".")], "x", Stop())
+    answer = find_files([served(tmp_path).readable(".")], "x", Stop())
     assert answer.text() == "[1 found; could not be opened: a]\nb/x"
 
 
@@ -674,13 +680,13 @@ async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
 def test_words_digits_and_blanks_are_those_of_all_scripts(pattern: str, found: list[str]) -> None:
     """As in ripgrep and Python; RE2 alone knows those of ASCII."""
     line = "naïve 日本\u3000été- ٣"
-    find, data, at, seen = line_search(pattern, literal=False, ignore_case=False), line.encode(), 0, list[str]()
+    find, data, at, seen = compile_line_search(pattern, literal=False, ignore_case=False), line.encode(), 0, list[str]()
     while (match := find(data, at)) is not None:
         seen.append(data[slice(*match)].decode())
         at = match[1]
     assert seen == found == re.findall(pattern, line)
     hint = byte_pattern(pattern, literal=False, ignore_case=False)
-    assert byte_search(hint, ignore_case=False)(data) or not found
+    assert compile_byte_filter(hint, ignore_case=False)(data) or not found
     new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compiled(Stop())(line)
     assert (new, number) == re.subn(pattern, r"<\g<0>>", line)
 
@@ -709,13 +715,13 @@ def test_3_000_nested_folders_are_walked_read_and_searched(tmp_path: Path, monke
     try:
         policy = served(tmp_path)
         top, began = policy.readable("."), time.process_time()
-        found = find([top], "*.txt", Stop())
+        found = find_files([top], "*.txt", Stop())
         assert (found.total, found.notes) == (29, [])
         assert found.paths[1] == "/".join(names[:201]) + "/f.txt"
         assert time.process_time() - began < 10  # it took minutes, each level from the top anew
         if sys.platform == "linux":  # elsewhere no path is that long
             deepest = policy.readable("/".join(names[:2901]) + "/f.txt")
-            assert read_part(deepest, Part(), LineIndex(), Stop()).body.strip() == "needle in folder2900"
+            assert read_page(deepest, PageRequest(), LineIndex(), Stop()).body.strip() == "needle in folder2900"
         assert "folder0/folder1/folder2/ (1 folder)" in list_tree(top, Stop()).lines
     finally:
         subprocess.run(["rm", "-rf", tmp_path / "folder0"], check=True)
@@ -731,7 +737,7 @@ def test_a_folder_that_is_moved_out_during_a_walk_is_not_read_outside(
         monkeypatch.setattr(syscalls, "_openat2_works", False)
     root, outside = tmp_path / "root", tmp_path / "outside"
     fill(root, {f"proj/{name}/f.txt": "x\n" for name in "abcd"})
-    real = walk.visited
+    real = walk.read_entries
 
     def moved(folder: Folder[Readable], parts: tuple[str, ...], *more: Any) -> Any:
         visit = real(folder, parts, *more)
@@ -741,15 +747,15 @@ def test_a_folder_that_is_moved_out_during_a_walk_is_not_read_outside(
                 (outside / name / "private.txt").write_text("needle\n")
         return visit
 
-    monkeypatch.setattr(walk, "visited", moved)
-    monkeypatch.setattr(folder_tree, "visited", moved)
+    monkeypatch.setattr(walk, "read_entries", moved)
+    monkeypatch.setattr(folder_tree, "read_entries", moved)
     top = served(root).readable(".")
     if look == "tree":
         answer = list_tree(top, Stop()).text()
     elif look == "find":
-        answer = find([top], "*.txt", Stop()).text()
+        answer = find_files([top], "*.txt", Stop()).text()
     else:
-        answer = search([top], Query("needle"), None, Stop(), None).text()
+        answer = search_text([top], Query("needle"), None, Stop(), None).text()
     assert outside.exists()
     assert "private" not in answer
     assert "could not be opened: proj/b, proj/c, proj/d" in answer
@@ -760,7 +766,7 @@ def test_a_walk_holds_one_folder_open_and_none_behind_it(tmp_path: Path) -> None
     fill(tmp_path, {f"{'d/' * depth}{name}/f": "" for depth in range(100) for name in ("a", "z")})
     top, before = served(tmp_path).readable("."), len(os.listdir("/proc/self/fd"))
     for left_after in (150, None):
-        visits = walk.walk(top, Filter(), Stop(), walk.Skipped())
+        visits = walk.walk(top, WalkFilter(), Stop(), walk.Skipped())
         seen = 0
         for seen, _ in enumerate(visits, 1):
             assert len(os.listdir("/proc/self/fd")) == before + 1
@@ -775,7 +781,7 @@ def test_a_walk_that_takes_too_long_tells_what_it_found(tmp_path: Path, monkeypa
     fill(tmp_path, {f"{folder}/{name}.txt": "needle\n" for folder in "abc" for name in "xy"})
     monkeypatch.setattr(walk, "WALK_SECONDS", -1.0)
     top = served(tmp_path).readable(".")
-    found = find([top], "**/*.txt", Stop())
+    found = find_files([top], "**/*.txt", Stop())
     assert found.text().startswith("[0 found; not reached within -1 s: a, b, c")
     assert "not reached within -1 s: a, b, c" in list_tree(top, Stop()).text()
 
@@ -785,9 +791,9 @@ def test_newest_first_says_when(tmp_path: Path) -> None:
     os.utime(tmp_path / "old.txt", (0, 0))
     os.utime(tmp_path / "new.txt", (86_400, 86_400))
     top = served(tmp_path).readable(".")
-    lines = find([top], "*.txt", Stop(), sort="modified").text().splitlines()
+    lines = find_files([top], "*.txt", Stop(), sort="modified").text().splitlines()
     assert lines[1:] == ["new.txt\t1970-01-02T00:00:00Z", "old.txt\t1970-01-01T00:00:00Z"]
-    assert find([top], "*.txt", Stop()).text().splitlines()[1:] == ["new.txt", "old.txt"]
+    assert find_files([top], "*.txt", Stop()).text().splitlines()[1:] == ["new.txt", "old.txt"]
 
 
 def test_largest_first_says_how_large(tmp_path: Path) -> None:
@@ -795,39 +801,39 @@ def test_largest_first_says_how_large(tmp_path: Path) -> None:
     top = served(tmp_path).readable(".")
     found, cursor = list[str](), None
     for _ in range(2):
-        page = find([top], "*.txt", Stop(), sort="size", limit=2, cursor=cursor)
+        page = find_files([top], "*.txt", Stop(), sort="size", limit=2, cursor=cursor)
         found += page.text().splitlines()[1:]
         cursor = page.cursor
     assert found == ["b/large.txt\t1,234", "c.txt\t2", "a/small.txt\t1"] and cursor is None
     with pytest.raises(Invalid, match="folder_sizes"):
-        find([top], "*/", Stop(), sort="size")
+        find_files([top], "*/", Stop(), sort="size")
 
 
 def test_folders_of_several_names_are_found(tmp_path: Path) -> None:
     fill(tmp_path, {"guides/a.md": "", "docs/howto/b.md": "", "docs/guides/c.md": "", "howto": ""})
     top = served(tmp_path).readable(".")
     for glob in ("{howto/,guides/}", "{howto,guides}/"):
-        assert sorted(find([top], glob, Stop()).paths) == ["docs/guides/", "docs/howto/", "guides/"]
-    assert find([top], "docs/{howto/,x/}", Stop()).paths == ("docs/howto/",)
+        assert sorted(find_files([top], glob, Stop()).paths) == ["docs/guides/", "docs/howto/", "guides/"]
+    assert find_files([top], "docs/{howto/,x/}", Stop()).paths == ("docs/howto/",)
 
 
-@pytest.mark.parametrize("program", [None, ripgrep.command()])
+@pytest.mark.parametrize("program", [None, ripgrep.find_ripgrep()])
 def test_a_folder_that_is_served_in_another_is_searched_once(
     tmp_path: Path, program: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "_COUNT_SECONDS", 1000.0)
+    monkeypatch.setattr(text_search, "_COUNT_SECONDS", 1000.0)
     names = [f"{folder}{number:03}.txt" for folder in ("", "in/", "in/deep/") for number in range(450)]
     fill(tmp_path, dict.fromkeys(names, "needle\n"))
     policy = served(tmp_path, tmp_path / "in")
     starts = policy.search_roots(".")
-    assert find(starts, "*.txt", Stop(), limit=1000).total == len(names)
-    answer = search(starts, Query("needle", files_only=True), None, Stop(), program)
+    assert find_files(starts, "*.txt", Stop(), limit=1000).total == len(names)
+    answer = search_text(starts, Query("needle", files_only=True), None, Stop(), program)
     assert isinstance(answer, Matches) and answer.total == (len(names), len(names), False)
-    assert find([policy.readable(str(tmp_path))], "*.txt", Stop()).total == len(names)
-    assert "/in/" in find(starts, "in/", Stop()).text()
+    assert find_files([policy.readable(str(tmp_path))], "*.txt", Stop()).total == len(names)
+    assert "/in/" in find_files(starts, "in/", Stop()).text()
 
 
-@pytest.mark.parametrize("program", [None, ripgrep.command()])
+@pytest.mark.parametrize("program", [None, ripgrep.find_ripgrep()])
 @pytest.mark.parametrize("glob", ["lib/**/*.py", "lib/in/*.py", "{top}/lib/**/*.py", "in/*.py"])
 def test_a_glob_reaches_from_a_folder_into_one_that_is_served_in_it(
     tmp_path: Path, program: str | None, glob: str
@@ -835,6 +841,6 @@ def test_a_glob_reaches_from_a_folder_into_one_that_is_served_in_it(
     fill(tmp_path, {"lib/in/a.py": "needle\n", "lib/in/b.txt": "needle\n"})
     starts = served(tmp_path, tmp_path / "lib" / "in").search_roots(".")
     glob = glob.replace("{top}", tmp_path.as_posix())
-    assert find(starts, glob, Stop()).total == 1
-    answer = search(starts, Query("needle", glob=glob, files_only=True), None, Stop(), program)
+    assert find_files(starts, glob, Stop()).total == 1
+    answer = search_text(starts, Query("needle", glob=glob, files_only=True), None, Stop(), program)
     assert isinstance(answer, Matches) and answer.total == (1, 1, False)

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, content_hash, decode, encode, is_utf8, shown, sniff
+from mcp_fs.engine.text.encodings import (
+    SAMPLE_BYTES,
+    Encoding,
+    content_hash,
+    decode,
+    detect_encoding,
+    encode,
+    is_utf8,
+    replace_undecodable,
+)
 
 GERMAN = "Ärger über größere Übel\nSchöne Grüße\n"
 CHINESE = "这是一个测试文件，用来检查编码。\n第二行文字\n"
@@ -56,7 +65,7 @@ def test_an_encoding_is_told_and_kept(text: str, codec: str, name: str, bom: boo
 )
 def test_binary_is_no_text(data: bytes) -> None:
     assert decode(data) is None
-    assert sniff(data) is None
+    assert detect_encoding(data) is None
 
 
 @pytest.mark.parametrize(
@@ -73,13 +82,13 @@ def test_a_late_foreign_byte_is_kept() -> None:
     data = b"ok " * 40_000 + b"caf\xe9\n"
     decoded = decode(data)
     assert decoded is not None
-    assert shown(decoded.text).endswith("caf\ufffd\n")  # as it is read: the beginning decides for all
+    assert replace_undecodable(decoded.text).endswith("caf\ufffd\n")  # as it is read: the beginning decides for all
     assert encode(decoded.text, decoded) == data
 
 
 def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
     data = "é und ü\n".encode() * 50 + b"stray \x92 byte\n"
-    assert sniff(data) == Encoding("utf-8")
+    assert detect_encoding(data) == Encoding("utf-8")
     # It is still written back as it was.
     assert (decoded := decode(data)) is not None
     assert encode(decoded.text, decoded) == data
@@ -91,10 +100,10 @@ def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
 )
 def test_a_short_text_is_utf_8_with_one_byte_damaged(words: str, damage: bytes) -> None:
     data = words.encode()
-    assert sniff(data + damage + b"\n") == sniff(damage + data) == Encoding("utf-8")
+    assert detect_encoding(data + damage + b"\n") == detect_encoding(damage + data) == Encoding("utf-8")
     # A mark says it even where nothing else does.
     marked = codecs.BOM_UTF8 + b"one\n" + damage + b"two\n"
-    assert sniff(marked) == Encoding("utf-8", codecs.BOM_UTF8)
+    assert detect_encoding(marked) == Encoding("utf-8", codecs.BOM_UTF8)
     assert (decoded := decode(marked)) is not None and encode(decoded.text, decoded) == marked
 
 
@@ -113,7 +122,7 @@ def test_a_short_text_is_utf_8_with_one_byte_damaged(words: str, damage: bytes) 
 def test_short_texts_in_other_encodings_are_not_taken_for_damaged_utf_8(codec: str, words: str) -> None:
     for end in range(3, len(words) + 1):
         data = words[:end].encode(codec)
-        assert sniff(data) != Encoding("utf-8") or is_utf8(data)
+        assert detect_encoding(data) != Encoding("utf-8") or is_utf8(data)
 
 
 @pytest.mark.parametrize("shift", range(3))
@@ -126,7 +135,7 @@ def test_a_long_file_is_known_wherever_its_sample_ends(codec: str, shift: int) -
     }
     data = b"x" * shift + (line[codec] * 5000).encode(codec)
     assert len(data) > SAMPLE_BYTES
-    assert (found := sniff(data)) is not None
+    assert (found := detect_encoding(data)) is not None
     assert found.name == codec
 
 
@@ -139,7 +148,7 @@ def test_a_character_the_encoding_lacks_is_refused() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 4))
 def test_a_sample_may_end_within_a_character(cut: int) -> None:
-    assert sniff("🙂🙂".encode()[:-cut]) == Encoding("utf-8")
+    assert detect_encoding("🙂🙂".encode()[:-cut]) == Encoding("utf-8")
 
 
 @given(st.binary(max_size=300))
@@ -165,13 +174,13 @@ _ENDS = (b"", b"\xff", b"\xe2\x82", b"\xf0\x9f\x99", b"\x81", b"a\xc3\n\x80\x80b
 def test_reading_and_editing_take_one_verdict(codec: str, words: str, damage: list[bytes], long: bool) -> None:
     filler = (words + "and words\n").encode(codec, "ignore") * (4000 if long else 20)
     data = filler + b"".join(piece + filler[-20:] for piece in damage)
-    found, decoded = sniff(data), decode(data)
+    found, decoded = detect_encoding(data), decode(data)
     if decoded is None:
         # Half a unit cannot be written back alone, and cp932 spells some characters in two ways.
-        assert found is None or found.unit > 1 or found.name == "cp932"
+        assert found is None or found.unit_bytes > 1 or found.name == "cp932"
         return
     assert found is not None
-    assert shown(decoded.text) == data[len(found.bom) :].decode(found.name, "replace")
+    assert replace_undecodable(decoded.text) == data[len(found.bom) :].decode(found.name, "replace")
     assert encode(decoded.text, decoded) == data
 
 

@@ -22,7 +22,7 @@ from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.journal import store
 from mcp_fs.engine.journal.journal import CALL
 from mcp_fs.engine.journal.store import Store
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.policy import Policy, Writable
@@ -65,13 +65,13 @@ class Ground:
         return {path: what for path, (what, *_) in self.state().items()}
 
     async def write(self, path: str, text: str, overwrite: bool = True) -> None:
-        await self.engine.write(self.at(path), text, overwrite=overwrite)
+        await self.engine.write_file(self.at(path), text, overwrite=overwrite)
 
     async def edit(self, path: str, old: str, new: str) -> None:
-        await self.engine.edit(self.at(path), [Replacement(old, new)], dry_run=False, expected_hash=None)
+        await self.engine.edit_file(self.at(path), [Replacement(old, new)], dry_run=False, expected_hash=None)
 
     async def last(self) -> str:
-        return (await self.engine.steps()).steps[0].id
+        return (await self.engine.list_steps()).steps[0].id
 
     async def undo(self, step: str | None = None, later: bool = False) -> str:
         done = await self.engine.undo(step or await self.last(), later=later, dry_run=False)
@@ -96,15 +96,15 @@ PATCH = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n--- /dev/null\n+++ b/n\n@@
 
 CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "create": lambda ground: ground.write("n", "new"),
-    "create with folders": lambda ground: ground.engine.write(ground.at("d/x/y/n"), "n", overwrite=False),
+    "create with folders": lambda ground: ground.engine.write_file(ground.at("d/x/y/n"), "n", overwrite=False),
     "overwrite": lambda ground: ground.write("f", "new"),
     "edit": lambda ground: ground.edit("g", "two", "three"),
-    "append": lambda ground: ground.engine.append(ground.at("f"), "more"),
-    "patch": lambda ground: ground.engine.patch(
+    "append": lambda ground: ground.engine.append_text(ground.at("f"), "more"),
+    "patch": lambda ground: ground.engine.apply_patch(
         [(ground.at(patch.path), patch) for patch in parse(PATCH)], dry_run=False
     ),
-    "replace": lambda ground: ground.engine.replace(
-        ground.at("."), "**", Filter(), Substitution({"one": "uno"}), dry_run=False
+    "replace": lambda ground: ground.engine.replace_text(
+        ground.at("."), "**", WalkFilter(), Substitution({"one": "uno"}), dry_run=False
     ),
     "create folders": lambda ground: ground.engine.create_folder(ground.at("d/x/y/z")),
     "copy": lambda ground: ground.engine.copy([(ground.at("f"), ground.at("n"))], overwrite=False),
@@ -116,7 +116,7 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "delete": lambda ground: ground.engine.delete([ground.at("f")], recursive=False, trash=False),
     "copy into new folders": lambda ground: ground.engine.copy([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
     "move into new folders": lambda ground: ground.engine.move([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
-    "patch into new folders": lambda ground: ground.engine.patch(
+    "patch into new folders": lambda ground: ground.engine.apply_patch(
         [(ground.at(patch.path), patch) for patch in parse(PATCH.replace("b/n", "b/x/y/n"))], dry_run=False
     ),
     "delete several": lambda ground: ground.engine.delete(
@@ -135,7 +135,7 @@ async def test_each_change_is_taken_back_and_made_again(
     before = ground.state()
     await CHANGES[change](ground)
     after = ground.state()
-    assert after != before and len((await ground.engine.steps()).steps) == 1
+    assert after != before and len((await ground.engine.list_steps()).steps) == 1
     dry = await ground.engine.undo(await ground.last(), later=False, dry_run=True)
     assert dry.lines and "repeat with dry_run=false" in dry.text()
     assert ground.state() == after
@@ -180,9 +180,9 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
                         await ground.engine.create_folder(ground.at(path))
             except Problem:
                 assert ground.contents() == state
-            for step in (await ground.engine.steps()).steps[:1]:
+            for step in (await ground.engine.list_steps()).steps[:1]:
                 before.setdefault(step.id, state)
-        steps = (await ground.engine.steps()).steps
+        steps = (await ground.engine.list_steps()).steps
         if steps:
             step = steps[back % len(steps)]
             await ground.undo(step.id, later=True)
@@ -193,14 +193,14 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
 
 
 async def test_what_changed_since_is_refused_with_the_way_on(ground: Ground) -> None:
-    await ground.engine.replace(ground.at("."), "*", Filter(), Substitution({"one": "uno"}), dry_run=False)
+    await ground.engine.replace_text(ground.at("."), "*", WalkFilter(), Substitution({"one": "uno"}), dry_run=False)
     (ground.root / "g").write_text("somebody's")
     before = ground.state()
     with pytest.raises(Conflict, match=r"`g` changed since .* nothing was taken back\. Move what is there"):
         await ground.undo()
     assert ground.state() == before
     await ground.engine.move([(ground.at("g"), ground.at("mine"))], overwrite=False)
-    step = (await ground.engine.steps()).steps[1]
+    step = (await ground.engine.list_steps()).steps[1]
     await ground.undo(step.id)
     assert [(ground.root / name).read_text() for name in ("f", "g", "mine")] == ["one\n", "one two\n", "somebody's"]
 
@@ -228,7 +228,7 @@ async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: 
 
 
 async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -> None:
-    await ground.engine.write(ground.at("x/y/a"), "a", overwrite=False)
+    await ground.engine.write_file(ground.at("x/y/a"), "a", overwrite=False)
     step = await ground.last()
     await ground.write("x/b", "b")
     assert "delete x/y/a" in await ground.undo(step)
@@ -239,20 +239,20 @@ async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -
 async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str) -> None:
     before = ground.state()
     for change in (
-        ground.engine.write(ground.at(path), "", overwrite=False),
+        ground.engine.write_file(ground.at(path), "", overwrite=False),
         ground.engine.create_folder(ground.at(path)),
         ground.engine.copy([(ground.at("d"), ground.at("."))], overwrite=True),
         ground.engine.move([(ground.at("d"), ground.at("."))], overwrite=False),
     ):
         with pytest.raises(Problem):
             await change
-    assert ground.state() == before and not (await ground.engine.steps()).steps
+    assert ground.state() == before and not (await ground.engine.list_steps()).steps
 
 
 async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:
     await ground.engine.move([(ground.at("f"), ground.at("n"))], overwrite=False)
     (ground.root / "n").rename(ground.root / "f")
-    assert (await ground.engine.steps()).text() == "[no steps that could be taken back]"
+    assert (await ground.engine.list_steps()).text() == "[no steps that could be taken back]"
     with pytest.raises(NotFound, match="no step `1234`"):
         await ground.undo("1234")
 
@@ -263,7 +263,9 @@ async def test_a_dry_run_shows_what_would_become_of_text(ground: Ground) -> None
     await ground.edit("g", "three", "four")
     await ground.write("n", "")
     await ground.write("n", "new\n")
-    await ground.engine.patch([(ground.at("f"), patch) for patch in parse(PATCH.split("--- /dev")[0])], dry_run=False)
+    await ground.engine.apply_patch(
+        [(ground.at("f"), patch) for patch in parse(PATCH.split("--- /dev")[0])], dry_run=False
+    )
     (ground.root / "d/h").write_bytes(b"\0\1")
     await ground.write("d/h", "text")
     said = (await ground.engine.undo(first, later=True, dry_run=True)).text()
@@ -305,17 +307,17 @@ async def test_callers_and_other_servers_see_their_own_steps(ground: Ground, tmp
     await ground.write("f", "ada's")
     step = await ground.last()
     CALL.set(("write_file", "identity bob"))
-    assert (await ground.engine.steps()).total == 0
+    assert (await ground.engine.list_steps()).total == 0
     with pytest.raises(NotFound):
         await ground.undo(step)
     CALL.set(("undo_changes", "identity ada"))
     (tmp_path / "beside").mkdir()
     elsewhere = Engine(Policy(Told((str(tmp_path / "beside"),))), ground.store)
-    assert (await elsewhere.steps()).total == 0
+    assert (await elsewhere.list_steps()).total == 0
     inside = Engine(Policy(Told((str(ground.root / "d"),))), ground.store)
-    assert (await inside.steps()).total == 0
+    assert (await inside.list_steps()).total == 0
     above = Engine(Policy(Told((str(tmp_path),))), ground.store)
-    assert [step.paths for step in (await above.steps()).steps] == [["root/f"]]
+    assert [step.paths for step in (await above.list_steps()).steps] == [["root/f"]]
 
 
 async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> None:
@@ -327,9 +329,9 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
         await ground.write("f", str(number) * 300)
     await anyio.to_thread.run_sync(ground.store.tidy)
     kept = [path.stat().st_size for path in ground.where.rglob("*") if "." in path.name]
-    assert sum(kept) <= 1000 and (await ground.engine.steps()).total == 3
+    assert sum(kept) <= 1000 and (await ground.engine.list_steps()).total == 3
     await ground.write("f", "x" * 2000)
-    result = await ground.engine.write(ground.at("f"), "y", overwrite=True)
+    result = await ground.engine.write_file(ground.at("f"), "y", overwrite=True)
     assert "undo_changes can't take this back: 2,000 bytes are more than the operator lets it keep" in result.text()
     assert (ground.root / "f").read_text() == "y"
     large = await ground.engine.delete([ground.at("d")], recursive=True, trash=False)
@@ -343,14 +345,14 @@ async def test_a_full_store_is_not_looked_at_for_each_step(tmp_path: Path, monke
     monkeypatch.setattr(store, "_sorted", lambda names: looks.append(len(names)) or listed(names))
     for number in range(200):
         await ground.write("f", f"{number:04}" * 250)
-    assert (await ground.engine.steps()).total > 80
+    assert (await ground.engine.list_steps()).total > 80
     assert len(looks) < 40, looks
 
 
 async def test_old_steps_are_forgotten(tmp_path: Path) -> None:
     ground = Ground(tmp_path, days=1e-9)
     await ground.write("f", "new")
-    assert (await ground.engine.steps()).total == 0
+    assert (await ground.engine.list_steps()).total == 0
     assert [path.name for path in ground.where.iterdir()] == []
 
 
@@ -368,7 +370,7 @@ async def test_what_was_never_written_down_is_no_step_and_goes_in_the_end(tmp_pa
     await ground.write("f", "new")
     (step,) = [path for path in ground.where.iterdir() if not path.suffix]
     step.write_bytes(step.read_bytes()[:-1])
-    assert (await ground.engine.steps()).text().count("can't be read") == 0
+    assert (await ground.engine.list_steps()).text().count("can't be read") == 0
     step.unlink()
     old = ground.where / "00000000000000000001-4-00000000.0"
     old.write_text("old")
@@ -381,13 +383,13 @@ async def test_a_store_of_others_is_not_used(tmp_path: Path) -> None:
         pytest.skip("has no such modes")
     ground = Ground(tmp_path)
     ground.where.mkdir(mode=0o755)
-    result = await ground.engine.write(ground.at("f"), "new", overwrite=True)
+    result = await ground.engine.write_file(ground.at("f"), "new", overwrite=True)
     assert "undo_changes can't take this back: The folder for old contents is not private" in result.text()
     ground.where.chmod(0o700)
     await ground.write("f", "newer")
     shutil.rmtree(ground.where)
     await ground.write("f", "newest")
-    assert (await ground.engine.steps()).total == 1
+    assert (await ground.engine.list_steps()).total == 1
 
 
 async def test_the_store_is_protected_where_it_is_served(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.moving import move
 from mcp_fs.engine.handles import path_opening
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.search.contents import search
+from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.text_search import search_text
 
 if sys.platform == "win32":
     from mcp_fs.engine.handles import windows
@@ -258,9 +258,9 @@ def test_what_is_marked_as_hidden_is(place: Ground) -> None:
         (place.root / name).parent.mkdir(exist_ok=True)
         (place.root / name).write_bytes(b"needle")
         mark(place.root / name.partition("/")[0], stat.FILE_ATTRIBUTE_HIDDEN | stat.FILE_ATTRIBUTE_SYSTEM)
-    answer = search([place.readable(".")], Query("needle"), None, Stop(), None).text()
+    answer = search_text([place.readable(".")], Query("needle"), None, Stop(), None).text()
     assert "left out 3 hidden (.env, desktop.ini, $RECYCLE.BIN/); set include_hidden" in answer
-    every = search([place.readable(".")], Query("needle", wanted=Filter(hidden=True)), None, Stop(), None)
+    every = search_text([place.readable(".")], Query("needle", walk_filter=WalkFilter(hidden=True)), None, Stop(), None)
     assert {path for path, *_ in every.files} == {"desktop.ini", "$RECYCLE.BIN/deleted.txt"}
 
 

@@ -15,7 +15,7 @@ from mcp_fs.engine.changing.transaction import Change, change_files
 from mcp_fs.engine.handles import locks
 from mcp_fs.engine.handles.path_opening import Spot, resolve
 from mcp_fs.engine.journal.states import hash_of, state_of
-from mcp_fs.engine.text.edit import Replacement, replace
+from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.policy import Policy, Readable, Writable
 
 ADDER = """
@@ -172,7 +172,7 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
 def test_a_dry_run_does_not_sound_done(here: Ground) -> None:
     (here.root / "f").write_text("old")
     edit = [Replacement("old", "new")]
-    change = Change(here.writable("f"), lambda text: replace(text, edit, "`f`", stop()))
+    change = Change(here.writable("f"), lambda text: apply_replacements(text, edit, "`f`", stop()))
     said = change_files([change], dry_run=True, stop=stop()).text()
     assert "would be edited: f\n" in said
     assert "\nedited" not in said

@@ -21,7 +21,7 @@ __all__ = ["demonstration", "folder_watcher"]
 
 def folder_watcher(policy: Policy, engine: Engine, settings: Settings) -> FileWatcher:
     """The source for `file://` URIs beneath the served folders; the folders themselves are in the list of resources."""
-    watched = _Watched(policy, engine)
+    watched = _WatchedPaths(policy, engine)
     return FileWatcher(
         [root.path for root in policy.roots],
         locate=watched.locate,
@@ -31,7 +31,7 @@ def folder_watcher(policy: Policy, engine: Engine, settings: Settings) -> FileWa
 
 
 @dataclass(frozen=True)
-class _Watched:
+class _WatchedPaths:
     policy: Policy
     engine: Engine
 
@@ -45,19 +45,19 @@ class _Watched:
             return None
         place = self.policy.readable(uri)
         try:
-            self.engine.look(place)
+            self.engine.check_reachable(place)
         except Refused:
             raise
         except Problem:  # it may come, or become better
             pass
         path = os.path.join(place.root.path, *place.parts)
         if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(for_system(path)):
-            return os.path.join(place.root.path, *self.engine.spelled(place))
+            return os.path.join(place.root.path, *self.engine.names_on_disk(place))
         return path
 
     def probe(self, path: str) -> Hashable | None:
         """A value that changes with the thing at `path`; None if nothing is there."""
-        return self.engine.state(self.policy.readable(path))
+        return self.engine.read_state(self.policy.readable(path))
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
@@ -68,7 +68,7 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
     """
     path = Policy(settings).roots[0].path
     if sys.platform == "win32":
-        path = _folder_in(path) or path
+        path = _find_visible_folder(path) or path
     times = os.stat(path)
     step = 100 if sys.platform == "win32" else 0
 
@@ -82,7 +82,7 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
     return file_uri(path), touch
 
 
-def _folder_in(path: str) -> str | None:
+def _find_visible_folder(path: str) -> str | None:
     """A visible folder that is not a link or junction."""
     with os.scandir(path) as entries:
         found = (entry.path for entry in entries if not is_hidden(entry) and entry.is_dir(follow_symlinks=False))

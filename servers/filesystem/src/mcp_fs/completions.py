@@ -27,8 +27,8 @@ class Completions:
         if len(self.policy.roots) > 1 and not above:
             return [f"{root.name}/" for root in self.policy.roots if root.name.startswith(start)]
         folder = above or ("/" if typed.startswith("/") else ".")
-        found = await self._below(folder, start)
-        return sorted(_spelled(folder, name, place) for name, place in found)
+        found = await self._complete_in(folder, start)
+        return sorted(_spell_path(folder, name, place) for name, place in found)
 
     @completes("path", of="resource")
     async def absolute(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -37,18 +37,18 @@ class Completions:
         tops = [root.uri.removeprefix("file:///") + "/" for root in self.policy.roots]
         if matching := [top for top in tops if top.startswith(typed) and top != typed]:
             return matching
-        found = await self._below(f"file:///{above}", os.fsdecode(unquote_to_bytes(start)))
+        found = await self._complete_in(f"file:///{above}", os.fsdecode(unquote_to_bytes(start)))
         return sorted(f"{above}/{quote_from_bytes(os.fsencode(name))}" for name, _ in found)
 
-    async def _below(self, above: str, start: str) -> Sequence[tuple[str, Readable]]:
+    async def _complete_in(self, above: str, start: str) -> Sequence[tuple[str, Readable]]:
         try:
             place = self.policy.readable(above)
         except Problem:
             return ()
-        return await self.engine.names(place, start)
+        return await self.engine.complete_names(place, start)
 
 
-def _spelled(above: str, name: str, place: Readable) -> str:
+def _spell_path(above: str, name: str, place: Readable) -> str:
     """The path as the tools take it; a URI if no text can spell it."""
     try:
         name.encode()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from mcp_types import Annotations, BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.server.declare import lists_resources, resource
-from mcp_fs.engine.reading.full_contents import FOLDER, Listed
+from mcp_fs.engine.reading.full_contents import FOLDER_MIME_TYPE, ListedFile
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 
@@ -25,31 +25,33 @@ class Resources:
     async def roots_and_their_files(self) -> list[Resource]:
         """Each served folder and, for a person who picks one in a menu, what lies directly in it."""
         entries: list[Resource] = []
-        for root, files in await self.engine.top_files():
-            entries.append(Resource(uri=root.uri, name=root.name, title=f"Folder {root.name}", mime_type=FOLDER))
-            entries += map(_listed, files)
+        for root, files in await self.engine.list_top_files():
+            entries.append(
+                Resource(uri=root.uri, name=root.name, title=f"Folder {root.name}", mime_type=FOLDER_MIME_TYPE)
+            )
+            entries += map(_to_resource, files)
         return entries
 
     @resource("file:///{+path}", name="file", title="A file, or a folder's listing")
     async def read_file(self, uri: str) -> list[TextResourceContents | BlobResourceContents]:
         """The contents at `uri`: text, whatever its encoding; of a folder its listing; other files as blobs."""
-        whole = await self.engine.read_whole(self.policy.readable(uri))
+        whole = await self.engine.read_full_contents(self.policy.readable(uri))
         if whole.text is not None:
             return [TextResourceContents(uri=uri, mime_type=whole.mime_type, text=whole.text)]
         return [BlobResourceContents(uri=uri, mime_type=whole.mime_type, blob=base64.b64encode(whole.data).decode())]
 
 
-def _listed(file: Listed) -> Resource:
+def _to_resource(file: ListedFile) -> Resource:
     return Resource(
         uri=file.place.uri,
         name=file.place.display,
         mime_type=file.mime_type,
         size=file.size,
-        annotations=Annotations(last_modified=_moment(file.modified)),
+        annotations=Annotations(last_modified=_format_time(file.modified)),
     )
 
 
-def _moment(seconds: float) -> str | None:
+def _format_time(seconds: float) -> str | None:
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):

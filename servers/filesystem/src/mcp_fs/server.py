@@ -35,7 +35,7 @@ def build(settings: Settings) -> Assembled:
         Unavailable: none of the folders can be served.
     """
     policy = Policy(settings)
-    undo = _undo(settings)
+    undo = _create_undo_store(settings)
     engine = Engine(policy, undo)
     resources = Resources(policy, engine)
     return assemble(
@@ -50,7 +50,7 @@ def build(settings: Settings) -> Assembled:
             Prompts(policy, resources),
             Completions(policy, engine),
         ],
-        opens=[engine.cleaning()],
+        opens=[engine.clean_temp_files()],
         consent=Consent(policy, engine) if settings.confirm else None,
         sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
         middleware=[
@@ -71,7 +71,7 @@ def build(settings: Settings) -> Assembled:
     )
 
 
-def _undo(settings: Settings) -> Store | None:
+def _create_undo_store(settings: Settings) -> Store | None:
     if settings.read_only or not settings.undo_megabytes:
         return None
     return Store(str(undo_folder()), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)

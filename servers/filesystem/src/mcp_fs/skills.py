@@ -19,7 +19,7 @@ class FolderSkills:
     seconds: float = 0
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
-        folders = await self.engine.skill_folders(around)
+        folders = await self.engine.find_skills(around)
         found = [skill_of(place.uri.rstrip("/"), files) for place, files in folders]
         return [skill for skill in found if skill is not None]
 

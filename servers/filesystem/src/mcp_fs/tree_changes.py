@@ -18,8 +18,8 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import in_thread
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
-from mcp_fs.engine.listing.selection import chooser
-from mcp_fs.engine.listing.tree_snapshot import Followed, Kept, Subtree, shown_change
+from mcp_fs.engine.listing.selection import compile_chooser
+from mcp_fs.engine.listing.tree_snapshot import Subtree, TextBudget, TreeSnapshot, describe_change
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
@@ -30,19 +30,19 @@ _log = logging.getLogger(__name__)
 
 _GLOB = frozenset("*?[{")
 _ROUND_SECONDS = 2.0
-_SHARE = 0.005
+_MAX_CPU_SHARE = 0.005
 """Of one processor, what slow looks take at most."""
-_PAUSE = 4
+_PAUSE_FACTOR = 4
 """Looks after events take at most one part of this many and one."""
-_AGAIN_SECONDS = 0.05
+_UNCERTAIN_SECONDS = 0.05
 
 
-class _Tree:
-    def __init__(self, followed: Followed) -> None:
-        self.followed = followed
-        self.turn = anyio.Lock()
+class _WatchedTree:
+    def __init__(self, followed: TreeSnapshot) -> None:
+        self.snapshot = followed
+        self.lock = anyio.Lock()
         self.folders: set[str] = set()
-        self.news: list[Change] = []
+        self.changes: list[Change] = []
 
 
 class TreeWatcher:
@@ -52,7 +52,7 @@ class TreeWatcher:
 
     def __init__(self, policy: Policy, engine: Engine, settings: Settings) -> None:
         self._policy, self._engine = policy, engine
-        self._kept = Kept()
+        self._text_budget = TextBudget()
         looks = itertools.count()
         self._files = FileWatcher(
             [root.path for root in policy.roots],
@@ -61,14 +61,14 @@ class TreeWatcher:
             poll={"auto": None, "poll": True}[settings.watch],
             inside=True,
         )
-        self._trees: dict[Hashable, _Tree] = {}
-        self._in: dict[str, set[Hashable]] = {}
+        self._trees: dict[Hashable, _WatchedTree] = {}
+        self._keys_by_folder: dict[str, set[Hashable]] = {}
         """By watched folder: whose files lie in it."""
-        self._touched: set[Hashable] = set()
-        self._fresh: set[Hashable] = set()
-        self._wake = anyio.Event()
-        self._doubt = anyio.Event()
-        self._added = anyio.Event()
+        self._touched_keys: set[Hashable] = set()
+        self._uncertain_keys: set[Hashable] = set()
+        self._touched_event = anyio.Event()
+        self._uncertain_event = anyio.Event()
+        self._added_event = anyio.Event()
 
     def key(self, uri: str) -> Hashable | None:
         """The subtree that a URI with a glob means; None for any other."""
@@ -76,12 +76,12 @@ class TreeWatcher:
             return None
         place = self._policy.readable(uri)
         depth = next((number for number, part in enumerate(place.parts) if _GLOB & {*part}), None)
-        if depth is None or self._engine.is_there(place):
+        if depth is None or self._engine.has_target(place):
             return None
         start = place.at(place.root, place.parts[:depth])
-        self._engine.look(start)
+        self._engine.check_reachable(start)
         glob = "/" + "/".join(place.parts[depth:])
-        chooser([glob])  # refused to who asks, not found out by who follows
+        compile_chooser([glob])  # refused to who asks, not found out by who follows
         return Subtree(start, glob)
 
     def followed(self, uri: str) -> Hashable | None:
@@ -92,78 +92,78 @@ class TreeWatcher:
         try:
             if self._engine.is_folder(place):
                 return Subtree(place)
-            place = self._engine.real(place)
+            place = self._engine.resolve_links(place)
         except NotFound:
-            self._engine.look(place.parent)  # the file may come
-        return Subtree(place.parent, only=place.name)
+            self._engine.check_reachable(place.parent)  # the file may come
+        return Subtree(place.parent, name=place.name)
 
     async def add(self, keys: Collection[Hashable]) -> None:
         for key in keys:
             assert isinstance(key, Subtree)
-            self._trees[key] = _Tree(Followed(key, self._kept))
-        self._added.set()
+            self._trees[key] = _WatchedTree(TreeSnapshot(key, self._text_budget))
+        self._added_event.set()
         for key in keys:
-            await self._look(key)
+            await self._poll(key)
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
             if (tree := self._trees.pop(key, None)) is not None:
-                tree.followed.forget()
-                self._leave(key, tree.folders)
+                tree.snapshot.release()
+                self._unwatch_folders(key, tree.folders)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self._changed = changed
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._files.run, self._happened)
-                tasks.start_soon(self._look_at_touched)
-                tasks.start_soon(self._look_again)
-                tasks.start_soon(self._look_slowly)
+                tasks.start_soon(self._files.run, self._note_touched)
+                tasks.start_soon(self._poll_touched)
+                tasks.start_soon(self._poll_uncertain)
+                tasks.start_soon(self._poll_slowly)
         finally:
-            self._trees, self._in, self._touched, self._fresh = {}, {}, set(), set()
+            self._trees, self._keys_by_folder, self._touched_keys, self._uncertain_keys = {}, {}, set(), set()
 
     async def look(self, keys: Collection[Hashable]) -> None:
         for key in keys:
             if key in self._trees:
-                await self._look(key)
+                await self._poll(key)
 
     def news(self, key: Hashable) -> Iterable[Change]:
         tree = self._trees[key]
-        news, tree.news = tree.news, []
+        news, tree.changes = tree.changes, []
         return news
 
     def shown(self, change: Change) -> str:
-        return shown_change(change)
+        return describe_change(change)
 
     def absent(self, key: Hashable) -> str | None:
         assert isinstance(key, Subtree)
         tree = self._trees.get(key)
-        if tree is None or tree.followed.has_files or not (key.only or key.glob):
+        if tree is None or tree.snapshot.has_files or not (key.name or key.glob):
             return None
         if key.glob:
             return "No file matches."
         try:
-            self._engine.look(key.start.at(key.start.root, (*key.start.parts, key.only)))
+            self._engine.check_reachable(key.start.at(key.start.root, (*key.start.parts, key.name)))
         except NotFound as problem:
             return str(problem)
         return None
 
-    def _happened(self, folders: Collection[Hashable]) -> None:
+    def _note_touched(self, folders: Collection[Hashable]) -> None:
         for folder in folders:
-            self._touched |= self._in.get(str(folder), set())
-        self._wake.set()
+            self._touched_keys |= self._keys_by_folder.get(str(folder), set())
+        self._touched_event.set()
 
-    async def _look(self, key: Hashable) -> float:
+    async def _poll(self, key: Hashable) -> float:
         """Check a tree, announce changes and watch its current folders; returns the approximate processor seconds."""
         tree = self._trees.get(key)
         if tree is None:
             return 0.0
         took = 0.0
-        async with tree.turn:
+        async with tree.lock:
             while True:
                 began = time.perf_counter()
                 try:
-                    tree.news += await in_thread(tree.followed.look, what="Looking", long=True)
+                    tree.changes += await in_thread(tree.snapshot.poll, what="Looking", long=True)
                 except Problem as problem:
                     if not tree.folders:
                         raise
@@ -171,62 +171,62 @@ class TreeWatcher:
                 took += time.perf_counter() - began
                 if self._trees.get(key) is not tree:
                     return took
-                if tree.news:
+                if tree.changes:
                     self._changed([key])
                 # What happened in a folder before it was watched is seen by another look.
-                if not await self._watch(key, tree):
+                if not await self._watch_folders(key, tree):
                     break
-        if tree.followed.fresh:
-            self._fresh.add(key)
-            self._doubt.set()
+        if tree.snapshot.is_uncertain:
+            self._uncertain_keys.add(key)
+            self._uncertain_event.set()
         return took
 
-    async def _watch(self, key: Hashable, tree: _Tree) -> bool:
+    async def _watch_folders(self, key: Hashable, tree: _WatchedTree) -> bool:
         """Watch the current folders of a tree's files; returns whether there are new ones."""
-        top = tree.followed.subtree.start.root.path
-        folders = {os.path.join(top, *parts) for parts in tree.followed.folders}
+        top = tree.snapshot.subtree.start.root.path
+        folders = {os.path.join(top, *parts) for parts in tree.snapshot.folders}
         new, gone = folders - tree.folders, tree.folders - folders
         tree.folders = folders
-        self._leave(key, gone)
-        unwatched = [folder for folder in new if folder not in self._in]
+        self._unwatch_folders(key, gone)
+        unwatched = [folder for folder in new if folder not in self._keys_by_folder]
         for folder in new:
-            self._in.setdefault(folder, set()).add(key)
+            self._keys_by_folder.setdefault(folder, set()).add(key)
         if unwatched:
             await self._files.add(unwatched)
         return bool(new)
 
-    def _leave(self, key: Hashable, folders: Iterable[str]) -> None:
+    def _unwatch_folders(self, key: Hashable, folders: Iterable[str]) -> None:
         left: list[str] = []
         for folder in folders:
-            self._in[folder].discard(key)
-            if not self._in[folder]:
-                del self._in[folder]
+            self._keys_by_folder[folder].discard(key)
+            if not self._keys_by_folder[folder]:
+                del self._keys_by_folder[folder]
                 left.append(folder)
         self._files.discard(left)
 
-    async def _look_at_touched(self) -> None:
+    async def _poll_touched(self) -> None:
         while True:
-            await self._wake.wait()
-            self._wake = anyio.Event()
-            touched, self._touched = self._touched, set()
-            took = sum([await self._look(key) for key in touched])
-            await anyio.sleep(_PAUSE * took)
+            await self._touched_event.wait()
+            self._touched_event = anyio.Event()
+            touched, self._touched_keys = self._touched_keys, set()
+            took = sum([await self._poll(key) for key in touched])
+            await anyio.sleep(_PAUSE_FACTOR * took)
 
-    async def _look_again(self) -> None:
+    async def _poll_uncertain(self) -> None:
         """Check once more what changed just before its check: it can have changed since and look the same."""
         while True:
-            await self._doubt.wait()
-            self._doubt = anyio.Event()
-            await anyio.sleep(_AGAIN_SECONDS)
-            self._touched |= self._fresh
-            self._fresh = set()
-            self._wake.set()
+            await self._uncertain_event.wait()
+            self._uncertain_event = anyio.Event()
+            await anyio.sleep(_UNCERTAIN_SECONDS)
+            self._touched_keys |= self._uncertain_keys
+            self._uncertain_keys = set()
+            self._touched_event.set()
 
-    async def _look_slowly(self) -> None:
+    async def _poll_slowly(self) -> None:
         while True:
-            await self._added.wait()
+            await self._added_event.wait()
             if not self._trees:
-                self._added = anyio.Event()
+                self._added_event = anyio.Event()
             for key in list(self._trees):
-                took = await self._look(key)
-                await anyio.sleep(max(_ROUND_SECONDS / max(1, len(self._trees)), took / _SHARE))
+                took = await self._poll(key)
+                await anyio.sleep(max(_ROUND_SECONDS / max(1, len(self._trees)), took / _MAX_CPU_SHARE))

@@ -8,22 +8,35 @@ from __future__ import annotations
 import struct
 
 __all__ = [
-    "DAMAGED", "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "OLE", "PAGE_SECONDS", "RANGE", "SAFE", "SECONDS",
-    "SUFFIXES", "TOO_LARGE", "Kind",
-    "is_archive", "is_document", "kind_of",
+    "CPU_SECONDS",
+    "CUT_AT_DAMAGE",
+    "CUT_AT_LIMIT",
+    "FRAME",
+    "HEAD_BYTES",
+    "LABELS",
+    "MAX_OUTPUT_BYTES",
+    "OLE",
+    "PAGE_CPU_SECONDS",
+    "RANGE",
+    "SAFE_PICTURE",
+    "SUFFIXES",
+    "Kind",
+    "is_archive",
+    "is_document",
+    "kind_of",
 ]  # fmt: skip
 
 Kind = str
 HEAD_BYTES = 1024
 FRAME, RANGE = struct.Struct(">cI"), struct.Struct(">QI")
 """The head of what the other process sends: a letter and a length; which bytes of the file it asks for."""
-SECONDS, PAGE_SECONDS = 2.0, 6.0
+CPU_SECONDS, PAGE_CPU_SECONDS = 2.0, 6.0
 """Of processor time, for one request; for the picture of a page."""
-SAFE = "safe"
+SAFE_PICTURE = "safe"
 """The label of a picture that models take as it is."""
-MOST_BYTES = 64 * 1024 * 1024
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """Of one answer, and of what is held in memory."""
-TOO_LARGE, DAMAGED = f"cut after {MOST_BYTES:,} bytes", "cut where the file is damaged or ends too early"
+CUT_AT_LIMIT, CUT_AT_DAMAGE = f"cut after {MAX_OUTPUT_BYTES:,} bytes", "cut where the file is damaged or ends too early"
 """Why the rest of a text is missing."""
 
 _NAMES: dict[Kind, str] = {
@@ -95,7 +108,7 @@ def kind_of(name: str, head: bytes) -> Kind | None:
 def _is_tar(head: bytes) -> bool:
     """Whether `head` begins with the header of a member: the oldest form has no mark, all have a sum of its bytes."""
     try:
-        told = int(head[148:156].strip(b"\0 ") or b"-1", 8)
+        checksum = int(head[148:156].strip(b"\0 ") or b"-1", 8)
     except ValueError:
         return False
-    return len(head) >= 512 and told == sum(head[:148]) + 8 * 32 + sum(head[156:512])
+    return len(head) >= 512 and checksum == sum(head[:148]) + 8 * 32 + sum(head[156:512])

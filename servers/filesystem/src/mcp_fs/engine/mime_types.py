@@ -9,7 +9,7 @@ import mimetypes
 from collections.abc import Callable
 
 from mcp_batteries.media.picture_types import brands_of, picture_type
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES, sniff
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
 
 __all__ = ["UNKNOWN", "mime_type"]
 
@@ -38,7 +38,7 @@ _MAGIC = (
     (0, b"\x7fELF", "application/x-elf"),
 )
 # Where the first bytes are few or common: what must follow them.
-_CERTAIN: dict[str, Callable[[bytes], bool]] = {
+_CONFIRMATIONS: dict[str, Callable[[bytes], bool]] = {
     "audio/wav": lambda head: head.startswith((b"RIFF", b"RF64")),
     "audio/aiff": lambda head: head.startswith(b"FORM"),
     # A bit rate and a sample rate that exist (ISO/IEC 11172-3, 2.4.2.3).
@@ -56,15 +56,15 @@ def mime_type(head: bytes, name: str) -> str:
     if brands:
         return _MAIN_BRANDS.get(brands[0], "video/mp4")
     for offset, magic, kind in _MAGIC:
-        if head.startswith(magic, offset) and _CERTAIN.get(kind, bool)(head):
-            return _zipped(name) if kind == "application/zip" else kind
+        if head.startswith(magic, offset) and _CONFIRMATIONS.get(kind, bool)(head):
+            return _zip_mime_type(name) if kind == "application/zip" else kind
     guessed = mimetypes.guess_type(name, strict=False)[0]
-    if sniff(head[:SAMPLE_BYTES]) is not None:
+    if detect_encoding(head[:SAMPLE_BYTES]) is not None:
         is_shown = guessed != "image/svg+xml" and (guessed or "image").startswith(("audio", "image", "video"))
         return "text/plain" if guessed is None or is_shown else guessed
     return guessed if guessed is not None and guessed.startswith("application/") else UNKNOWN
 
 
-def _zipped(name: str) -> str:
+def _zip_mime_type(name: str) -> str:
     guessed = mimetypes.guess_type(name, strict=False)[0] or ""
     return guessed if guessed.startswith("application/") else "application/zip"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["folded", "may_have_another_spelling"]
+__all__ = ["fold_name", "may_have_another_spelling"]
 
 # macOS puts the first into the names of screenshots and the second is what keyboards make of Option-blank.
 _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " "})
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """`name` without what only spellings differ in: composed (NFC), every blank a plain one."""
     return name if name.isascii() else unicodedata.normalize("NFC", name).translate(_BLANKS)
 

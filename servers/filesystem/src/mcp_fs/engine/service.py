@@ -18,59 +18,59 @@ from mcp_fs.engine.changing.notebook_edit import apply_patch, replace_in_cells
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.changing.transaction import Change, change_files
-from mcp_fs.engine.documents.content import takes_time
+from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.path_opening import resolve, spelled_names, status
 from mcp_fs.engine.journal.journal import Step
 from mcp_fs.engine.journal.store import Store
 from mcp_fs.engine.listing.comparison import compare
-from mcp_fs.engine.listing.expand_glob import fitting
-from mcp_fs.engine.listing.folder_page import Sort, list_folder, list_roots, names_in
+from mcp_fs.engine.listing.expand_glob import expand_glob
+from mcp_fs.engine.listing.folder_page import FolderSort, complete_names, list_folder, list_roots
 from mcp_fs.engine.listing.folder_tree import list_tree
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.reading.entry_info import info
-from mcp_fs.engine.reading.full_contents import Listed, files_in, read_whole
-from mcp_fs.engine.reading.line_range import Excerpt
-from mcp_fs.engine.reading.media import is_media, view, with_safe_type
-from mcp_fs.engine.reading.page_cache import warm
+from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.reading.entry_info import read_info
+from mcp_fs.engine.reading.full_contents import ListedFile, list_files, read_full_contents
+from mcp_fs.engine.reading.line_range import LineRange
+from mcp_fs.engine.reading.media import is_media, read_media, with_safe_type
+from mcp_fs.engine.reading.page_cache import is_in_page_cache
 from mcp_fs.engine.reading.skills import skill_folders
-from mcp_fs.engine.reading.text_page import LineIndex, Named, Part, read_part, read_parts
+from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_page, read_pages
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import Sorting, find
+from mcp_fs.engine.search.find import FindSort, find_files
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.text.edit import Replacement, appended
-from mcp_fs.engine.text.edit import replace as replace_text
+from mcp_fs.engine.search.text_search import search_text
+from mcp_fs.engine.text.edit import Replacement, append_text
+from mcp_fs.engine.text.edit import apply_replacements as replace_text
 from mcp_fs.engine.undo.undo import list_steps, take_back
 from mcp_fs.models import (
-    Compared,
+    Comparison,
     Edited,
     FileInfo,
+    FilePage,
     FileSlices,
     FolderPage,
-    FoundFiles,
+    FullContents,
+    MatchCounts,
     Matches,
     Media,
     Moved,
     MovedAll,
     Replaced,
     Steps,
-    Tallies,
     TextSlice,
     Tree,
     Undone,
-    Whole,
     Written,
 )
 from mcp_fs.policy import Policy, Readable, Root, Writable
 
 __all__ = ["Engine"]
 
-_DESCRIPTORS = 1024
+_MIN_DESCRIPTORS = 1024
 """For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder."""
-_Changed = TypeVar("_Changed", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
+_Result = TypeVar("_Result", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
 _P = TypeVar("_P", bound=Readable)
-_S = TypeVar("_S", bound=Readable | Excerpt)
+_S = TypeVar("_S", bound=Readable | LineRange)
 
 
 class Engine:
@@ -83,171 +83,186 @@ class Engine:
 
     def __init__(self, policy: Policy, undo: Store | None = None) -> None:
         self._policy, self._undo = policy, undo
-        descriptors(_DESCRIPTORS)
+        descriptors(_MIN_DESCRIPTORS)
         self._lines = LineIndex()
 
-    def cleaning(self) -> AbstractAsyncContextManager[None]:
+    def clean_temp_files(self) -> AbstractAsyncContextManager[None]:
         """Remove, beside the first requests, what crashes of earlier processes left in the served folders."""
         return temp_files.cleaning(self._policy)
 
     # Reading
 
-    async def read_text(self, place: Readable, part: Part) -> TextSlice:
+    async def read_text(self, place: Readable, part: PageRequest) -> TextSlice:
         """The wanted lines of a text file, at most a page."""
-        long = takes_time(place)
-        if not long and warm(place):
-            return read_part(place, part, self._lines, Stop())
-        return await in_thread(lambda stop: read_part(place, part, self._lines, stop), what="Reading", long=long)
+        long = needs_worker(place)
+        if not long and is_in_page_cache(place):
+            return read_page(place, part, self._lines, Stop())
+        return await in_thread(lambda stop: read_page(place, part, self._lines, stop), what="Reading", long=long)
 
-    async def read_files(self, files: Sequence[Named], part: Part) -> FileSlices:
+    async def read_files(self, files: Sequence[NamedFile], part: PageRequest) -> FileSlices:
         """Several text files, or lines of them, each with its own outcome."""
-        places = [place for file in files for place in (file.place, *(file.lines or ())[:1])]
-        long = any(isinstance(place, Readable) and takes_time(place) for place in places)
-        return await in_thread(lambda stop: read_parts(files, part, self._lines, stop), what="Reading", long=long)
+        places = [place for file in files for place in (file.place, *(file.line_range or ())[:1])]
+        long = any(isinstance(place, Readable) and needs_worker(place) for place in places)
+        return await in_thread(lambda stop: read_pages(files, part, self._lines, stop), what="Reading", long=long)
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
         """A picture, a sound, a page of a PDF, or bytes."""
-        return await in_thread(lambda stop: view(place, page, stop), what="Reading", long=True)
+        return await in_thread(lambda stop: read_media(place, page, stop), what="Reading", long=True)
 
-    async def read_whole(self, place: Readable) -> Whole:
+    async def read_full_contents(self, place: Readable) -> FullContents:
         """A whole file, or a folder's listing."""
-        if warm(place):
-            whole = read_whole(place, Stop())
+        if is_in_page_cache(place):
+            whole = read_full_contents(place, Stop())
         else:
-            whole = await in_thread(lambda stop: read_whole(place, stop), what="Reading")
+            whole = await in_thread(lambda stop: read_full_contents(place, stop), what="Reading")
         if not is_media(whole.mime_type):
             return whole
         return await in_thread(lambda stop: with_safe_type(place, whole, stop), what="Reading", long=True)
 
-    async def info(self, place: Readable) -> FileInfo:
+    async def get_info(self, place: Readable) -> FileInfo:
         """What is known of one entry."""
-        return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
+        return (
+            read_info(place)
+            if is_in_page_cache(place)
+            else await in_thread(lambda stop: read_info(place), what="Looking it up")
+        )
 
-    async def compare(self, one: Readable, other: Readable, max_bytes: int) -> Compared:
+    async def compare(self, one: Readable, other: Readable, max_bytes: int) -> Comparison:
         """What differs between two files or folders."""
         return await in_thread(lambda stop: compare(one, other, max_bytes, stop), what="Comparing", long=True)
 
     # Listing
 
-    async def folder(
-        self, place: Readable, *, sort: Sort, wanted: Filter, sums: bool, limit: int, cursor: str | None
+    async def list_folder(
+        self,
+        place: Readable,
+        *,
+        sort: FolderSort,
+        walk_filter: WalkFilter,
+        folder_sizes: bool,
+        limit: int,
+        cursor: str | None,
     ) -> FolderPage:
         """A page of a folder's entries."""
         return await in_thread(
-            lambda stop: list_folder(place, stop, sort=sort, wanted=wanted, sums=sums, limit=limit, cursor=cursor),
+            lambda stop: list_folder(
+                place, stop, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
+            ),
             what="Listing",
-            long=sums,
+            long=folder_sizes,
         )
 
-    async def roots(self, places: Sequence[Readable]) -> FolderPage:
+    async def list_roots(self, places: Sequence[Readable]) -> FolderPage:
         """The served folders."""
         return await in_thread(lambda stop: list_roots(places), what="Listing")
 
-    async def tree(self, place: Readable, *, depth: int, wanted: Filter, max_bytes: int) -> Tree:
+    async def list_tree(self, place: Readable, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
         """A folder's tree, folded to a size."""
         return await in_thread(
-            lambda stop: list_tree(place, stop, depth=depth, wanted=wanted, max_bytes=max_bytes),
+            lambda stop: list_tree(place, stop, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
             what="Listing",
             long=True,
         )
 
-    async def top_files(self) -> Sequence[tuple[Root, Sequence[Listed]]]:
+    async def list_top_files(self) -> Sequence[tuple[Root, Sequence[ListedFile]]]:
         """Each served folder with the files directly in it."""
         policy = self._policy
-        return await in_thread(lambda stop: [(root, files_in(policy.top(root), stop)) for root in policy.roots])
+        return await in_thread(lambda stop: [(root, list_files(policy.top(root), stop)) for root in policy.roots])
 
-    async def skill_folders(self, around: str | None) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+    async def find_skills(self, within_uri: str | None) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
         """The folders of skills in the served folders, or those that the URI `around` is in, with their files."""
         policy = self._policy
-        return await in_thread(lambda stop: skill_folders([policy.top(root) for root in policy.roots], around, stop))
+        return await in_thread(
+            lambda stop: skill_folders([policy.top(root) for root in policy.roots], within_uri, stop)
+        )
 
-    async def names(self, place: Readable, start: str) -> Sequence[tuple[str, Readable]]:
+    async def complete_names(self, place: Readable, prefix: str) -> Sequence[tuple[str, Readable]]:
         """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""
-        return await in_thread(lambda stop: names_in(place, start, stop))
+        return await in_thread(lambda stop: complete_names(place, prefix, stop))
 
     # Searching
 
-    async def find(
+    async def find_files(
         self,
         starts: Sequence[Readable],
         glob: str,
         *,
-        sort: Sorting,
-        wanted: Filter,
+        sort: FindSort,
+        walk_filter: WalkFilter,
         limit: int,
         cursor: str | None,
-    ) -> FoundFiles:
+    ) -> FilePage:
         """A page of the paths that a glob matches."""
         return await in_thread(
-            lambda stop: find(starts, glob, stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
+            lambda stop: find_files(starts, glob, stop, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor),
             what="Finding files",
             long=True,
         )
 
-    async def search(self, starts: Sequence[Readable], query: Query, cursor: str | None) -> Matches | Tallies:
+    async def search_text(self, starts: Sequence[Readable], query: Query, cursor: str | None) -> Matches | MatchCounts:
         """A page of the lines that match, or of what was counted."""
         return await in_thread(
-            lambda stop: search(starts, query, cursor, stop, ripgrep.command()), what="Searching", long=True
+            lambda stop: search_text(starts, query, cursor, stop, ripgrep.find_ripgrep()), what="Searching", long=True
         )
 
     # Writing
 
-    async def write(self, place: Writable, content: str, *, overwrite: bool) -> Written:
+    async def write_file(self, place: Writable, content: str, *, overwrite: bool) -> Written:
         """Create or replace a text file, with the folders to it."""
 
         def work(stop: Stop, step: Step | None) -> Written:
             write = partial(write_file, place, content, overwrite=overwrite, stop=stop, step=step)
-            return _with_folders([place], write, stop, step)
+            return _create_missing_folders([place], write, stop, step)
 
-        return await self._change(work, what="Writing", long=False)
+        return await self._run_change(work, what="Writing", long=False)
 
-    async def edit(
+    async def edit_file(
         self, place: Writable, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
     ) -> Edited:
         """Replace pieces of a text file, all or none."""
 
         def work(stop: Stop, step: Step | None) -> Edited:
-            revise = partial(replace_text, replacements=edits, shown=quote(place.display), stop=stop)
+            revise = partial(replace_text, replacements=edits, label=quote(place.display), stop=stop)
             in_cells = partial(replace_in_cells, replacements=edits, shown=quote(place.display), stop=stop)
             change = Change(place, revise, in_cells, expected_hash=expected_hash)
             return change_files([change], dry_run=dry_run, stop=stop, step=step)
 
-        return await self._change(work, what="Editing")
+        return await self._run_change(work, what="Editing")
 
-    async def patch(self, files: Sequence[tuple[Writable, FilePatch]], *, dry_run: bool) -> Edited:
+    async def apply_patch(self, files: Sequence[tuple[Writable, FilePatch]], *, dry_run: bool) -> Edited:
         """Apply a diff to its files, all or none."""
 
         def work(stop: Stop, step: Step | None) -> Edited:
-            changes = [_patch_change(place, patch, stop) for place, patch in files]
+            changes = [_plan_patch(place, patch, stop) for place, patch in files]
             modes = [
                 f"{place.display}: its mode stays, not {it.mode}" for place, it in files if it.mode and not it.creates
             ]
             new = [place for place, patch in files if patch.creates and not dry_run]
             change = partial(change_files, changes, dry_run=dry_run, stop=stop, step=step)
-            edited = _with_folders(new, change, stop, step)
+            edited = _create_missing_folders(new, change, stop, step)
             return replace(edited, notes=[*edited.notes, *modes])
 
-        return await self._change(work, what="Patching")
+        return await self._run_change(work, what="Patching")
 
-    async def append(self, place: Writable, content: str) -> Edited | Written:
+    async def append_text(self, place: Writable, content: str) -> Edited | Written:
         """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
 
         def work(stop: Stop, step: Step | None) -> Edited | Written:
             if not _exists(place):
                 write = partial(write_file, place, content, overwrite=False, stop=stop, step=step)
-                return _with_folders([place], write, stop, step)
-            change = Change(place, partial(appended, added=content))
+                return _create_missing_folders([place], write, stop, step)
+            change = Change(place, partial(append_text, addition=content))
             return change_files([change], dry_run=False, stop=stop, step=step)
 
-        return await self._change(work, what="Writing")
+        return await self._run_change(work, what="Writing")
 
-    async def replace(
-        self, start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool
+    async def replace_text(
+        self, start: Writable, glob: str, walk_filter: WalkFilter, substitution: Substitution, *, dry_run: bool
     ) -> Replaced:
         """Replace a text in many files, all or none."""
-        return await self._change(
+        return await self._run_change(
             lambda stop, step: replace_in_files(
-                start, glob, wanted, substitution, dry_run=dry_run, stop=stop, step=step
+                start, glob, walk_filter, substitution, dry_run=dry_run, stop=stop, step=step
             ),
             what="Replacing",
         )
@@ -258,37 +273,41 @@ class Engine:
 
     async def create_folder(self, place: Writable) -> Moved:
         """Create a folder and those above it."""
-        return await self._change(
+        return await self._run_change(
             lambda stop, step: moving.create_folder(place, stop, step), what="Creating the folder", long=False
         )
 
-    async def copy(self, pairs: Sequence[tuple[Readable | Excerpt, Writable]], *, overwrite: bool) -> MovedAll:
+    async def copy(self, pairs: Sequence[tuple[Readable | LineRange, Writable]], *, overwrite: bool) -> MovedAll:
         """Copy files, folders, links and lines of files to their targets, with the folders to these."""
-        return await self._put(copying.copy, pairs, overwrite, "Copying")
+        return await self._run_batch(copying.copy, pairs, overwrite, "Copying")
 
     async def move(self, pairs: Sequence[tuple[Writable, Writable]], *, overwrite: bool) -> MovedAll:
         """Rename files, folders and links, with the folders to their targets."""
-        return await self._put(moving.move, pairs, overwrite, "Moving")
+        return await self._run_batch(moving.move, pairs, overwrite, "Moving")
 
-    async def _put(self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, what: str) -> MovedAll:
+    async def _run_batch(
+        self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, what: str
+    ) -> MovedAll:
         def work(stop: Stop, step: Step | None) -> MovedAll:
             do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, step=step)
-            return _with_folders([target for _, target in pairs], do, stop, step)
+            return _create_missing_folders([target for _, target in pairs], do, stop, step)
 
-        return await self._change(work, what=what)
+        return await self._run_change(work, what=what)
 
     async def delete(self, places: Sequence[Writable], *, recursive: bool, trash: bool) -> MovedAll:
         """Delete files, folders and links, or put them into the trash."""
-        return await self._change(
+        return await self._run_change(
             lambda stop, step: deleting.delete_all(places, recursive=recursive, trash=trash, stop=stop, step=step),
             what="Deleting",
         )
 
-    async def fitting(self, start: _P, glob: str, name: str, most: int) -> tuple[Sequence[_P], Sequence[str]]:
+    async def expand_glob(self, start: _P, glob: str, name: str, limit: int) -> tuple[Sequence[_P], Sequence[str]]:
         """The entries below `start` that a glob means, at most `most`, and what was left out."""
-        return await in_thread(lambda stop: fitting(start, glob, name, most, stop), what="Finding files", long=True)
+        return await in_thread(
+            lambda stop: expand_glob(start, glob, name, limit, stop), what="Finding files", long=True
+        )
 
-    async def steps(self) -> Steps:
+    async def list_steps(self) -> Steps:
         """What the caller's calls changed, as far as it can be taken back."""
         undo = self._undo
         return Steps((), 0) if undo is None else await in_thread(lambda stop: list_steps(self._policy, undo, stop))
@@ -306,21 +325,23 @@ class Engine:
             long=True,
         )
 
-    async def _change(self, work: Callable[[Stop, Step | None], _Changed], *, what: str, long: bool = True) -> _Changed:
+    async def _run_change(
+        self, work: Callable[[Stop, Step | None], _Result], *, what: str, long: bool = True
+    ) -> _Result:
         """Do what changes something, with what was there before kept."""
 
-        def kept(stop: Stop) -> _Changed:
+        def run(stop: Stop) -> _Result:
             if self._undo is None:
                 return work(stop, None)
             with Step(self._undo, stop) as step:
                 result = work(stop, step)
             return replace(result, notes=[*result.notes, *step.notes]) if step.notes else result
 
-        return await in_thread(kept, what=what, long=long)
+        return await in_thread(run, what=what, long=long)
 
     # Watching
 
-    def look(self, place: Readable) -> None:
+    def check_reachable(self, place: Readable) -> None:
         """Return when there is something at a place that can be reached.
 
         Raises:
@@ -329,7 +350,7 @@ class Engine:
         """
         status(place)
 
-    def is_there(self, place: Readable) -> bool:
+    def has_target(self, place: Readable) -> bool:
         """Whether there is anything at a place, a link's target included."""
         return _exists(place)
 
@@ -341,7 +362,7 @@ class Engine:
         """
         return stat.S_ISDIR(status(place).st_mode)
 
-    def real(self, place: Readable) -> Readable:
+    def resolve_links(self, place: Readable) -> Readable:
         """Where the links on the way to a place lead.
 
         Raises:
@@ -350,20 +371,27 @@ class Engine:
         with resolve(place) as spot:
             return spot.place
 
-    def spelled(self, place: Readable) -> tuple[str, ...]:
+    def names_on_disk(self, place: Readable) -> tuple[str, ...]:
         """The names down to `place` as the file system has them, links not followed: what its events will name."""
         return spelled_names(place)
 
-    def state(self, place: Readable) -> Hashable | None:
+    def read_state(self, place: Readable) -> Hashable | None:
         """A value that differs whenever the thing at `place` does; None when there is nothing."""
         try:
-            found = status(place)
+            status_result = status(place)
         except Problem:
             return None
-        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+        return (
+            status_result.st_mtime_ns,
+            status_result.st_ctime_ns,
+            status_result.st_size,
+            status_result.st_ino,
+            status_result.st_dev,
+            status_result.st_mode,
+        )
 
 
-def _patch_change(place: Writable, patch: FilePatch, stop: Stop) -> Change:
+def _plan_patch(place: Writable, patch: FilePatch, stop: Stop) -> Change:
     """What a patch makes of one file."""
     shown = quote(place.display)
     apply = partial(apply_hunks, patch=patch, shown=shown, stop=stop)
@@ -377,9 +405,9 @@ def _patch_change(place: Writable, patch: FilePatch, stop: Stop) -> Change:
     )
 
 
-def _with_folders(
-    places: Sequence[Writable], change: Callable[[], _Changed], stop: Stop, step: Step | None
-) -> _Changed:
+def _create_missing_folders(
+    places: Sequence[Writable], change: Callable[[], _Result], stop: Stop, step: Step | None
+) -> _Result:
     """What `change` comes to; where it finds that folders above `places` are missing, they are made for it and noted.
 
     Nobody looks for them before: nearly always they are there.
@@ -391,7 +419,7 @@ def _with_folders(
         if missing is None:
             raise
     with moving.folders_to(missing, stop, step) as (_, made):
-        changed = _with_folders(places, change, stop, step)
+        changed = _create_missing_folders(places, change, stop, step)
         return replace(changed, notes=[*(f"new folder {made[0].display}" for _ in made[:1]), *changed.notes])
 
 

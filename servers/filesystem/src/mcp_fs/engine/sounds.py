@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["HEARD", "is_whole_sound"]
+__all__ = ["AUDIBLE_TYPES", "is_whole_sound"]
 
-HEARD = frozenset({"audio/wav", "audio/mpeg"})
+AUDIBLE_TYPES = frozenset({"audio/wav", "audio/mpeg"})
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT = struct.Struct("<HHIIHH")

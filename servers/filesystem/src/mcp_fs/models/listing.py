@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.server.results import DataResult, Link, TextResult
-from mcp_fs.models.words import counted, told_once
+from mcp_fs.models.formatting import common_time_prefix, pluralize
 
-__all__ = ["Compared", "Entry", "FileInfo", "FolderPage", "Tree"]
+__all__ = ["Comparison", "Entry", "FileInfo", "FolderPage", "Tree"]
 
 
 class FileInfo(DataResult):
@@ -50,11 +50,13 @@ class Entry:
     modified: str
     note: str = ""
 
-    def line(self, told: str = "") -> str:
+    def line(self, time_prefix: str = "") -> str:
         """Its line below a head that tells `told`, the beginning of when it was modified."""
-        name = self.path + "/" if self.kind == "folder" and not self.path.endswith("/") else self.path
+        label = self.path + "/" if self.kind == "folder" and not self.path.endswith("/") else self.path
         size = "" if self.size is None else f"{self.size:,}"
-        return "\t".join(filter(None, (name, size, self.modified.removeprefix(told).removeprefix("T"), self.note)))
+        return "\t".join(
+            filter(None, (label, size, self.modified.removeprefix(time_prefix).removeprefix("T"), self.note))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class FolderPage(TextResult):
     entries: Sequence[Entry]
     total: int
     sort: str
-    left_out: int
+    excluded_count: int
     cursor: str | None
     uri: str = ""
 
@@ -82,17 +84,19 @@ class FolderPage(TextResult):
 
     def text(self) -> str:
         if self.cursor is None and len(self.entries) == self.total:
-            head = f"{self.path}: {counted(self.total, 'entry')}"
+            head = f"{self.path}: {pluralize(self.total, 'entry')}"
         else:
-            head = f"{self.path}: {len(self.entries):,} of {counted(self.total, 'entry')} by {self.sort}"
-        if self.left_out:
-            head += f", {self.left_out:,} hidden or ignored left out"
+            head = f"{self.path}: {len(self.entries):,} of {pluralize(self.total, 'entry')} by {self.sort}"
+        if self.excluded_count:
+            head += f", {self.excluded_count:,} hidden or ignored left out"
         if self.cursor is not None:
             head += f'; continue with cursor="{self.cursor}"'
-        above = f"{self.path}/"
-        if told := told_once([entry.modified for entry in self.entries if entry.modified]):
-            head += f"; all changed {told}"
-        return "\n".join([f"[{head}]", *(entry.line(told).removeprefix(above) for entry in self.entries)])
+        folder_prefix = f"{self.path}/"
+        if time_prefix := common_time_prefix([entry.modified for entry in self.entries if entry.modified]):
+            head += f"; all changed {time_prefix}"
+        return "\n".join(
+            [f"[{head}]", *(entry.line(time_prefix).removeprefix(folder_prefix) for entry in self.entries)]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +120,16 @@ class Tree(TextResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        head = f"{self.path}: {counted(self.files, 'file')} in {counted(self.folders, 'folder')}"
+        head = f"{self.path}: {pluralize(self.files, 'file')} in {pluralize(self.folders, 'folder')}"
         if not self.is_whole:
             head += " seen"
         if self.folded:
-            head += f"; {counted(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
+            head += f"; {pluralize(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
         return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(TextResult):
+class Comparison(TextResult):
     """Two files or folders side by side.
 
     Attributes:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.results import TextResult
-from mcp_fs.models.words import counted, one_line
+from mcp_fs.models.formatting import escape_line_breaks, pluralize
 
-__all__ = ["FileSlices", "Media", "TextSlice", "Whole"]
+__all__ = ["FileSlices", "FullContents", "Media", "TextSlice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,61 +40,69 @@ class TextSlice(TextResult):
     path: str
     body: str
     encoding: str
-    first: int | None
-    last: int | None
-    total: int | None
+    first_line: int | None
+    last_line: int | None
+    total_lines: int | None
     size: int
     bytes_shown: int
     column: int | None
     end_line: int | None
     next_line: int | None
     next_column: int | None
-    following: int | None
+    line_after_cut: int | None
     lines_shown: int
-    lines_asked: int | None
-    replaced: bool
-    unterminated: bool
+    requested_tail: int | None
+    has_undecodable: bool
+    lacks_final_newline: bool
     hash: str | None
 
     @property
     def status(self) -> str:
         """One line: what is shown, of what, and the exact next call."""
-        facts = [self._span(), *([self.encoding] if self.encoding != "utf-8" else [])]
+        facts = [self._describe_span(), *([self.encoding] if self.encoding != "utf-8" else [])]
         if self.hash is not None:
             facts.append(f"hash {self.hash}")
-        if self.replaced:
+        if self.has_undecodable:
             facts.append("undecodable bytes shown as \ufffd")
-        if self.unterminated:
+        if self.lacks_final_newline:
             facts.append("no line end at the end")
-        return ", ".join(facts) + self._way_on()
+        return ", ".join(facts) + self._describe_next_call()
 
     def text(self) -> str:
         return f"[{self.status}]\n{self.body}"
 
-    def _span(self) -> str:
-        if self.first is not None and self.last is None:
-            return f"no line {self.first:,} yet, {counted(self.total or 0, 'line')}"
-        if not self.size or self.total == 0:
+    def _describe_span(self) -> str:
+        if self.first_line is not None and self.last_line is None:
+            return f"no line {self.first_line:,} yet, {pluralize(self.total_lines or 0, 'line')}"
+        if not self.size or self.total_lines == 0:
             return "empty file"
         if self.column is None:
             return f"the end of the last line, {self.bytes_shown:,} of {self.size:,} bytes"
-        if self.first is None:
-            return f"last {counted(self.lines_shown, 'line')} of {self.size:,} bytes"
-        span = f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
+        if self.first_line is None:
+            return f"last {pluralize(self.lines_shown, 'line')} of {self.size:,} bytes"
+        span = (
+            f"line {self.first_line}"
+            if self.first_line == self.last_line
+            else f"lines {self.first_line}-{self.last_line}"
+        )
         if self.column > 1:
             span += f" from column {self.column}"
-        return f"{span} of {self.total:,}" if self.total is not None else f"{span} of {self.size:,} bytes"
+        return f"{span} of {self.total_lines:,}" if self.total_lines is not None else f"{span} of {self.size:,} bytes"
 
-    def _way_on(self) -> str:
+    def _describe_next_call(self) -> str:
         until = "" if self.end_line is None else f", end_line={self.end_line}"
         if self.next_column is not None:
-            line = self.last or 1
+            line = self.last_line or 1
             rest = f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
-            return rest if self.following is None else f"{rest}; the next line at start_line={self.following}{until}"
-        if self.lines_asked == 1:
+            return (
+                rest
+                if self.line_after_cut is None
+                else f"{rest}; the next line at start_line={self.line_after_cut}{until}"
+            )
+        if self.requested_tail == 1:
             return "; the line is cut: raise max_bytes for more of it"
-        if self.lines_asked is not None:
-            return f"; {self.lines_asked:,} lines were asked for: raise max_bytes for more"
+        if self.requested_tail is not None:
+            return f"; {self.requested_tail:,} lines were asked for: raise max_bytes for more"
         return "" if self.next_line is None else f"; continue with start_line={self.next_line}{until}"
 
 
@@ -105,11 +113,11 @@ class FileSlices(TextResult):
     outcomes: Sequence[tuple[str, TextSlice | Problem]]
 
     def text(self) -> str:
-        return "".join(self._one(name, outcome) for name, outcome in self.outcomes)
+        return "".join(self._format_outcome(name, outcome) for name, outcome in self.outcomes)
 
     @staticmethod
-    def _one(name: str, outcome: TextSlice | Problem) -> str:
-        name = one_line(name)
+    def _format_outcome(name: str, outcome: TextSlice | Problem) -> str:
+        name = escape_line_breaks(name)
         if isinstance(outcome, Problem):
             return f"=== {name}: failed: {outcome}\n"
         end = "" if not outcome.body or outcome.body.endswith("\n") else "\n"
@@ -141,7 +149,7 @@ class Media:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullContents:
     """All of a file, or a folder's listing.
 
     Attributes:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.server.results import TextResult, below
-from mcp_fs.models.words import counted, one_line, told_once
+from mcp_fs.models.formatting import common_time_prefix, escape_line_breaks, pluralize
 
-__all__ = ["FoundFiles", "Match", "Matches", "Tallies"]
+__all__ = ["FilePage", "Match", "MatchCounts", "Matches"]
 
 _MOST_ENDINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFiles(TextResult):
+class FilePage(TextResult):
     """A page of paths.
 
     Attributes:
@@ -36,9 +36,9 @@ class FoundFiles(TextResult):
         notes = list(self.notes)
         if self.cursor is not None:
             notes.append(f'continue with cursor="{self.cursor}"')
-        if told := told_once(self.measures):
-            notes.append(f"all changed {told}")
-        measures = [measure.removeprefix(told).removeprefix("T") for measure in self.measures]
+        if time_prefix := common_time_prefix(self.measures):
+            notes.append(f"all changed {time_prefix}")
+        measures = [measure.removeprefix(time_prefix).removeprefix("T") for measure in self.measures]
         named = itertools.zip_longest(self.paths, measures)
         lines = below(("", f"{path}\t{measure}" if measure else path, ()) for path, measure in named)
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
@@ -58,9 +58,9 @@ class Match:
 
     line: int
     text: str
-    hit: bool = True
+    is_match: bool = True
     column: int | None = None
-    size: int = 0
+    line_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,16 @@ class Matches(TextResult):
     bound: str = ""
 
     def text(self) -> str:
-        hits = sum(match.hit for _, lines, _ in self.files for match in lines)
+        hits = sum(match.is_match for _, lines, _ in self.files for match in lines)
         lines, files, at_least = self.total
-        head = counted(len(self.files), "file")
+        head = pluralize(len(self.files), "file")
         if hits:
             known = f"{'at least ' * at_least}{lines:,}"
             if hits < lines and len(self.files) == files:
                 head = f"{hits:,} of {known} matches in {head}"
             else:
-                more_files = f", of {known} in {counted(files, 'file')}" if hits < lines else ""
-                head = f"{counted(hits, 'match')} in {head}{more_files}"
+                more_files = f", of {known} in {pluralize(files, 'file')}" if hits < lines else ""
+                head = f"{pluralize(hits, 'match')} in {head}{more_files}"
         else:
             head += " matches" if len(self.files) == 1 else " match"
             if len(self.files) < files:
@@ -106,14 +106,14 @@ class Matches(TextResult):
         # Of a search that found one file alone, the first line has told it.
         tells = files > 1
         lines_of = (
-            (path, [*_match_lines(found), *[f"{whole:,} in all"] * (tells and whole > 0)])
+            (path, [*_format_lines(found), *[f"{whole:,} in all"] * (tells and whole > 0)])
             for path, found, whole in self.files
         )
         return "\n".join([*shown, *below(("", path, found) for path, found in lines_of)])
 
 
 @dataclass(frozen=True, slots=True)
-class Tallies(TextResult):
+class MatchCounts(TextResult):
     """A page of what was counted.
 
     Attributes:
@@ -125,42 +125,45 @@ class Tallies(TextResult):
     """
 
     rows: Sequence[tuple[str, int]]
-    of: str
-    kinds: int
+    kind: str
+    row_count: int
     total: tuple[int, int]
     notes: Sequence[str]
     cursor: str | None
-    matches: Sequence[tuple[str, int]] = ()
+    matches_by_suffix: Sequence[tuple[str, int]] = ()
 
     def text(self) -> str:
         lines, files = self.total
-        head = f"{counted(lines, 'matching line')} in {counted(files, 'file')}"
+        head = f"{pluralize(lines, 'matching line')} in {pluralize(files, 'file')}"
         notes = list(self.notes)
-        if self.of != "file":
-            sums = " and sum" if self.of == "sum" else ""
-            notes.insert(0, f"{counted(self.kinds, 'text')}, each with its number{sums}")
-            if (number := sum(number for _, number in self.matches)) > lines or len(self.matches) > 1:
+        if self.kind != "file":
+            sums = " and sum" if self.kind == "sum" else ""
+            notes.insert(0, f"{pluralize(self.row_count, 'text')}, each with its number{sums}")
+            if (number := sum(number for _, number in self.matches_by_suffix)) > lines or len(
+                self.matches_by_suffix
+            ) > 1:
                 of = ", ".join(
-                    f"{one:,} in {one_line(ending) or 'others'}" for ending, one in self.matches[:_MOST_ENDINGS]
+                    f"{one:,} in {escape_line_breaks(ending) or 'others'}"
+                    for ending, one in self.matches_by_suffix[:_MOST_ENDINGS]
                 )
-                notes.insert(0, f"{counted(number, 'match')}{f': {of}' if len(self.matches) > 1 else ''}")
+                notes.insert(0, f"{pluralize(number, 'match')}{f': {of}' if len(self.matches_by_suffix) > 1 else ''}")
         if self.cursor is not None:
-            notes.append(f'{len(self.rows):,} of {self.kinds:,}: continue with cursor="{self.cursor}"')
-        if self.of == "file":
+            notes.append(f'{len(self.rows):,} of {self.row_count:,}: continue with cursor="{self.cursor}"')
+        if self.kind == "file":
             rows = below(("", path, [str(number)]) for path, number in self.rows)
         else:
             rows = [f"{number}\t{text}" for text, number in self.rows]
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *rows])
 
 
-def _match_lines(matches: Sequence[Match]) -> list[str]:
+def _format_lines(matches: Sequence[Match]) -> list[str]:
     lines: list[str] = []
-    context = any(not match.hit for match in matches)
+    context = any(not match.is_match for match in matches)
     for number, match in enumerate(matches):
         if context and number and match.line > matches[number - 1].line + 1:
             lines.append("--")
-        mark = ":" if match.hit else "-"
+        mark = ":" if match.is_match else "-"
         at = "" if match.column is None else f"{match.column}{mark}"
-        cut = "" if match.column is None else f" [cut: {match.size:,} bytes]"
+        cut = "" if match.column is None else f" [cut: {match.line_bytes:,} bytes]"
         lines.append(f"{match.line}{mark}{at}{match.text}{cut}")
     return lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from mcp_batteries.server.results import TextResult
-from mcp_fs.models.words import counted
+from mcp_fs.models.formatting import pluralize
 from mcp_fs.models.writing import clipped_diff
 
 __all__ = ["Steps", "UndoStep", "Undone"]
@@ -50,7 +50,7 @@ class Steps(TextResult):
     unread: int = 0
 
     def text(self) -> str:
-        head = counted(self.total, "step") if self.steps else "no steps that could be taken back"
+        head = pluralize(self.total, "step") if self.steps else "no steps that could be taken back"
         if self.total > len(self.steps):
             head = f"{len(self.steps)} of {head}"
         if self.unread:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.results import TextResult, below
-from mcp_fs.models.words import counted
+from mcp_fs.models.formatting import pluralize
 
 __all__ = ["Edited", "Moved", "MovedAll", "Replaced", "Written", "clipped_diff"]
 
@@ -138,14 +138,14 @@ class Replaced(TextResult):
     def text(self) -> str:
         number = sum(count for _, count in self.files)
         did = "would replace" if self.dry_run else "replaced"
-        head = [f"{did} {counted(number, 'place')} in {counted(len(self.files), 'file')}", *self.notes]
+        head = [f"{did} {pluralize(number, 'place')} in {pluralize(len(self.files), 'file')}", *self.notes]
         if self.dry_run and self.files:
             head.append("nothing was written: repeat with dry_run=false")
         whole = {path for path, _, is_whole in self.page if is_whole}
         others = [path if count == 1 else f"{path} {count}" for path, count in self.files if path not in whole]
         more = [f"and {len(others) - _MOST_NAMED:,} more"] if len(others) > _MOST_NAMED else []
         if others and self.page:
-            head.append(f"the lines of {counted(len(others), 'file')} are not all shown")
+            head.append(f"the lines of {pluralize(len(others), 'file')} are not all shown")
         lines = below(("", path, shown) for path, shown, _ in self.page)
         named = below(("", name, ()) for name in others[:_MOST_NAMED])
         return "\n".join([f"[{'; '.join(head)}]", *named, *more, *lines])

@@ -52,7 +52,7 @@ async def several(
     if os.name == "posix" and await engine.exists(place := trusted(path)):
         return [place], ()
     cut = max((found.end() for found in _PARTED.finditer(before)), default=0)
-    return await engine.fitting(trusted(path[:cut] or "."), path[cut:], path, most)
+    return await engine.expand_glob(trusted(path[:cut] or "."), path[cut:], path, most)
 
 
 async def deleted(policy: Policy, engine: Engine, paths: Sequence[str]) -> tuple[Sequence[Writable], Sequence[str]]:

@@ -22,11 +22,11 @@ from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_fs.engine.listing.folder_page import Sort
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.reading.text_page import MAX_PAGE_BYTES, Named, Part
+from mcp_fs.engine.listing.folder_page import FolderSort
+from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.reading.text_page import MAX_PAGE_BYTES, NamedFile, PageRequest
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
+from mcp_fs.models import Comparison, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
 from mcp_fs.tools.paths import lines_in, several
 from mcp_fs.tools.views import MEDIA, TREE
@@ -36,18 +36,18 @@ __all__ = ["ReadTools"]
 Number = Annotated[int, Field(ge=1)]
 
 
-def _page(number: int) -> int:
+def _validate_page_bytes(number: int) -> int:
     # In three schemas this bound, which nobody comes near, would be paid for by every conversation.
     if number > MAX_PAGE_BYTES:
         raise ValueError(f"must be at most {MAX_PAGE_BYTES:,}")
     return number
 
 
-PageBytes = Annotated[int, Field(ge=1), AfterValidator(_page)]
-_MOST_READ = 50
+PageByteLimit = Annotated[int, Field(ge=1), AfterValidator(_validate_page_bytes)]
+_MAX_FILES = 50
 
 
-def _offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The first line and their number, as other servers take them."""
     first, number = arguments.get("offset"), arguments.get("limit")
     if not isinstance(first, int | None) or not isinstance(number, int | None) or first is number is None:
@@ -62,7 +62,7 @@ class ReadTools:
     policy: Policy
     engine: Engine
 
-    @tool("Read text", effect="read", adapt=_offset)
+    @tool("Read text", effect="read", adapt=_adapt_offset)
     async def read_text(
         self,
         path: str,
@@ -72,7 +72,7 @@ class ReadTools:
         tail: Number | None = None,
         start_column: Annotated[int, Field(ge=1, description="From this byte of start_line.")] = 1,
         line_numbers: bool = False,
-        max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
+        max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
     ) -> TextSlice:
         """Read a text file: a range of lines, its first lines (`head`) or its last (`tail`).
 
@@ -85,40 +85,40 @@ class ReadTools:
         if tail and start_column > 1:
             raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
-        part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
+        part = PageRequest(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
         return await self.engine.read_text(place, part)
 
     @tool("Read several files", effect="read")
     async def read_files(
         self,
-        paths: Annotated[list[str], Field(min_length=1, max_length=_MOST_READ)],
+        paths: Annotated[list[str], Field(min_length=1, max_length=_MAX_FILES)],
         line_numbers: bool = False,
-        max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
+        max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
     ) -> FileSlices:
         """Read several text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
 
         One that fails does not stop the others. One file: `read_text`.
         """
-        files = [named for path in paths for named in await self._named(path)]
-        return await self.engine.read_files(files, Part(max_bytes=max_bytes, numbers=line_numbers))
+        files = [named for path in paths for named in await self._resolve_names(path)]
+        return await self.engine.read_files(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers))
 
-    async def _named(self, path: str) -> list[Named]:
+    async def _resolve_names(self, path: str) -> list[NamedFile]:
         named, lines = lines_in(path), None
         file, first, last = named or (path, 1, None)
         if "*" in path:
             try:
-                places, notes = await several(self.engine, self.policy.readable, file, _MOST_READ)
+                places, notes = await several(self.engine, self.policy.readable, file, _MAX_FILES)
             except Problem as problem:
-                return [Named(path, problem)]
-            left_out = [Named(path, Refused(f"{note}.")) for note in notes]
-            return [*(Named(place.display, None, (place, first, last)) for place in places), *left_out]
+                return [NamedFile(path, problem)]
+            left_out = [NamedFile(path, Refused(f"{note}.")) for note in notes]
+            return [*(NamedFile(place.display, None, (place, first, last)) for place in places), *left_out]
         if named is not None:
             with suppress(Problem):
                 lines = self.policy.readable(file), first, last
         try:
-            return [Named(path, self.policy.readable(path), lines)]
+            return [NamedFile(path, self.policy.readable(path), lines)]
         except Problem as problem:
-            return [Named(path, problem, lines)]
+            return [NamedFile(path, problem, lines)]
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
@@ -127,10 +127,10 @@ class ReadTools:
         Large images are scaled down; others come in base64, by `page`. For text use `read_text`.
         """
         shown = await self.engine.read_media(self.policy.readable(path), page)
-        return [block for media in shown for block in _blocks(media)]
+        return [block for media in shown for block in _content_blocks(media)]
 
     @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
-    async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
+    async def read_diff(self, source: str, target: str, max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES) -> Comparison:
         """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 
         For changes over time use `list_changes`.
@@ -143,13 +143,13 @@ class ReadTools:
 
         Links are followed; `link_to` tells where to. A folder's entries: `list_directory`.
         """
-        return await self.engine.info(self.policy.readable(path))
+        return await self.engine.get_info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
         self,
         path: str = ".",
-        sort: Sort = "name",
+        sort: FolderSort = "name",
         include_hidden: bool = True,
         include_ignored: bool = True,
         folder_sizes: bool = False,
@@ -163,10 +163,10 @@ class ReadTools:
         """
         places = self.policy.search_roots(path)
         if len(places) > 1:
-            return await self.engine.roots(places)
-        wanted = Filter(include_hidden, include_ignored)
-        return await self.engine.folder(
-            places[0], sort=sort, wanted=wanted, sums=folder_sizes, limit=limit, cursor=cursor
+            return await self.engine.list_roots(places)
+        wanted = WalkFilter(include_hidden, include_ignored)
+        return await self.engine.list_folder(
+            places[0], sort=sort, walk_filter=wanted, folder_sizes=folder_sizes, limit=limit, cursor=cursor
         )
 
     @tool("List a tree", effect="read", view=TREE)
@@ -185,11 +185,11 @@ class ReadTools:
         places = self.policy.search_roots(path)
         if len(places) > 1:
             raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")
-        wanted = Filter(include_hidden, include_ignored)
-        return await self.engine.tree(places[0], depth=depth, wanted=wanted, max_bytes=max_bytes)
+        wanted = WalkFilter(include_hidden, include_ignored)
+        return await self.engine.list_tree(places[0], depth=depth, walk_filter=wanted, max_bytes=max_bytes)
 
 
-def _blocks(media: Media) -> list[ContentBlock]:
+def _content_blocks(media: Media) -> list[ContentBlock]:
     note = TextContent(type="text", text=f"[{media.note}]\n{media.body}")
     data = base64.b64encode(media.data).decode()
     match media.kind:

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.search.find import Sorting
+from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.search.find import FindSort
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import FoundFiles, Matches, Tallies
+from mcp_fs.models import FilePage, MatchCounts, Matches
 from mcp_fs.policy import Policy
 
 __all__ = ["SearchTools"]
@@ -29,23 +29,23 @@ class SearchTools:
         self,
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
         path: str = ".",
-        sort: Sorting = "path",
+        sort: FindSort = "path",
         include_hidden: bool = False,
         include_ignored: bool = False,
         limit: Limit = 200,
         cursor: Cursor = None,
-    ) -> FoundFiles:
+    ) -> FilePage:
         """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
         Paths of a folder are grouped under its name. For text in files use `search_text`.
         """
         places = self.policy.search_roots(path)
-        wanted = Filter(include_hidden, include_ignored)
-        return await self.engine.find(
+        wanted = WalkFilter(include_hidden, include_ignored)
+        return await self.engine.find_files(
             places,
             glob,
             sort=sort,
-            wanted=wanted,
+            walk_filter=wanted,
             limit=limit,
             cursor=cursor,
         )
@@ -72,14 +72,14 @@ class SearchTools:
         last: Annotated[bool, Field(description="A file's last matches.")] = False,
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> Matches | Tallies:
+    ) -> Matches | MatchCounts:
         """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
         Matches come as `path:line:text`; several of one file or folder under its name. For names of files
         use `find_files`.
         """
         places = self.policy.search_roots(path)
-        wanted = Filter(include_hidden, include_ignored)
+        wanted = WalkFilter(include_hidden, include_ignored)
         query = Query(
             pattern,
             literal=literal,
@@ -88,12 +88,12 @@ class SearchTools:
             glob=glob,
             file_type=file_type,
             max_per_file=max_per_file,
-            last=last,
+            last_matches=last,
             limit=limit,
             files_only=files_only,
             count_only=count_only,
             only_matching=only_matching,
-            binary=include_binary,
-            wanted=wanted,
+            include_binary=include_binary,
+            walk_filter=wanted,
         )
-        return await self.engine.search(places, query, cursor)
+        return await self.engine.search_text(places, query, cursor)

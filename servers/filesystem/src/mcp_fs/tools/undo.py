@@ -34,7 +34,7 @@ class UndoTools:
         By default a dry run. Refuses files that others changed since. To see what changed use `list_changes`.
         """
         if step is None:
-            return await self.engine.steps()
+            return await self.engine.list_steps()
         return await self.engine.undo(step, later=later, dry_run=dry_run)
 
 

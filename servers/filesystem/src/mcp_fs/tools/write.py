@@ -15,8 +15,8 @@ from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import DryRun
 from mcp_fs.engine.changing.patch import FilePatch, parse
 from mcp_fs.engine.changing.replace import Substitution
-from mcp_fs.engine.listing.walk import Filter
-from mcp_fs.engine.reading.line_range import Excerpt
+from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import Edited, Moved, MovedAll, Replaced, Written
@@ -100,8 +100,8 @@ class WriteTools:
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         place = await self._target(path)
         if append:
-            return await self.engine.append(place, content)
-        return await self.engine.write(place, content, overwrite=overwrite)
+            return await self.engine.append_text(place, content)
+        return await self.engine.write_file(place, content, overwrite=overwrite)
 
     @tool("Edit file", effect="destroy", view=DIFF, adapt=_flat)
     async def edit_file(
@@ -117,7 +117,7 @@ class WriteTools:
         """
         place = self.policy.writable(path)
         wanted = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
-        return await self.engine.edit(place, wanted, dry_run=dry_run, expected_hash=expected_hash)
+        return await self.engine.edit_file(place, wanted, dry_run=dry_run, expected_hash=expected_hash)
 
     @tool("Edit files", effect="destroy", view=DIFF, adapt=renames(diff="patch", input="patch"))
     async def edit_files(
@@ -130,7 +130,7 @@ class WriteTools:
         For exact pieces use `edit_file`.
         """
         files = [(await self._patched(file), file) for file in parse(patch)]
-        return await self.engine.patch(files, dry_run=dry_run)
+        return await self.engine.apply_patch(files, dry_run=dry_run)
 
     @tool("Create directory", effect="write", idempotent=True)
     async def create_directory(self, path: str) -> Moved:
@@ -164,9 +164,9 @@ class WriteTools:
 
         For one file use `edit_file`.
         """
-        start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
+        start, wanted = self.policy.writable(path), WalkFilter(include_hidden, include_ignored)
         substitution = Substitution(replacements, by, ignore_case)
-        return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run)
+        return await self.engine.replace_text(start, glob, wanted, substitution, dry_run=dry_run)
 
     @tool("Copy file", effect="destroy", seconds=_LONG, adapt=_paired)
     async def copy_file(self, targets: Targets, overwrite: bool = False) -> MovedAll:
@@ -201,7 +201,7 @@ class WriteTools:
         done = await self.engine.delete(places, recursive=recursive, trash=trash)
         return replace(done, notes=[*notes, *done.notes], asked=not any("*" in path for path in paths))
 
-    async def _source(self, path: str) -> Readable | Excerpt:
+    async def _source(self, path: str) -> Readable | LineRange:
         """What a copy is of: the entry of that name if there is one, else lines if it names some."""
         named = lines_in(path)
         if named is None:
@@ -210,7 +210,7 @@ class WriteTools:
             if await self.engine.exists(place := self.policy.readable(path)):
                 return place
         file, first, last = named
-        return Excerpt(self.policy.readable(file), first, last, path)
+        return LineRange(self.policy.readable(file), first, last, path)
 
     async def _patched(self, patch: FilePatch) -> Writable:
         """The file of a patch: git puts `a/` before its name, other tools do not."""

@@ -13,14 +13,14 @@ from mcp_fs.engine.changing.copying import status_at, steps_to, taken
 from mcp_fs.engine.changing.moving import move, refuse_move
 from mcp_fs.engine.handles.path_opening import resolve, told
 from mcp_fs.engine.journal.journal import Step
-from mcp_fs.engine.reading.line_range import Excerpt
+from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.models import Moved, MovedAll
 from mcp_fs.policy import Readable, Writable
 
 __all__ = ["Put", "put_all"]
 
-_P = TypeVar("_P", bound=Readable | Excerpt)
-_P_contra = TypeVar("_P_contra", bound=Readable | Excerpt, contravariant=True)
+_P = TypeVar("_P", bound=Readable | LineRange)
+_P_contra = TypeVar("_P_contra", bound=Readable | LineRange, contravariant=True)
 
 
 class Put(Protocol[_P_contra]):
@@ -47,7 +47,7 @@ def put_all(
     did = "moved" if put is move else "copied"
     if put is move:
         for source, target in pairs:
-            if not isinstance(source, Excerpt):
+            if not isinstance(source, LineRange):
                 refuse_move(source, target)
     size = _look(pairs, overwrite, stop)
     if step is not None:
@@ -76,7 +76,7 @@ def put_all(
     return MovedAll(moved)
 
 
-def _look(pairs: Sequence[tuple[Readable | Excerpt, Writable]], overwrite: bool, stop: Stop) -> int:
+def _look(pairs: Sequence[tuple[Readable | LineRange, Writable]], overwrite: bool, stop: Stop) -> int:
     """The bytes of what is replaced, when nothing is known that would stop any of them.
 
     Raises:
@@ -88,8 +88,8 @@ def _look(pairs: Sequence[tuple[Readable | Excerpt, Writable]], overwrite: bool,
     for source, target in pairs:
         stop.check()
         ends: list[tuple[Readable, Readable]] = []
-        if isinstance(source, Excerpt):
-            with source.opened(stop) as lines, resolve(source.place) as start:
+        if isinstance(source, LineRange):
+            with source.open_lines(stop) as lines, resolve(source.place) as start:
                 found = lines.lines.status
             read[tuple(steps_to(start.place))] = source.place
         else:

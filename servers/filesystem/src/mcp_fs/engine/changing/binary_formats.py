@@ -10,7 +10,7 @@ import codecs
 from mcp_batteries.errors import Refused, quote
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES, sniff
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
 from mcp_fs.policy import Readable
 
 __all__ = ["binary_format", "check_text_for", "is_text_file", "refuse_other_form", "way_beside"]
@@ -71,7 +71,7 @@ def check_text_for(place: Readable, text: bytes, old: bytes) -> None:
 
 def is_text_file(name: str, head: bytes) -> bool:
     """Whether a file that begins with `head` holds text, and nothing that is read in another form."""
-    return bool(head) and kind_of(name, head[:HEAD_BYTES]) is None and sniff(head[:SAMPLE_BYTES]) is not None
+    return bool(head) and kind_of(name, head[:HEAD_BYTES]) is None and detect_encoding(head[:SAMPLE_BYTES]) is not None
 
 
 def way_beside(place: Readable) -> str:

@@ -27,7 +27,7 @@ from mcp_fs.engine.handles.path_opening import Folder, Spot, not_a_file, open_re
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.handles.temp_files import hold, remove_quietly, temporary_name
 from mcp_fs.engine.journal.journal import Arrival, Step
-from mcp_fs.engine.reading.line_range import Excerpt
+from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.models import Moved
 from mcp_fs.policy import Readable, Writable
@@ -41,7 +41,7 @@ MOST_DEPTH = 200
 
 
 def copy(
-    source: Readable | Excerpt, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None
+    source: Readable | LineRange, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None
 ) -> Moved:
     """Copy a file, a folder with all that is in it, a link as a link, or lines of a text file.
 
@@ -54,7 +54,7 @@ def copy(
         Conflict: the target exists.
         TooLarge: the folder has more than 100,000 entries.
     """
-    if isinstance(source, Excerpt):
+    if isinstance(source, LineRange):
         return _copy_lines(source, target, overwrite=overwrite, stop=stop, step=step)
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
         with told(source):
@@ -76,16 +76,16 @@ def copy(
     return Moved("copied", source.display, target.display, notes)
 
 
-def _copy_lines(source: Excerpt, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None) -> Moved:
-    with source.opened(stop) as found, writing_to(target, follow=False) as end, locked([end], stop):
+def _copy_lines(source: LineRange, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None) -> Moved:
+    with source.open_lines(stop) as found, writing_to(target, follow=False) as end, locked([end], stop):
         if (there := status_at(end)) is not None:
             _refuse_same(source.place, found.lines.status, target, there)
         old = regular_status(end, target)
         if old is not None and not overwrite:
             raise taken(target, old, "nothing was copied", overwrite=False)
-        text = found.lines.at(found.begin, min(SAMPLE_BYTES, found.end - found.begin))
+        text = found.lines.read_at(found.begin, min(SAMPLE_BYTES, found.end - found.begin))
         check_text_for(target, text, b"" if old is None else head_of(end))
-        numbers = found.numbers()
+        numbers = found.describe_numbers()
         # What was to be read by few stays so.
         with stage(end, found.write, old, target, like=found.lines.file.fileno()) as staged:
             Arrival(end, step).expect(end.folder, staged.temporary)

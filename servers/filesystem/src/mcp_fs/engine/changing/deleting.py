@@ -18,7 +18,7 @@ from mcp_fs.engine.handles.locks import locked
 from mcp_fs.engine.handles.path_opening import Folder, Spot, open_tree, problem, resolve, told
 from mcp_fs.engine.handles.temp_files import remove_all
 from mcp_fs.engine.journal.journal import Intent, Step
-from mcp_fs.models import Moved, MovedAll, counted
+from mcp_fs.models import Moved, MovedAll, pluralize
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Writable
 
@@ -131,7 +131,7 @@ def _look(place: Writable, spot: Spot[Writable], recursive: bool, stop: Stop) ->
             )
         doomed = _Doomed(stop)
         doomed.count(folder)
-    notes = [f"with {counted(doomed.seen, 'entry')}"] if doomed.seen else []
+    notes = [f"with {pluralize(doomed.seen, 'entry')}"] if doomed.seen else []
     if doomed.protected:
         notes.append(f"{doomed.protected:,} of them protected")
     return _Going(place, spot, doomed.size, notes)

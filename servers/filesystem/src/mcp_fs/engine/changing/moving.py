@@ -22,7 +22,7 @@ from mcp_fs.engine.handles.path_opening import Spot, is_held_open, open_tree, pr
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
 from mcp_fs.engine.journal.journal import Arrival, Intent, Step
 from mcp_fs.engine.journal.states import MADE, state_of
-from mcp_fs.engine.name_folding import folded
+from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import Moved
 from mcp_fs.policy import Readable, Writable
 
@@ -183,7 +183,7 @@ def _is_same(start: Spot[Writable], end: Spot[Writable]) -> bool:
     except FileNotFoundError:
         return False
     above, below = start.folder.stat("."), end.folder.stat(".")
-    alike = folded(start.name).casefold() == folded(end.name).casefold()
+    alike = fold_name(start.name).casefold() == fold_name(end.name).casefold()
     return alike and os.path.samestat(one, other) and os.path.samestat(above, below)
 
 

@@ -15,20 +15,20 @@ from functools import cached_property
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.documents.notebook import Cell, ended, notebook_cells
+from mcp_fs.engine.documents.notebook import Cell, notebook_cells, with_final_newline
 from mcp_fs.engine.text.edit import (
     Replacement,
-    ambiguous,
+    ambiguous_error,
     check_replacement,
-    equal_at_start,
-    find_places,
-    line_numbers,
-    lines_of,
-    name_of_edit,
-    not_found,
-    put_at,
+    common_prefix_length,
+    find_spans,
+    label_edit,
+    line_numbers_of,
+    not_found_error,
+    replace_spans,
+    split_lines,
 )
-from mcp_fs.engine.text.encodings import shown as readable
+from mcp_fs.engine.text.encodings import replace_undecodable as readable
 
 __all__ = ["Notebook", "apply_patch", "replace_in_cells", "substitute_in_cells"]
 
@@ -77,7 +77,7 @@ class Notebook:
         line = 0
         for cell in self.cells:
             lines.append(line + 1)
-            line += len(lines_of(cell.text))
+            line += len(split_lines(cell.text))
         return lines
 
     def with_sources(self, sources: Mapping[int, str]) -> Notebook:
@@ -94,7 +94,7 @@ class Notebook:
         done = 0
         for index in sorted(sources):
             span, old = spans[index], self.cells[index].source
-            if sources[index] == ended(old):
+            if sources[index] == with_final_newline(old):
                 continue
             if span is None:
                 raise Refused(f"Cell {index + 1} has no text in the file that could be edited.")
@@ -170,27 +170,32 @@ def replace_in_cells(book: Notebook, replacements: Sequence[Replacement], shown:
     """
     for number, item in enumerate(replacements, 1):
         stop.check()
-        which = name_of_edit(number, replacements)
+        which = label_edit(number, replacements)
         check_replacement(item, which, is_empty=False)
         item, indices = _in_named_cell(item, which, book)
         if not item.old:
             (index,) = indices
-            book = book.with_sources({index: ended(item.new) + ended(book.cells[index].source)})
+            book = book.with_sources(
+                {index: with_final_newline(item.new) + with_final_newline(book.cells[index].source)}
+            )
             continue
-        found = {index: find_places(readable(ended(book.cells[index].source)), item) for index in indices}
+        found = {index: find_spans(readable(with_final_newline(book.cells[index].source)), item) for index in indices}
         found = {index: places for index, places in found.items() if places}
         total = sum(map(len, found.values()))
         if not total:
             raise _not_in_cells(book, item, which, shown, stop)
-        if total > 1 and not item.everywhere:
+        if total > 1 and not item.replace_all:
             first = book.first_lines
             lines = [
                 first[index] + line
                 for index, places in found.items()
-                for line in line_numbers(book.cells[index].source, places)
+                for line in line_numbers_of(book.cells[index].source, places)
             ]
-            raise ambiguous(which, shown, total, lines)
-        sources = {index: put_at(ended(book.cells[index].source), places, item) for index, places in found.items()}
+            raise ambiguous_error(which, shown, total, lines)
+        sources = {
+            index: replace_spans(with_final_newline(book.cells[index].source), places, item)
+            for index, places in found.items()
+        }
         book = book.with_sources(sources)
     return book
 
@@ -210,20 +215,20 @@ def _in_named_cell(item: Replacement, which: str, book: Notebook) -> tuple[Repla
         )
     old, new = item.old[header.end() :], item.new[header.end() :]
     index = int(header[1]) - 1
-    return Replacement(old, new, item.everywhere), [index]
+    return Replacement(old, new, item.replace_all), [index]
 
 
 def _not_in_cells(book: Notebook, item: Replacement, which: str, shown: str, stop: Stop) -> NotFound:
-    if any(find_places(readable(cell.outputs), item) for cell in book.cells):
+    if any(find_spans(readable(cell.outputs), item) for cell in book.cells):
         return NotFound(
             f"{which}: the old text is in {shown} only in what a cell has put out.", "Running the cell changes that."
         )
-    if find_places(readable(book.text), item):
+    if find_spans(readable(book.text), item):
         return NotFound(
             f"{which}: the old text is in {shown} in no single cell.",
             "Quote text of one cell, without what it has put out; use one edit for each cell.",
         )
-    return not_found(readable(book.text), item, which, shown, stop)
+    return not_found_error(readable(book.text), item, which, shown, stop)
 
 
 def substitute_in_cells(
@@ -233,7 +238,7 @@ def substitute_in_cells(
     sources: dict[int, str] = {}
     totals: list[int] = []
     for index, cell in enumerate(book.cells):
-        sources[index], counts = substitute(ended(cell.source))
+        sources[index], counts = substitute(with_final_newline(cell.source))
         totals = [one + other for one, other in zip(totals or [0] * len(counts), counts, strict=True)]
     return book.with_sources(sources), totals
 
@@ -267,15 +272,15 @@ def apply_patch(book: Notebook, apply: Callable[[str], str], shown: str) -> Note
 
 def _sources_of(book: Notebook, new: str, shown: str) -> Iterator[tuple[int, str]]:
     """The sources of the cells in which the lines of the read text differ from `new`."""
-    old_lines, new_lines = lines_of(book.text), lines_of(new)
-    head = equal_at_start(old_lines, new_lines)
-    tail = equal_at_start(old_lines[head:][::-1], new_lines[head:][::-1])
+    old_lines, new_lines = split_lines(book.text), split_lines(new)
+    head = common_prefix_length(old_lines, new_lines)
+    tail = common_prefix_length(old_lines[head:][::-1], new_lines[head:][::-1])
     old_middle, new_middle = old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail]
     if len(old_middle) + len(new_middle) > _MOST_COMPARED:
         raise TooLarge(f"The patch changes {shown} over more than {_MOST_COMPARED:,} lines.", "Use `edit_file`.")
     changes: dict[int, list[tuple[int, int, list[str]]]] = {}
     ranges = [
-        (first, first + len(lines_of(ended(cell.source))))
+        (first, first + len(split_lines(with_final_newline(cell.source))))
         for first, cell in zip(book.first_lines, book.cells, strict=True)
     ]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes():

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.text.edit import carry_damage, lines_of, nearest
-from mcp_fs.engine.text.encodings import shown as readable
+from mcp_fs.engine.text.edit import describe_nearest, restore_undecodable, split_lines
+from mcp_fs.engine.text.encodings import replace_undecodable as readable
 
 if TYPE_CHECKING:
     from unidiff.patch import Line
@@ -130,7 +130,7 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
     """
     if patch.whole:
         return ""
-    lines, shift, after = lines_of(text), 0, 0
+    lines, shift, after = split_lines(text), 0, 0
     bare = [readable(_bare(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
         stop.check()
@@ -171,7 +171,7 @@ def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: 
         if line is None:
             raise Conflict(f"{which}: its lines are at {found}.", "Quote more lines around it, or its line number.")
         raise Conflict(f"{which}: its lines are at {found}, not at line {hunk.line}.", "Correct the line number.")
-    raise NotFound(f"{which}: its lines are not in the file.", nearest("\n".join(bare), "\n".join(old), stop))
+    raise NotFound(f"{which}: its lines are not in the file.", describe_nearest("\n".join(bare), "\n".join(old), stop))
 
 
 def _block(bare: list[str], inside: Sequence[str]) -> tuple[int, int]:
@@ -237,7 +237,7 @@ def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
         )
         if was in damaged:
             damaged.remove(was)
-        kept.append(carry_damage(line, was))
+        kept.append(restore_undecodable(line, was))
     return kept
 
 
@@ -267,7 +267,7 @@ def _side(hunk: Iterable[Line], kinds: str) -> list[str]:
     before = ""
     for line in hunk:
         if line.line_type in kinds:
-            lines += lines_of(line.value)
+            lines += split_lines(line.value)
         elif line.line_type == "\\" and before in kinds and lines:
             lines[-1] = lines[-1].removesuffix("\n")  # a carriage return before it is in the file
         before = line.line_type
@@ -392,7 +392,7 @@ def _unnumbered(body: Sequence[str], inside: Sequence[str], says_ends: bool) -> 
     if wrong := next((line for line in body if line[0] not in " +-"), None):
         raise Invalid(f"The patch can't be read: {wrong[:60]!r} must begin with ` `, `+` or `-`.", _HOW)
     old, new = (
-        [part for line in body if line[0] in kinds for part in lines_of(f"{line[1:]}\n")] for kinds in (" -", " +")
+        [part for line in body if line[0] in kinds for part in split_lines(f"{line[1:]}\n")] for kinds in (" -", " +")
     )
     return _hunk(0, old, new, (False, False), says_ends, inside)
 

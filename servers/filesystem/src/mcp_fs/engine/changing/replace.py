@@ -18,12 +18,12 @@ from mcp_fs.engine.changing.transaction import MOST_TOGETHER, Change, change_fil
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.path_opening import open_file
 from mcp_fs.engine.journal.journal import Step
-from mcp_fs.engine.listing.selection import choosers, concerned, of_files
-from mcp_fs.engine.listing.walk import AWAY, Filter, Skipped, walk
-from mcp_fs.engine.listing.walk import shown as shown_path
-from mcp_fs.engine.patterns.regex import NextMatch, Searched, TextMatches, text_matches
-from mcp_fs.engine.text.edit import lines_of
-from mcp_fs.engine.text.encodings import MOST_BYTES, Growing, decode, shown
+from mcp_fs.engine.listing.selection import as_file_glob, compile_choosers, compile_relevance
+from mcp_fs.engine.listing.walk import NOT_DOWNLOADED, Skipped, WalkFilter, walk
+from mcp_fs.engine.listing.walk import entry_display_path as shown_path
+from mcp_fs.engine.patterns.regex import NextMatch, SearchText, TextMatches, compile_replacement
+from mcp_fs.engine.text.edit import split_lines
+from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, SizeLimit, decode, replace_undecodable
 from mcp_fs.models import Replaced
 from mcp_fs.policy import Writable
 
@@ -80,14 +80,14 @@ class Substitution:
 
     def _matches(self, old: str, new: str) -> TextMatches:
         if self.by == "regex":
-            return text_matches(old, new, ignore_case=self.ignore_case)
+            return compile_replacement(old, new, ignore_case=self.ignore_case)
         # Escaped, the expression is a plain text with two looks at its neighbours: no repetition, nothing to blow up.
         source = re.escape(old)
         if self.by == "word":
             source = rf"(?<!\w){source}(?!\w)"
         compiled = re.compile(source, re.IGNORECASE if self.ignore_case else 0)
 
-        def matches(searched: Searched) -> NextMatch:
+        def matches(searched: SearchText) -> NextMatch:
             text = searched.text
             return lambda offset: (found := compiled.search(text, offset)) and (*found.span(), new)
 
@@ -95,8 +95,8 @@ class Substitution:
 
 
 def _substituted(matching: Sequence[TextMatches], stop: Stop, text: str) -> tuple[str, Sequence[int]]:
-    growing, done, counts, at = Growing(text), list[str](), [0] * len(matching), 0
-    searched = Searched(text)
+    growing, done, counts, at = SizeLimit(text), list[str](), [0] * len(matching), 0
+    searched = SearchText(text)
     finds = [matches(searched) for matches in matching]
     following: list[tuple[int, int, int, str]] = []  # of each its next match: begin, minus end, index, new text
 
@@ -113,7 +113,7 @@ def _substituted(matching: Sequence[TextMatches], stop: Stop, text: str) -> tupl
         if begin < at:  # shares characters with one that was taken
             look(index, at)
             continue
-        done += [text[at:begin], growing.replaces(-minus_end - begin, new)]
+        done += [text[at:begin], growing.replace(-minus_end - begin, new)]
         counts[index] += 1
         at = -minus_end
         look(index, at + (begin == at))  # the next of the same may not be empty where this one was
@@ -145,7 +145,7 @@ class _Tried:
 def replace_in_files(
     start: Writable,
     glob: str,
-    wanted: Filter,
+    wanted: WalkFilter,
     substitution: Substitution,
     *,
     dry_run: bool,
@@ -187,7 +187,7 @@ def replace_in_files(
             for one in tried
         ]
         notes += change_files(changes, dry_run=False, stop=stop, step=step).notes
-    notes += [*skipped.notes(), *skipped.left_out(named=not tried)]
+    notes += [*skipped.notes(), *skipped.describe_excluded(named=not tried)]
     if not tried and binaries:
         notes.append(f"binary, not changed: {', '.join(binaries[:5])}{', ...' * (len(binaries) > 5)}")
     missed = [quote(old) for index, old in enumerate(replacements) if not any(one.counts[index] for one in tried)]
@@ -199,20 +199,20 @@ def replace_in_files(
     return Replaced(files, _page(tried, None if varies else substitution.inside_words()), dry_run, notes)
 
 
-def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
-    (chooses,) = choosers([start], of_files(glob))
-    skipped.concerns = concerned([start], start, of_files(glob), chooses)
+def _files(start: Writable, glob: str, wanted: WalkFilter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
+    (chooses,) = compile_choosers([start], as_file_glob(glob))
+    skipped.is_relevant = compile_relevance([start], start, as_file_glob(glob), chooses)
     for visit in walk(start, wanted, stop, skipped):
         folder = visit.folder
         prefix = "".join(part + "/" for part in visit.parts)
         for name in visit.files:
-            if name in visit.links or name in visit.others or not chooses(prefix + name):
+            if name in visit.links or name in visit.special_files or not chooses(prefix + name):
                 continue
             if folder.place.policy.protected((*folder.place.parts, name)):
                 skipped.add("protected", shown_path(folder.place, name))
                 continue
-            if name in visit.away:
-                skipped.add(AWAY, shown_path(folder.place, name))
+            if name in visit.not_downloaded:
+                skipped.add(NOT_DOWNLOADED, shown_path(folder.place, name))
                 continue
             try:
                 place = start.at(folder.place.root, (*folder.place.parts, name))
@@ -231,7 +231,7 @@ def _try(place: Writable, substitute: Substitute, skipped: Skipped, binaries: li
         skipped.add(problem.what.rstrip("."), place.display)
         return None
     if data is None:
-        skipped.add(f"larger than {MOST_BYTES:,} bytes, which is as much as can be edited", place.display)
+        skipped.add(f"larger than {MAX_EDIT_BYTES:,} bytes, which is as much as can be edited", place.display)
         return None
     decoded = decode(data)
     if decoded is None:
@@ -250,7 +250,7 @@ def _try(place: Writable, substitute: Substitute, skipped: Skipped, binaries: li
     if kind not in (None, "notebook"):
         skipped.add("read in another form than it is stored, so not changed", place.display)
         return None
-    return _Tried(place, counts, len(new), _changed(shown(decoded.text), shown(new)))
+    return _Tried(place, counts, len(new), _changed(replace_undecodable(decoded.text), replace_undecodable(new)))
 
 
 def _tried_in_cells(place: Writable, book: Notebook, substitute: Substitute) -> _Tried | None:
@@ -258,18 +258,20 @@ def _tried_in_cells(place: Writable, book: Notebook, substitute: Substitute) -> 
     changed, counts = substitute_in_cells(book, substitute)
     if changed.json == book.json:
         return None
-    return _Tried(place, counts, len(changed.json), _changed(shown(book.text), shown(changed.text)))
+    return _Tried(
+        place, counts, len(changed.json), _changed(replace_undecodable(book.text), replace_undecodable(changed.text))
+    )
 
 
 def _read(place: Writable) -> bytes | None:
     with open_file(place) as file:
-        data = file.read(MOST_BYTES + 1)
-    return None if len(data) > MOST_BYTES else data
+        data = file.read(MAX_EDIT_BYTES + 1)
+    return None if len(data) > MAX_EDIT_BYTES else data
 
 
 def _changed(old: str, new: str) -> list[Differing]:
     """The first lines that differ; where their number changes, each run of them."""
-    before, after = ([line.rstrip("\r\n") for line in lines_of(text)] for text in (old, new))
+    before, after = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (old, new))
     pairs = enumerate(zip(before, after, strict=False), 1)
     differing = ((number, [one], [other]) for number, (one, other) in pairs if one != other)
     if len(before) == len(after):

@@ -26,14 +26,14 @@ from mcp_fs.engine.handles.path_opening import Spot, open_regular, problem
 from mcp_fs.engine.handles.temp_files import OLD, temporary_name
 from mcp_fs.engine.journal.journal import Step
 from mcp_fs.engine.text.edit import unified_diff
-from mcp_fs.engine.text.encodings import MOST_BYTES, Decoded, content_hash, decode, encode, sniff
-from mcp_fs.engine.text.encodings import shown as readable
+from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, content_hash, decode, detect_encoding, encode
+from mcp_fs.engine.text.encodings import replace_undecodable as readable
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
 
 __all__ = ["MOST_TOGETHER", "Change", "change_files", "too_large", "too_much"]
 
-MOST_TOGETHER = 8 * MOST_BYTES
+MOST_TOGETHER = 8 * MAX_EDIT_BYTES
 """Of all that one call changes: it is held in memory until the last is written."""
 _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _NEW = Decoded("", "utf-8", bom=False, newline="\n")
@@ -168,8 +168,8 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
         raise problem(FileNotFoundError(2, ""), place)
     decoded, digest, old_data = _NEW, None, b""
     if spot is not None and old is not None:
-        if old.st_size > MOST_BYTES:
-            raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MOST_BYTES:,} can be edited.")
+        if old.st_size > MAX_EDIT_BYTES:
+            raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
         opened = None if held is None else os.fdopen(held.fd, "rb", buffering=0, closefd=False)
         with opened or open_regular(spot.folder, spot.name, place) as file:
             old = os.fstat(file.fileno())
@@ -197,7 +197,7 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
     if change.deletes and new:
         raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
     data = None if gone else encode(new, decoded)
-    if data is not None and len(data) > MOST_BYTES:
+    if data is not None and len(data) > MAX_EDIT_BYTES:
         raise too_large(place)
     if data and not old_data:
         check_text_for(place, data, old_data)
@@ -230,7 +230,7 @@ def _revised(change: Change, decoded: Decoded, data: bytes) -> tuple[str, str, s
 
 def _not_text(place: Writable, data: bytes) -> Refused:
     """The answer to an edit of what is no text, or could not be written back as it is."""
-    encoding, kind = sniff(data), kind_of(place.name, data[:HEAD_BYTES])
+    encoding, kind = detect_encoding(data), kind_of(place.name, data[:HEAD_BYTES])
     if kind in LABELS:
         return refuse_other_form(place, kind)
     if encoding is None:
@@ -245,7 +245,7 @@ def _not_text(place: Writable, data: bytes) -> Refused:
 
 def too_large(place: Writable) -> TooLarge:
     return TooLarge(
-        f"{quote(place.display)} would have more than {MOST_BYTES:,} bytes, the most that can be edited; nothing was "
+        f"{quote(place.display)} would have more than {MAX_EDIT_BYTES:,} bytes, the most that can be edited; nothing was "
         "written.",
         "Put less in its place.",
     )

@@ -16,25 +16,25 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
-from mcp_fs.engine.document_kinds import HEAD_BYTES, MOST_BYTES, OLE, Kind, kind_of
+from mcp_fs.engine.document_kinds import HEAD_BYTES, MAX_OUTPUT_BYTES, OLE, Kind, kind_of
 
 __all__ = [
     "Archive",
-    "Entry",
-    "Missing",
-    "TooLarge",
+    "ArchiveEntry",
+    "MemberNotFound",
+    "OutputTooLarge",
     "Unreadable",
-    "archive_of",
-    "begun",
-    "ends_early",
-    "head_of",
-    "held",
-    "unpacked",
+    "decompress",
+    "is_truncated",
+    "open_archive",
+    "peek_head",
+    "read_all",
+    "read_beginning",
 ]
 
-_BLOCK = 256 * 1024
-_TAR_BLOCK = 512
-_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
+_BLOCK_BYTES = 256 * 1024
+_TAR_BLOCK_BYTES = 512
+_DAMAGE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
 
 
@@ -42,15 +42,15 @@ class Unreadable(Exception):
     """What is wrong with a file, as the end of a sentence that begins with its name."""
 
 
-class Missing(Exception):
+class MemberNotFound(Exception):
     """There is no such member; what there is instead."""
 
 
-class TooLarge(Exception):
+class OutputTooLarge(Exception):
     """More than `MOST_BYTES`."""
 
 
-class Entry(NamedTuple):
+class ArchiveEntry(NamedTuple):
     """A member.
 
     Attributes:
@@ -60,50 +60,50 @@ class Entry(NamedTuple):
     """
 
     name: str
-    written: str
+    raw_name: str
     size: int
     is_file: bool = True
-    link: str = ""
+    link_target: str = ""
 
 
 class Archive(Protocol):
     """What holds members."""
 
-    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
+    def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         """All members in order, each with its content as long as it is the latest; None for what is not a file."""
         ...
 
 
-def archive_of(file: BinaryIO, kind: Kind) -> Archive | None:
+def open_archive(file: BinaryIO, kind: Kind) -> Archive | None:
     """`file` as an archive; None when it is none."""
     if kind in ("zip", "word", "slides", "odf", "epub", "sheet"):
         return Zip(file)
     return Tar(file) if kind == "tar" else None
 
 
-def head_of(file: BinaryIO) -> bytes:
+def peek_head(file: BinaryIO) -> bytes:
     """The first bytes, which are read again next."""
     head = file.read(HEAD_BYTES)
     file.seek(0)
     return head
 
 
-def unpacked(file: BinaryIO, name: str) -> tuple[BinaryIO, str, Kind | None]:
+def decompress(file: BinaryIO, name: str) -> tuple[BinaryIO, str, Kind | None]:
     """`file` without the compression around it, its name then, and what it is then."""
-    kind = kind_of(name, head_of(file))
+    kind = kind_of(name, peek_head(file))
     if kind not in ("gzip", "bzip2", "xz"):
         return file, name, kind
     plain = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}[kind](file, "rb")
     stem, _, suffix = name.rpartition(".")
     inner = stem + {"tgz": ".tar", "tbz": ".tar", "tbz2": ".tar", "txz": ".tar"}.get(suffix.lower(), "")
-    stream = cast("BinaryIO", io.BufferedReader(_Plain(plain), _BLOCK))
+    stream = cast("BinaryIO", io.BufferedReader(_Decompressed(plain), _BLOCK_BYTES))
     kind = kind_of(inner, stream.read(HEAD_BYTES))
     stream.seek(0)
     # What is compressed twice is shown as it is inside.
     return stream, inner, None if kind in ("gzip", "bzip2", "xz") else kind
 
 
-class _Plain(io.RawIOBase):
+class _Decompressed(io.RawIOBase):
     """What was compressed, as far as it is whole: a log that is being packed, or half a download, ends early.
 
     Attributes:
@@ -112,7 +112,7 @@ class _Plain(io.RawIOBase):
 
     def __init__(self, packed: Any) -> None:
         super().__init__()
-        self._packed, self.ends_early = packed, False
+        self._compressed, self.is_truncated = packed, False
 
     def readable(self) -> bool:
         return True
@@ -122,54 +122,54 @@ class _Plain(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         try:
-            return self._packed.seek(offset, whence)
-        except _DAMAGED:
-            self.ends_early = True
-            return self._packed.tell()
+            return self._compressed.seek(offset, whence)
+        except _DAMAGE_ERRORS:
+            self.is_truncated = True
+            return self._compressed.tell()
 
     def readinto(self, buffer: Any) -> int:
         try:
             # `read` would lose what it has when it comes to the damage.
-            data = self._packed.read1(len(buffer))
-        except _DAMAGED:
-            if not self._packed.tell():
+            data = self._compressed.read1(len(buffer))
+        except _DAMAGE_ERRORS:
+            if not self._compressed.tell():
                 raise
-            self.ends_early, data = True, b""
+            self.is_truncated, data = True, b""
         buffer[: len(data)] = data
         return len(data)
 
 
-def ends_early(stream: BinaryIO) -> bool:
+def is_truncated(stream: BinaryIO) -> bool:
     """Whether `stream`, read to its end, lacks what is behind some damage."""
     plain = getattr(stream, "raw", None)
-    return isinstance(plain, _Plain) and plain.ends_early
+    return isinstance(plain, _Decompressed) and plain.is_truncated
 
 
-def begun(stream: BinaryIO) -> BinaryIO:
+def read_beginning(stream: BinaryIO) -> BinaryIO:
     """The beginning of what `stream` still has, in memory: a byte more than `MOST_BYTES` tells that there is more."""
     data = io.BytesIO()
-    while (left := MOST_BYTES + 1 - data.tell()) and (block := stream.read(min(_BLOCK, left))):
+    while (remaining := MAX_OUTPUT_BYTES + 1 - data.tell()) and (block := stream.read(min(_BLOCK_BYTES, remaining))):
         data.write(block)
     data.seek(0)
     return data
 
 
-def held(stream: BinaryIO) -> BinaryIO:
+def read_all(stream: BinaryIO) -> BinaryIO:
     """What `stream` still has, in memory.
 
     Raises:
         TooLarge: that is more than `MOST_BYTES`.
     """
     data = io.BytesIO()
-    while block := stream.read(_BLOCK):
+    while block := stream.read(_BLOCK_BYTES):
         data.write(block)
-        if data.tell() > MOST_BYTES:
-            raise TooLarge
+        if data.tell() > MAX_OUTPUT_BYTES:
+            raise OutputTooLarge
     data.seek(0)
     return data
 
 
-def _asked_for(written: str) -> str:
+def _member_path(written: str) -> str:
     """The name to ask for a member by; empty where it would lead out of the archive or can't be spelled."""
     parts = [part for part in written.replace("\\", "/").split("/") if part not in ("", ".")]
     outside = ".." in parts or written.startswith(("/", "\\")) or "\0" in written or _NOT_TEXT.search(written)
@@ -184,19 +184,19 @@ class Zip:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             file.seek(0)
-            if head_of(file).startswith(OLE):
+            if peek_head(file).startswith(OLE):
                 raise Unreadable("is locked by a password, or of a program before 2007 under a newer name") from None
             raise Unreadable(f"is damaged: {error}") from None
-        self._members = {_spelled(info): info for info in self._zip.infolist()}
+        self._members = {_zip_member_name(info): info for info in self._zip.infolist()}
 
-    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
+    def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         for written, info in self._members.items():
             is_link = stat.S_ISLNK(info.external_attr >> 16)
             is_file = not info.is_dir() and not is_link
             link = "something" if is_link else ""
             yield (
-                Entry(_asked_for(written), written, info.file_size, is_file, link),
-                cast("BinaryIO", _Later(self._zip, info)) if is_file else None,
+                ArchiveEntry(_member_path(written), written, info.file_size, is_file, link),
+                cast("BinaryIO", _LazyMember(self._zip, info)) if is_file else None,
             )
 
     def names(self) -> list[str]:
@@ -205,10 +205,10 @@ class Zip:
     def member(self, name: str) -> BinaryIO | None:
         """The content of a member by the name in the archive; None where there is none."""
         info = self._members.get(name)
-        return None if info is None else cast("BinaryIO", _Later(self._zip, info))
+        return None if info is None else cast("BinaryIO", _LazyMember(self._zip, info))
 
 
-def _spelled(info: zipfile.ZipInfo) -> str:
+def _zip_member_name(info: zipfile.ZipInfo) -> str:
     """The name of a member: UTF-8 also where that is not said, as zip on Linux has it, else what DOS would read."""
     if info.flag_bits & 0x800 or info.filename.isascii():
         return info.filename
@@ -218,7 +218,7 @@ def _spelled(info: zipfile.ZipInfo) -> str:
         return info.filename
 
 
-class _Later:
+class _LazyMember:
     """A member that is opened when it is read: most are only listed."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
@@ -240,25 +240,25 @@ class Tar:
     """A tar archive, read from one end to the other each time."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = _Recalling(file)
+        self._file = _LastRead(file)
 
-    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
+    def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         self._file.seek(0)
         try:
             with closing(tarfile.open(fileobj=cast("BinaryIO", self._file), mode="r:")) as archive:
                 for info in archive:
                     link = info.linkname if info.issym() or info.islnk() else ""
-                    entry = Entry(_asked_for(info.name), info.name, info.size, info.isreg(), link)
+                    entry = ArchiveEntry(_member_path(info.name), info.name, info.size, info.isreg(), link)
                     yield entry, cast("BinaryIO", archive.extractfile(info)) if info.isreg() else None
         except tarfile.TarError as error:
             raise Unreadable(f"is damaged: {error}") from None
         # `tarfile` takes a header that is cut or damaged for the end; that is two blocks of zeros (POSIX, pax).
         end = self._file.last
-        if len(end) < _TAR_BLOCK or any(end) or any(self._file.read(_TAR_BLOCK)):
+        if len(end) < _TAR_BLOCK_BYTES or any(end) or any(self._file.read(_TAR_BLOCK_BYTES)):
             raise Unreadable("is damaged or ends too early")
 
 
-class _Recalling:
+class _LastRead:
     """A file that knows what was read of it last."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -12,27 +12,27 @@ import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, BinaryIO, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.document_kinds import FRAME, MOST_BYTES, RANGE, SECONDS
+from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE
 
-__all__ = ["Taken", "Wanted", "taken"]
+__all__ = ["Extracted", "Output", "extract"]
 
-Wanted = Literal["text", "bytes", "all", "page", "picture", "safety"]
+Output = Literal["text", "bytes", "all", "page", "picture", "safety"]
 
 _WALL_SECONDS = 10.0
 """A process that waits for its turn on a busy machine is not one that works: five times what it may work."""
-_MOST_IDLE, _MOST_AT_WORK = 2, 4
+_MAX_IDLE, _MAX_BUSY = 2, 4
 _POLL_SECONDS = 0.05
 # Isolated from the variables and the folder that a Python looks at, it finds what this one found.
-_START = "import sys; sys.path[:] = sys.argv[1:]; from mcp_fs.engine.documents.worker import main; main()"
+_START_CODE = "import sys; sys.path[:] = sys.argv[1:]; from mcp_fs.engine.documents.worker import main; main()"
 # What a system needs to start any program at all.
-_ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
-_MOST_KEPT = MOST_BYTES
+_ENVIRONMENT_NAMES = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
+_MAX_CACHED_BYTES = MAX_OUTPUT_BYTES
 _CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 _WINDOWS_CRASHES = {
     0xC0000005: "access violation",
@@ -44,7 +44,7 @@ _WINDOWS_CRASHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Extracted:
     """What was taken out of a file.
 
     Attributes:
@@ -56,28 +56,28 @@ class Taken:
 
     label: str
     data: bytes
-    cut: str
+    cut_reason: str
     members: Sequence[tuple[str, bytes]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _TooLong:
+class _WorkerFailure:
     """What ended its process: too much time or memory, or the crash that is named."""
 
     crash: str = ""
 
 
-def taken(
+def extract(
     file: BinaryIO,
     name: str,
-    path: Sequence[str],
-    want: Wanted,
-    shown: str,
+    member_path: Sequence[str],
+    output: Output,
+    label: str,
     stop: Stop,
     *,
     page: int = 0,
     mime_type: str = "",
-) -> Taken:
+) -> Extracted:
     """What `want` names of an open file, or of a member of it.
 
     Args:
@@ -103,33 +103,79 @@ def taken(
         status.st_mtime_ns,
         status.st_ctime_ns,
         name,
-        want,
+        output,
         page,
         mime_type,
-        *path,
+        *member_path,
     )
-    if (known := _kept.get(key)) is not None:
-        if isinstance(known, _TooLong):
-            raise _too_long(shown, known.crash)
-        return known
+    if (cached := _cache.get(key)) is not None:
+        if isinstance(cached, _WorkerFailure):
+            raise _failure_problem(label, cached.crash)
+        return cached
     request = json.dumps(
         {
             "size": status.st_size,
             "name": name,
-            "want": want,
-            "path": list(path),
+            "want": output,
+            "path": list(member_path),
             "page": page,
             "mime_type": mime_type,
         }
     )
-    with _workers.one(stop) as worker:
-        found = worker.ask(request, file, shown, stop)
-    if isinstance(found, _TooLong):
+    with _pool.acquire(stop) as worker:
+        result = worker.ask(request, file, label, stop)
+    if isinstance(result, _WorkerFailure):
         # Not tried again with every search.
-        _kept.put(key, found)
-        raise _too_long(shown, found.crash)
-    _kept.put(key, found)
-    return found
+        _cache.put(key, result)
+        raise _failure_problem(label, result.crash)
+    _cache.put(key, result)
+    return result
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What the frames of one answer have said so far.
+
+    Attributes:
+        data: the content of the latest member, or of the file where none is named.
+        received_bytes: how much content came in all, names of members included.
+    """
+
+    label: str = ""
+    cut_reason: str = ""
+    data: bytearray = field(default_factory=bytearray)
+    members: list[tuple[str, bytearray]] = field(default_factory=list[tuple[str, bytearray]])
+    problem: Problem | None = None
+    received_bytes: int = 0
+
+    def add(self, letter: bytes, payload: bytes, label: str) -> None:
+        """Take in one frame; `worker` says what the letters mean.
+
+        Args:
+            label: what the caller calls the file, for messages.
+
+        Raises:
+            EOFError: the process sends what it may not send.
+        """
+        if letter in b"TBM":
+            self.received_bytes += len(payload)
+        if self.received_bytes > 2 * MAX_OUTPUT_BYTES:
+            raise EOFError
+        match letter:
+            case b"K":
+                self.label = payload.decode()
+            case b"M":
+                self.data = bytearray()
+                self.members.append((payload.decode("utf-8", "replace"), self.data))
+            case b"T" | b"B":
+                self.data += payload
+            case b"X":
+                self.cut_reason = payload.decode()
+            case b"E":
+                kind, failure = json.loads(payload)
+                self.problem = _to_problem(kind, failure, label)
+            case _:
+                raise EOFError
 
 
 class _Worker:
@@ -140,14 +186,14 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        self.answered, self._was_late = True, False
+        self.is_reusable, self._was_late = True, False
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START, *filter(os.path.isabs, sys.path)],
+            [sys.executable, "-I", "-c", _START_CODE, *filter(os.path.isabs, sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=os.path.abspath(os.sep),
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            env={name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ},
             creationflags=NO_WINDOW,
         )
 
@@ -168,70 +214,57 @@ class _Worker:
             except OSError:
                 continue  # what was not sent yet can't be any more
 
-    def ask(self, request: str, file: BinaryIO, shown: str, stop: Stop) -> Taken | _TooLong:
-        self.answered = False
+    def ask(self, request: str, file: BinaryIO, label: str, stop: Stop) -> Extracted | _WorkerFailure:
+        self.is_reusable = False
         overdue = threading.Timer(_WALL_SECONDS, self._kill)
         overdue.daemon = True
         overdue.start()
         try:
             self._send(request.encode() + b"\n")
-            return self._answer(file, shown, stop)
+            return self._read_answer(file, label, stop)
         except (EOFError, OSError) as error:
             self._process.kill()
             code = self._process.wait()
-            if crash := _crash(code):
-                return _TooLong(crash)
+            if crash := _crash_name(code):
+                return _WorkerFailure(crash)
             if code > 0 and not self._was_late:
                 raise Unavailable(
-                    f"{quote(shown)} can't be read: the process that extracts text could not be used.",
+                    f"{quote(label)} can't be read: the process that extracts text could not be used.",
                     "The operator can look whether this user may start processes, and how many.",
                 ) from error
-            return _TooLong()
+            return _WorkerFailure()
         finally:
             overdue.cancel()
 
-    def _answer(self, file: BinaryIO, shown: str, stop: Stop) -> Taken:
-        label, cut, data = "", "", bytearray()
-        problem: Problem | None = None
-        members: list[tuple[str, bytearray]] = []
-        received = 0
+    def _read_answer(self, file: BinaryIO, label: str, stop: Stop) -> Extracted:
+        """Collect frames to the end of the answer, and serve what the process asks of the file meanwhile."""
+        answer = _Answer()
         while True:
             if stop.is_set():
                 raise Stopped
-            letter, payload = self._frame()
-            received += len(payload) if letter in b"TBM" else 0
-            if received > 2 * MOST_BYTES:
-                raise EOFError  # it does not keep to what it may send
-            match letter:
-                case b"R":
-                    offset, size = RANGE.unpack(payload)
-                    file.seek(offset)
-                    piece = file.read(min(size, MOST_BYTES))
-                    self._send(len(piece).to_bytes(4, "big") + piece)
-                case b"K":
-                    label = payload.decode()
-                case b"M":
-                    data = bytearray()
-                    members.append((payload.decode("utf-8", "replace"), data))
-                case b"T" | b"B":
-                    data += payload
-                case b"X":
-                    cut = payload.decode()
-                case b"E":
-                    kind, what = json.loads(payload)
-                    problem = _problem(kind, what, shown)
-                case b"D":
-                    break
-                case _:
-                    raise EOFError
-        self.answered = True
-        if problem is not None:
-            raise problem
-        if cut and not received:
-            raise TooLarge(f"{quote(shown)} unpacks to more than {MOST_BYTES:,} bytes.", "Name a member of it.")
-        return Taken(label, bytes(data), cut, [(name, bytes(content)) for name, content in members])
+            letter, payload = self._read_frame()
+            if letter == b"D":
+                break
+            if letter == b"R":
+                self._send_range(file, payload)
+            else:
+                answer.add(letter, payload, label)
+        self.is_reusable = True
+        if answer.problem is not None:
+            raise answer.problem
+        if answer.cut_reason and not answer.received_bytes:
+            raise TooLarge(f"{quote(label)} unpacks to more than {MAX_OUTPUT_BYTES:,} bytes.", "Name a member of it.")
+        members = [(name, bytes(content)) for name, content in answer.members]
+        return Extracted(answer.label, bytes(answer.data), answer.cut_reason, members)
 
-    def _frame(self) -> tuple[bytes, bytes]:
+    def _send_range(self, file: BinaryIO, request: bytes) -> None:
+        """Send the bytes of the file that the process asked for, behind their length."""
+        offset, size = RANGE.unpack(request)
+        file.seek(offset)
+        data = file.read(min(size, MAX_OUTPUT_BYTES))
+        self._send(len(data).to_bytes(4, "big") + data)
+
+    def _read_frame(self) -> tuple[bytes, bytes]:
         letter, length = FRAME.unpack(self._read(FRAME.size))
         return letter, self._read(length)
 
@@ -247,78 +280,78 @@ class _Worker:
         pipe.flush()
 
 
-def _crash(code: int) -> str:
+def _crash_name(code: int) -> str:
     """The name of the crash that a process ended by; empty when it ended otherwise."""
     if code >= 0:
         return _WINDOWS_CRASHES.get(code, "")
     return next((name for name in _CRASHES if getattr(signal, name, None) == -code), "")
 
 
-def _too_long(shown: str, crash: str) -> Problem:
+def _failure_problem(label: str, crash: str) -> Problem:
     if crash:
         return Invalid(
-            f"{quote(shown)} can't be read: the process that extracts its text crashed ({crash}), which happens with "
+            f"{quote(label)} can't be read: the process that extracts its text crashed ({crash}), which happens with "
             "damaged files, and with those that take too much memory.",
             "`read_media` gives its bytes.",
         )
     return TooLarge(
-        f"{quote(shown)} can't be read: extracting its text takes more than {SECONDS:g} s or too much memory.",
+        f"{quote(label)} can't be read: extracting its text takes more than {CPU_SECONDS:g} s or too much memory.",
         "Name a member of it as `FILE!/MEMBER`, or leave it out.",
     )
 
 
-def _problem(kind: str, what: str, shown: str) -> Problem:
+def _to_problem(kind: str, failure: str, label: str) -> Problem:
     if kind == "missing":
-        return NotFound(f"{quote(shown)} {what}.", "Read the archive itself, by `read_text`, to see what is in it.")
+        return NotFound(f"{quote(label)} {failure}.", "Read the archive itself, by `read_text`, to see what is in it.")
     if kind == "not installed":
         return Unavailable(
-            f"{quote(shown)} is {what}, and mcp-fs is installed without the library that reads its text.",
+            f"{quote(label)} is {failure}, and mcp-fs is installed without the library that reads its text.",
             "The operator can install mcp-fs[documents].",
         )
-    return Invalid(f"{quote(shown)} {what}.", "`read_media` gives its bytes.")
+    return Invalid(f"{quote(label)} {failure}.", "`read_media` gives its bytes.")
 
 
-class _Workers:
+class _WorkerPool:
     """Processes that wait for the next request: the first takes as long as Python takes to start."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
-        self._places = threading.BoundedSemaphore(_MOST_AT_WORK)
+        self._slots = threading.BoundedSemaphore(_MAX_BUSY)
         atexit.register(self.end)
 
     @contextmanager
-    def one(self, stop: Stop) -> Generator[_Worker]:
+    def acquire(self, stop: Stop) -> Generator[_Worker]:
         """A process for one request; one that has not answered it to its end is ended."""
-        while not self._places.acquire(timeout=_POLL_SECONDS):
+        while not self._slots.acquire(timeout=_POLL_SECONDS):
             stop.check()
         try:
-            worker = self._take()
+            worker = self._reuse_or_start()
             try:
                 yield worker
             finally:
-                if worker.answered:
-                    self._give_back(worker)
+                if worker.is_reusable:
+                    self._release(worker)
                 else:
                     worker.end()
         finally:
-            self._places.release()
+            self._slots.release()
 
-    def _take(self) -> _Worker:
+    def _reuse_or_start(self) -> _Worker:
         with self._lock:
-            waiting = self._idle.pop() if self._idle else None
-        if waiting is not None:
-            if waiting.is_alive:
-                return waiting
-            waiting.end()
+            worker = self._idle.pop() if self._idle else None
+        if worker is not None:
+            if worker.is_alive:
+                return worker
+            worker.end()
         try:
             return _Worker()
         except OSError as error:
             raise Unavailable(f"No process could be started to extract text: {error.strerror}.") from None
 
-    def _give_back(self, worker: _Worker) -> None:
+    def _release(self, worker: _Worker) -> None:
         with self._lock:
-            if len(self._idle) < _MOST_IDLE:
+            if len(self._idle) < _MAX_IDLE:
                 self._idle.append(worker)
                 return
         worker.end()
@@ -331,34 +364,34 @@ class _Workers:
             worker.end()
 
 
-class _Kept:
+class _ResultCache:
     """What was taken out lately, as long as the files are what they were."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[object, ...], Taken | _TooLong] = OrderedDict()
+        self._results: OrderedDict[tuple[object, ...], Extracted | _WorkerFailure] = OrderedDict()
         self._size = 0
 
-    def get(self, key: tuple[object, ...]) -> Taken | _TooLong | None:
+    def get(self, key: tuple[object, ...]) -> Extracted | _WorkerFailure | None:
         with self._lock:
-            if (found := self._found.get(key)) is not None:
-                self._found.move_to_end(key)
-            return found
+            if (result := self._results.get(key)) is not None:
+                self._results.move_to_end(key)
+            return result
 
-    def put(self, key: tuple[object, ...], found: Taken | _TooLong) -> None:
+    def put(self, key: tuple[object, ...], result: Extracted | _WorkerFailure) -> None:
         with self._lock:
-            if key in self._found:
+            if key in self._results:
                 return
-            self._found[key] = found
-            self._size += _weight(found)
-            while self._size > _MOST_KEPT and len(self._found) > 1:
-                self._size -= _weight(self._found.popitem(last=False)[1])
+            self._results[key] = result
+            self._size += _cached_bytes(result)
+            while self._size > _MAX_CACHED_BYTES and len(self._results) > 1:
+                self._size -= _cached_bytes(self._results.popitem(last=False)[1])
 
 
-def _weight(found: Taken | _TooLong) -> int:
-    if isinstance(found, _TooLong):
+def _cached_bytes(result: Extracted | _WorkerFailure) -> int:
+    if isinstance(result, _WorkerFailure):
         return 1000
-    return 1000 + len(found.data) + sum(len(data) for _, data in found.members)
+    return 1000 + len(result.data) + sum(len(data) for _, data in result.members)
 
 
-_workers, _kept = _Workers(), _Kept()
+_pool, _cache = _WorkerPool(), _ResultCache()

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES
 from mcp_batteries.media.png import SIGNATURE, pack_chunk
-from mcp_fs.engine.documents.archives import Unreadable, held
+from mcp_fs.engine.documents.archives import Unreadable, read_all
 
-__all__ = ["NotInstalled", "page", "pages", "sheets"]
+__all__ = ["NotInstalled", "read_pdf", "read_pdf_page", "read_workbook"]
 
 _SCALE = 1.5
 """108 dots per inch: readable, and below the size at which hosts scale pictures of usual pages down."""
@@ -23,7 +23,7 @@ class NotInstalled(Exception):
     """What the file is; the library for it is not there."""
 
 
-def sheets(file: BinaryIO) -> Iterator[str]:
+def read_workbook(file: BinaryIO) -> Iterator[str]:
     """A workbook: of each sheet a line for each row, its cells between tabs."""
     try:
         import python_calamine
@@ -31,7 +31,7 @@ def sheets(file: BinaryIO) -> Iterator[str]:
         raise NotInstalled("a workbook") from None
     calamine: Any = python_calamine
     try:
-        book = calamine.CalamineWorkbook.from_filelike(held(file))
+        book = calamine.CalamineWorkbook.from_filelike(read_all(file))
         for name in book.sheet_names:
             yield f"[sheet {name}]\n"
             for row in book.get_sheet_by_name(name).iter_rows():
@@ -53,56 +53,56 @@ def _cell(value: object) -> str:
     return " ".join(str(value).split()) if isinstance(value, str) else str(value)
 
 
-def pages(file: BinaryIO) -> Iterator[str]:
+def read_pdf(file: BinaryIO) -> Iterator[str]:
     """The text of a PDF, page by page."""
-    with _opened(file) as document:
+    with _open_pdf(file) as document:
         for number in range(len(document)):
-            text = _text(document[number])
+            text = _page_text(document[number])
             yield f"[page {number + 1} of {len(document)}]\n{text.strip() or '(no text: see it with read_media)'}\n"
 
 
-def page(file: BinaryIO, number: int) -> tuple[int, bytes]:
+def read_pdf_page(file: BinaryIO, number: int) -> tuple[int, bytes]:
     """(number of pages, text of one of them or a picture of it as PNG if it has none) of a PDF; from 1.
 
     Nothing of a page that is not there.
     """
-    with _opened(file) as document:
+    with _open_pdf(file) as document:
         if number > len(document):
             return len(document), b""
         one = document[number - 1]
-        text = _text(one)
-        return len(document), text.encode("utf-8", "replace") if text.strip() else _picture(one)
+        text = _page_text(one)
+        return len(document), text.encode("utf-8", "replace") if text.strip() else _render_page(one)
 
 
 @contextmanager
-def _opened(file: BinaryIO) -> Generator[Any]:
+def _open_pdf(file: BinaryIO) -> Generator[Any]:
     try:
         import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
         raise NotInstalled("a PDF") from None
     pdfium: Any = pypdfium2
     try:
-        document = pdfium.PdfDocument(held(file).read())
+        document = pdfium.PdfDocument(read_all(file).read())
     except pdfium.PdfiumError:
         raise Unreadable("is damaged or locked by a password") from None
     with closing(document):
         yield document
 
 
-def _text(page: Any) -> str:
+def _page_text(page: Any) -> str:
     return str(page.get_textpage().get_text_range()).replace("\r\n", "\n")
 
 
-def _picture(page: Any) -> bytes:
+def _render_page(page: Any) -> bytes:
     """A page as PNG, smaller than usual where it is larger than models take."""
     sides = page.get_size()
     scale = min(_SCALE, (LONGEST_SIDE - 1) / max(*sides, 1))  # a side is rounded up
-    while len(picture := _png(page.render(scale=scale, rev_byteorder=True))) > MOST_BYTES:
+    while len(picture := _encode_png(page.render(scale=scale, rev_byteorder=True))) > MOST_BYTES:
         scale *= 0.7
     return picture
 
 
-def _png(bitmap: Any) -> bytes:
+def _encode_png(bitmap: Any) -> bytes:
     """A bitmap in RGB as PNG (RFC 2083): small enough here to need no imaging library."""
     width, height, channels = bitmap.width, bitmap.height, bitmap.n_channels
     pixels = bytes(bitmap.buffer)

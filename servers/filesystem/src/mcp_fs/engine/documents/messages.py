@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
-from mcp_fs.engine.documents.archives import Entry, held
+from mcp_fs.engine.documents.archives import ArchiveEntry, read_all
 from mcp_fs.engine.documents.notebook import notebook_cells
-from mcp_fs.engine.documents.office import page_text
+from mcp_fs.engine.documents.office import read_html
 
 __all__ = ["Mail", "Notebook"]
 
@@ -22,7 +22,7 @@ _TEXTS = ("text/plain", "text/html")
 """What a mail says, the better first."""
 
 
-class _Forgiving(email.policy.EmailPolicy):
+class _LenientPolicy(email.policy.EmailPolicy):
     """Headers that the library stumbles over are as they are written, or not there if they say what a part is."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
@@ -36,27 +36,27 @@ class _Forgiving(email.policy.EmailPolicy):
 class Mail:
     """A mail (RFC 5322) and what is attached to it."""
 
-    OWN = "message.txt"
+    RAW_MEMBER = "message.txt"
 
     def __init__(self, file: BinaryIO) -> None:
-        self._data = held(file).read()
+        self._data = read_all(file).read()
         self._bodies: list[MIMEPart] = []
-        self._attached: list[MIMEPart] = []
-        self._message = cast("EmailMessage", email.message_from_bytes(self._data, policy=_Forgiving()))
-        self._sort(self._message, None)
+        self._attachments: list[MIMEPart] = []
+        self._message = cast("EmailMessage", email.message_from_bytes(self._data, policy=_LenientPolicy()))
+        self._classify_parts(self._message, None)
         if not self._bodies:
-            self._bodies = [part for part in self._attached if part.get_content_type() in _TEXTS][:1]
+            self._bodies = [part for part in self._attachments if part.get_content_type() in _TEXTS][:1]
 
-    def _sort(self, part: MIMEPart, chosen: MIMEPart | None) -> None:
+    def _classify_parts(self, part: MIMEPart, chosen: MIMEPart | None) -> None:
         """Tell what the mail says from what comes with it; of texts that are alternatives `chosen` says it."""
-        if _is_several(part):
+        if _is_multipart(part):
             if chosen is None and part.get_content_subtype() in ("alternative", "related"):
-                texts = sorted(_texts(part), key=lambda text: _TEXTS.index(text.get_content_type()))
+                texts = sorted(_iterate_texts(part), key=lambda text: _TEXTS.index(text.get_content_type()))
                 chosen = next(iter(texts), None)
             for inner in part.iter_parts():
-                self._sort(inner, chosen)
+                self._classify_parts(inner, chosen)
         elif not _is_text(part):
-            self._attached.append(part)
+            self._attachments.append(part)
         elif chosen is None or part is chosen:
             self._bodies.append(part)
 
@@ -65,31 +65,31 @@ class Mail:
             for value in self._message.get_all(name, []):
                 yield f"{name}: {str(value).strip()}\n"
         for body in self._bodies:
-            text = _decoded(body)
+            text = _decode_body(body)
             if body.get_content_type() == "text/html":
-                text = "".join(page_text(io.BytesIO(text.encode("utf-8", "replace"))))
+                text = "".join(read_html(io.BytesIO(text.encode("utf-8", "replace"))))
             yield "\n" + text.replace("\r\n", "\n").rstrip("\n") + "\n"
-        attached = [entry for entry, _ in self.entries() if entry.name != self.OWN]
+        attached = [entry for entry, _ in self.entries() if entry.name != self.RAW_MEMBER]
         if attached:
             yield "\n[attached]\n"
         for entry in attached:
             yield f"{entry.name}\t{entry.size:,}\n"
 
-    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
-        yield Entry(self.OWN, self.OWN, len(self._data)), io.BytesIO(self._data)
-        seen = {self.OWN}
-        for number, part in enumerate(self._attached, 1):
+    def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
+        yield ArchiveEntry(self.RAW_MEMBER, self.RAW_MEMBER, len(self._data)), io.BytesIO(self._data)
+        names = {self.RAW_MEMBER}
+        for number, part in enumerate(self._attachments, 1):
             # A name is the sender's: only its end is taken.
             name = re.split(r"[/\\]", part.get_filename() or "")[-1].strip("\0 .") or f"part{number}"
             if not part.get_filename():
                 name += mimetypes.guess_extension(part.get_content_type()) or ""
-            name = name if name not in seen else f"{number}-{name}"
-            seen.add(name)
-            content = _content(part)
-            yield Entry(name, name, len(content)), io.BytesIO(content)
+            name = name if name not in names else f"{number}-{name}"
+            names.add(name)
+            content = _attachment_bytes(part)
+            yield ArchiveEntry(name, name, len(content)), io.BytesIO(content)
 
 
-def _is_several(part: MIMEPart) -> bool:
+def _is_multipart(part: MIMEPart) -> bool:
     return part.get_content_maintype() == "multipart" and part.is_multipart()
 
 
@@ -98,15 +98,15 @@ def _is_text(part: MIMEPart) -> bool:
     return part.get_content_type() in _TEXTS and not (part.is_attachment() or part.get_filename())
 
 
-def _texts(part: MIMEPart) -> Iterator[MIMEPart]:
+def _iterate_texts(part: MIMEPart) -> Iterator[MIMEPart]:
     for inner in part.iter_parts():
-        if _is_several(inner):
-            yield from _texts(inner)
+        if _is_multipart(inner):
+            yield from _iterate_texts(inner)
         elif _is_text(inner):
             yield inner
 
 
-def _content(part: MIMEPart) -> bytes:
+def _attachment_bytes(part: MIMEPart) -> bytes:
     """What is attached as a file, as it would be saved: of a mail that is forwarded all of it."""
     if part.is_multipart():
         inner = cast("list[Message]", part.get_payload())
@@ -118,7 +118,7 @@ def _content(part: MIMEPart) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _decoded(part: MIMEPart) -> str:
+def _decode_body(part: MIMEPart) -> str:
     data = part.get_payload(decode=True)
     raw = data if isinstance(data, bytes) else b""
     try:
@@ -130,15 +130,15 @@ def _decoded(part: MIMEPart) -> str:
 class Notebook:
     """A notebook of Jupyter, as an archive that holds its file."""
 
-    OWN = "notebook.json"
+    RAW_MEMBER = "notebook.json"
 
     def __init__(self, file: BinaryIO) -> None:
-        self._data = held(file).read()
+        self._data = read_all(file).read()
 
     def text(self) -> list[str] | None:
         """Its cells; None of what is not a notebook as nbformat has it."""
         cells = notebook_cells(self._data)
         return None if cells is None else [cell.text for cell in cells]
 
-    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
-        yield Entry(self.OWN, self.OWN, len(self._data)), io.BytesIO(self._data)
+    def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
+        yield ArchiveEntry(self.RAW_MEMBER, self.RAW_MEMBER, len(self._data)), io.BytesIO(self._data)

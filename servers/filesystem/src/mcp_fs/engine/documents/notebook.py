@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["Cell", "ended", "notebook_cells"]
+__all__ = ["Cell", "notebook_cells", "with_final_newline"]
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        return self.header + ended(self.source) + self.outputs
+        return self.header + with_final_newline(self.source) + self.outputs
 
 
 def notebook_cells(data: bytes | str) -> Sequence[Cell] | None:
@@ -42,30 +42,30 @@ def notebook_cells(data: bytes | str) -> Sequence[Cell] | None:
         return None
 
 
-def ended(text: str) -> str:
+def with_final_newline(text: str) -> str:
     """`text` with a line end behind its last line."""
     return text if not text or text.endswith("\n") else text + "\n"
 
 
 def _cell(number: int, cell: dict[str, Any]) -> Cell:
-    source = _joined(cell["source"] if "source" in cell else cell.get("input", ""))
-    outputs = [line for output in cell.get("outputs", []) for line in _output(output)]
+    source = _join_lines(cell["source"] if "source" in cell else cell.get("input", ""))
+    outputs = [line for output in cell.get("outputs", []) for line in _format_output(output)]
     return Cell(f"[cell {number}, {cell['cell_type']}]\n", source, "".join(outputs))
 
 
-def _output(output: dict[str, Any]) -> Iterator[str]:
+def _format_output(output: dict[str, Any]) -> Iterator[str]:
     kind = output.get("output_type")
     if kind in ("error", "pyerr"):
-        yield f"[error]\n{ended(_COLOURS.sub('', chr(10).join(map(str, output.get('traceback') or []))))}"
+        yield f"[error]\n{with_final_newline(_COLOUR_CODES.sub('', chr(10).join(map(str, output.get('traceback') or []))))}"
         return
     data: dict[str, Any] = output.get("data", output)
     text = data.get("text/plain", data.get("text"))
     pictures = [name for name in data if name.startswith(("image/", "application/pdf")) or name in ("png", "jpeg")]
     if text is not None:
-        yield f"[output]\n{ended(_COLOURS.sub('', _joined(text)))}"
+        yield f"[output]\n{with_final_newline(_COLOUR_CODES.sub('', _join_lines(text)))}"
     for name in pictures:
         yield f"[{name} left out]\n"
 
 
-def _joined(text: Any) -> str:
+def _join_lines(text: Any) -> str:
     return "".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else str(text)

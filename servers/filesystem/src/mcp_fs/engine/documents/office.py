@@ -14,21 +14,21 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from mcp_fs.engine.document_kinds import MOST_BYTES
+from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
 from mcp_fs.engine.documents.archives import Unreadable, Zip
 
-__all__ = ["book", "open_document", "page_text", "slides", "word"]
+__all__ = ["read_epub", "read_html", "read_open_document", "read_slides", "read_word"]
 
-_BLOCK = 256 * 1024
+_BLOCK_BYTES = 256 * 1024
 _MOST_PARTS = 8 * 1024 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # What is shown a second time for older programs, what was deleted, and codes of fields.
-_PASSED_OVER = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
+_IGNORED_ELEMENTS = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
 _MOST_CELLS, _MOST_ROWS = 16_384, 1_048_576
 """In a sheet of any spreadsheet."""
 
 
-def _parser() -> expat.XMLParserType:
+def _create_parser() -> expat.XMLParserType:
     """A parser of names as `namespace name` that takes no entities: a few bytes of them can become gigabytes."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -40,11 +40,11 @@ def _parser() -> expat.XMLParserType:
     return parser
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
-class _Lines:
+class _LineBuilder:
     """Paragraphs and rows of cells as lines of text.
 
     Args:
@@ -58,17 +58,17 @@ class _Lines:
         self._cells: list[list[str]] = []  # of each open cell its lines
         self._rows: list[list[str]] = []  # of each open row its cells
         self._repeated: list[int] = []  # how often each open row and cell stands there
-        self._left = MOST_BYTES
+        self._remaining_bytes = MAX_OUTPUT_BYTES
         self._paragraphs = self._texts = self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        name = _local(name)
-        if self._skipped or name in _PASSED_OVER:
+        name = _local_name(name)
+        if self._skipped or name in _IGNORED_ELEMENTS:
             self._skipped += 1
             return
         above = self._path[-1] if self._path else ""
         self._path.append(name)
-        given = {_local(key): value for key, value in attributes.items()}
+        given = {_local_name(key): value for key, value in attributes.items()}
         match name:
             case "p" | "h":
                 self._end_line()
@@ -104,7 +104,7 @@ class _Lines:
             self._skipped -= 1
             return
         self._path.pop()
-        match _local(name):
+        match _local_name(name):
             case "p" | "h":
                 self._end_line(always=True)
                 self._paragraphs -= 1
@@ -119,7 +119,7 @@ class _Lines:
                 while row and not row[-1]:
                     row.pop()
                 if row:
-                    self._put(" | ".join(row), times)
+                    self._add_line(" | ".join(row), times)
             case _:
                 pass
 
@@ -131,25 +131,25 @@ class _Lines:
         if self._line or always:
             text, self._line = "".join(self._line), []
             if text or not self._cells:
-                self._put(self._prefix * bool(text) + text)
+                self._add_line(self._prefix * bool(text) + text)
         self._prefix = ""
 
-    def _put(self, line: str, times: int = 1) -> None:
+    def _add_line(self, line: str, times: int = 1) -> None:
         if self._cells:
             self._cells[-1].append(line.replace("\n", " "))
         else:
             # Equal rows of a sheet are written once. One more than there is room for tells that the text is cut.
-            times = max(1, min(times, _MOST_ROWS, self._left // (len(line) + 1) + 1))
-            self._left = max(0, self._left - times * (len(line) + 1))
+            times = max(1, min(times, _MOST_ROWS, self._remaining_bytes // (len(line) + 1) + 1))
+            self._remaining_bytes = max(0, self._remaining_bytes - times * (len(line) + 1))
             self.ready += [line + "\n"] * times
 
 
-def _xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
-    lines, parser = _Lines(all_text=all_text), _parser()
+def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
+    lines, parser = _LineBuilder(all_text=all_text), _create_parser()
     parser.StartElementHandler, parser.EndElementHandler = lines.start, lines.end
     parser.CharacterDataHandler = lines.text
     try:
-        while block := stream.read(_BLOCK):
+        while block := stream.read(_BLOCK_BYTES):
             parser.Parse(block)
             yield "".join(lines.ready)
             lines.ready.clear()
@@ -159,65 +159,65 @@ def _xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
     yield "".join(lines.ready)
 
 
-def _elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
+def _read_elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
     """The elements of a small part, with their attributes, by their local names."""
     found: list[tuple[str, dict[str, str]]] = []
     if stream is None:
         return found
-    parser = _parser()
+    parser = _create_parser()
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        given = {"r:id" if key.endswith("relationships id") else _local(key): at for key, at in attributes.items()}
-        found.append((_local(name), given))
+        given = {"r:id" if key.endswith("relationships id") else _local_name(key): at for key, at in attributes.items()}
+        found.append((_local_name(name), given))
 
     parser.StartElementHandler = start
     try:
-        while len(found) < _MOST_PARTS // 100 and (block := stream.read(_BLOCK)):
+        while len(found) < _MOST_PARTS // 100 and (block := stream.read(_BLOCK_BYTES)):
             parser.Parse(block)
     except expat.ExpatError as error:
         raise Unreadable(f"is damaged: {error}") from None
     return found
 
 
-def word(file: Zip) -> Iterator[str]:
+def read_word(file: Zip) -> Iterator[str]:
     """A document of ECMA-376: its body, then notes, comments, headers and footers."""
-    body = file.member(_main(file, "word/document.xml"))
+    body = file.member(_find_main_part(file, "word/document.xml"))
     if body is None:
         raise Unreadable("is damaged: it has no text")
-    yield from _xml_lines(body, all_text=False)
+    yield from _read_xml_lines(body, all_text=False)
     for name in sorted(file.names()):
         found = re.fullmatch(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml", name)
         stream = file.member(name) if found else None
         if found and stream is not None:
-            text = "".join(_xml_lines(stream, all_text=False))
+            text = "".join(_read_xml_lines(stream, all_text=False))
             if text.strip():
                 yield f"\n[{found[1].rstrip('0123456789')}]\n{text.strip()}\n"
 
 
-def slides(file: Zip) -> Iterator[str]:
+def read_slides(file: Zip) -> Iterator[str]:
     """Slides of ECMA-376 in their order, each with its notes."""
-    main = _main(file, "ppt/presentation.xml")
-    targets, show = _related(file, main), file.member(main)
+    main = _find_main_part(file, "ppt/presentation.xml")
+    targets, show = _find_related_parts(file, main), file.member(main)
     if show is None:
         raise Unreadable("is damaged: it has no slides")
-    order = [targets.get(given.get("r:id", ""), "") for name, given in _elements(show) if name == "sldId"]
+    order = [targets.get(given.get("r:id", ""), "") for name, given in _read_elements(show) if name == "sldId"]
     for number, name in enumerate(filter(None, order), 1):
         yield f"[slide {number}]\n"
-        for part in (name, *(target for target in _related(file, name).values() if "/notesSlide" in target)):
+        for part in (name, *(target for target in _find_related_parts(file, name).values() if "/notesSlide" in target)):
             if (stream := file.member(part)) is not None:
-                text = "".join(_xml_lines(stream, all_text=False)).strip("\n")
+                text = "".join(_read_xml_lines(stream, all_text=False)).strip("\n")
                 yield "[notes]\n" * (part != name) + text + "\n" * bool(text)
 
 
-def _main(file: Zip, usual: str) -> str:
+def _find_main_part(file: Zip, usual: str) -> str:
     """The part that a package is about, which some programs name otherwise."""
-    return usual if usual in file.names() else _related(file, "", key="Type").get("officeDocument", usual)
+    return usual if usual in file.names() else _find_related_parts(file, "", key="Type").get("officeDocument", usual)
 
 
-def _related(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
+def _find_related_parts(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
     """The parts that another, or the package, refers to: by the names it has for them, or by the end of their types."""
     folder, name = posixpath.split(part)
-    found = _elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels")))
+    found = _read_elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels")))
     return {
         given[key].rpartition("/")[2]: posixpath.normpath(posixpath.join("/" + folder, given["Target"])).lstrip("/")
         for element, given in found
@@ -225,19 +225,19 @@ def _related(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
     }
 
 
-def open_document(file: Zip) -> Iterator[str]:
+def read_open_document(file: Zip) -> Iterator[str]:
     """A text, sheets or slides of ISO/IEC 26300."""
     body = file.member("content.xml")
     if body is None:
         raise Unreadable("is damaged: it has no text")
-    yield from _xml_lines(body, all_text=True)
+    yield from _read_xml_lines(body, all_text=True)
 
 
-def book(file: Zip) -> Iterator[str]:
+def read_epub(file: Zip) -> Iterator[str]:
     """A book of EPUB: its pages in the order of reading."""
-    roots = [given.get("full-path", "") for _, given in _elements(file.member("META-INF/container.xml"))]
+    roots = [given.get("full-path", "") for _, given in _read_elements(file.member("META-INF/container.xml"))]
     package = next(filter(None, roots), "")
-    elements = _elements(file.member(package))
+    elements = _read_elements(file.member(package))
     pages = {given.get("id", ""): given.get("href", "") for name, given in elements if name == "item"}
     order = [pages.get(given.get("idref", ""), "") for name, given in elements if name == "itemref"]
     if not order:
@@ -245,11 +245,11 @@ def book(file: Zip) -> Iterator[str]:
     for href in filter(None, order):
         stream = file.member(posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(href))))
         if stream is not None:
-            yield from page_text(stream)
+            yield from read_html(stream)
             yield "\n"
 
 
-class _Page(HTMLParser):
+class _PageParser(HTMLParser):
     _BREAKS = frozenset({
         "address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1", "h2",
         "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "title",
@@ -286,10 +286,10 @@ class _Page(HTMLParser):
             self.parts.append(re.sub(r"\s+", " ", data))
 
 
-def page_text(stream: BinaryIO) -> Iterator[str]:
+def read_html(stream: BinaryIO) -> Iterator[str]:
     """A page of HTML as lines of text."""
-    page, decoder = _Page(), codecs.getincrementaldecoder("utf-8-sig")("replace")
-    while block := stream.read(_BLOCK):
+    page, decoder = _PageParser(), codecs.getincrementaldecoder("utf-8-sig")("replace")
+    while block := stream.read(_BLOCK_BYTES):
         page.feed(decoder.decode(block))
     page.close()
     for line in re.split(r"\n+", "".join(page.parts)):

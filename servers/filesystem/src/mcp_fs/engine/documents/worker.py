@@ -19,41 +19,41 @@ from typing import Any, BinaryIO, cast
 
 from mcp_batteries.media import pictures
 from mcp_fs.engine.document_kinds import (
-    DAMAGED,
+    CPU_SECONDS,
+    CUT_AT_DAMAGE,
+    CUT_AT_LIMIT,
     FRAME,
     LABELS,
-    MOST_BYTES,
-    PAGE_SECONDS,
+    MAX_OUTPUT_BYTES,
+    PAGE_CPU_SECONDS,
     RANGE,
-    SAFE,
-    SECONDS,
-    TOO_LARGE,
+    SAFE_PICTURE,
     Kind,
     kind_of,
 )
 from mcp_fs.engine.documents import libraries, office
 from mcp_fs.engine.documents.archives import (
     Archive,
-    Entry,
-    Missing,
-    TooLarge,
+    ArchiveEntry,
+    MemberNotFound,
+    OutputTooLarge,
     Unreadable,
     Zip,
-    archive_of,
-    begun,
-    ends_early,
-    head_of,
-    held,
-    unpacked,
+    decompress,
+    is_truncated,
+    open_archive,
+    peek_head,
+    read_all,
+    read_beginning,
 )
 from mcp_fs.engine.documents.messages import Mail, Notebook
-from mcp_fs.engine.name_folding import folded
+from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["main"]
 
-_MEMORY = 1 << 30
-_SLOW = frozenset({"page", "picture", "safety"})
-_READ = 256 * 1024
+_MAX_MEMORY_BYTES = 1 << 30
+_SLOW_OUTPUTS = frozenset({"page", "picture", "safety"})
+_BLOCK_BYTES = 256 * 1024
 _MOST_LISTED = 100_000
 
 
@@ -62,11 +62,11 @@ class _Pipes:
 
     def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
         self._requests, self._answers = requests, answers
-        self.left = MOST_BYTES
+        self.remaining_bytes = MAX_OUTPUT_BYTES
 
     def request(self) -> dict[str, Any] | None:
         line = self._requests.readline()
-        self.left = MOST_BYTES
+        self.remaining_bytes = MAX_OUTPUT_BYTES
         return json.loads(line) if line else None
 
     def send(self, letter: bytes, payload: bytes = b"") -> None:
@@ -75,17 +75,17 @@ class _Pipes:
     def flush(self) -> None:
         self._answers.flush()
 
-    def content(self, letter: bytes, payload: bytes) -> None:
+    def send_content(self, letter: bytes, payload: bytes) -> None:
         """Send some of the answer.
 
         Raises:
             TooLarge: there is no room for all of it; what fits was sent.
         """
-        for begin in range(0, min(len(payload), self.left), _READ):
-            self.send(letter, payload[begin : min(begin + _READ, self.left)])
-        self.left -= len(payload)
-        if self.left < 0:
-            raise TooLarge
+        for begin in range(0, min(len(payload), self.remaining_bytes), _BLOCK_BYTES):
+            self.send(letter, payload[begin : min(begin + _BLOCK_BYTES, self.remaining_bytes)])
+        self.remaining_bytes -= len(payload)
+        if self.remaining_bytes < 0:
+            raise OutputTooLarge
 
     def bytes_at(self, offset: int, size: int) -> bytes:
         self.send(b"R", RANGE.pack(offset, size))
@@ -94,12 +94,12 @@ class _Pipes:
         return self._requests.read(length)
 
 
-class _Remote(io.RawIOBase):
+class _RemoteFile(io.RawIOBase):
     """The file, which the other side has open."""
 
     def __init__(self, pipes: _Pipes, size: int) -> None:
         super().__init__()
-        self._pipes, self._size, self._at = pipes, size, 0
+        self._pipes, self._size, self._position = pipes, size, 0
 
     def readable(self) -> bool:
         return True
@@ -108,14 +108,14 @@ class _Remote(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
-        return self._at
+        self._position = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence])
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), _READ, max(0, self._size - self._at))
-        data = self._pipes.bytes_at(self._at, wanted) if wanted else b""
+        wanted = min(len(buffer), _BLOCK_BYTES, max(0, self._size - self._position))
+        data = self._pipes.bytes_at(self._position, wanted) if wanted else b""
         buffer[: len(data)] = data
-        self._at += len(data)
+        self._position += len(data)
         return len(data)
 
 
@@ -126,89 +126,93 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    _limit()
+    _limit_resources()
     while (request := pipes.request()) is not None:
-        _timer(PAGE_SECONDS if request["want"] in _SLOW else SECONDS)
+        _set_cpu_timer(PAGE_CPU_SECONDS if request["want"] in _SLOW_OUTPUTS else CPU_SECONDS)
         try:
-            _answer(pipes, request)
-        except TooLarge:
-            pipes.send(b"X", TOO_LARGE.encode())
-        except Missing as missing:
-            _error(pipes, "missing", str(missing))
+            _handle_request(pipes, request)
+        except OutputTooLarge:
+            pipes.send(b"X", CUT_AT_LIMIT.encode())
+        except MemberNotFound as missing:
+            _send_error(pipes, "missing", str(missing))
         except libraries.NotInstalled as missing:
-            _error(pipes, "not installed", str(missing))
+            _send_error(pipes, "not installed", str(missing))
         except Unreadable as why:
-            _damaged(pipes, request["want"], str(why))
+            _send_damage(pipes, request["want"], str(why))
         except MemoryError:
-            _error(pipes, "unreadable", "takes more memory than it may")
+            _send_error(pipes, "unreadable", "takes more memory than it may")
         except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
             what = "ends too early" if isinstance(error, EOFError) else f"is damaged: {type(error).__name__}"
-            _damaged(pipes, request["want"], what)
-        _timer(0)
+            _send_damage(pipes, request["want"], what)
+        _set_cpu_timer(0)
         pipes.send(b"D")
         pipes.flush()
 
 
-def _damaged(pipes: _Pipes, want: str, what: str) -> None:
+def _send_damage(pipes: _Pipes, want: str, failure: str) -> None:
     """Say what is wrong; what was taken out before is of use as text, but no file that could be copied."""
-    if want != "bytes" and pipes.left < MOST_BYTES:
-        pipes.send(b"X", DAMAGED.encode())
+    if want != "bytes" and pipes.remaining_bytes < MAX_OUTPUT_BYTES:
+        pipes.send(b"X", CUT_AT_DAMAGE.encode())
     else:
-        _error(pipes, "unreadable", what)
+        _send_error(pipes, "unreadable", failure)
 
 
-def _error(pipes: _Pipes, kind: str, what: str) -> None:
-    pipes.send(b"E", json.dumps([kind, what[:1000]]).encode())
+def _send_error(pipes: _Pipes, kind: str, failure: str) -> None:
+    pipes.send(b"E", json.dumps([kind, failure[:1000]]).encode())
 
 
-def _limit() -> None:
+def _limit_resources() -> None:
     if sys.platform != "win32":
         import resource
 
-        for what, value in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        for what, value in (
+            (resource.RLIMIT_AS, _MAX_MEMORY_BYTES),
+            (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_CORE, 0),
+        ):
             try:
                 resource.setrlimit(what, (value, value))
             except (ValueError, OSError):  # macOS knows some of them by name only
                 continue
 
 
-def _timer(seconds: float) -> None:
+def _set_cpu_timer(seconds: float) -> None:
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process
 
 
-def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
+def _handle_request(pipes: _Pipes, request: dict[str, Any]) -> None:
     name: str = request["name"]
-    file = cast("BinaryIO", io.BufferedReader(_Remote(pipes, request["size"]), _READ))
+    file = cast("BinaryIO", io.BufferedReader(_RemoteFile(pipes, request["size"]), _BLOCK_BYTES))
     parts: list[str] = request["path"]
     if request["want"] == "page":
-        pages, shown = libraries.page(file, request["page"])
+        pages, shown = libraries.read_pdf_page(file, request["page"])
         pipes.send(b"K", str(pages).encode())
-        pipes.content(b"B", shown)
+        pipes.send_content(b"B", shown)
         return
     if request["want"] == "picture":
         _send_picture(pipes, file, request["mime_type"])
         return
     if request["want"] == "safety":
-        verdict = SAFE if pictures.is_safe(file, request["mime_type"]) else ""
+        verdict = SAFE_PICTURE if pictures.is_safe(file, request["mime_type"]) else ""
         pipes.send(b"K", verdict.encode())
         return
-    file, name, kind = unpacked(file, name)
+    file, name, kind = decompress(file, name)
     if request["want"] == "all":
         _send_all(pipes, file, kind, parts)
         return
     if parts:
-        archive = _archive(file, kind)
-        file, name = _member(archive, parts)
+        archive = _open_as_archive(file, kind)
+        file, name = _open_member(archive, parts)
         if name.endswith("/"):
-            _send_text(pipes, _listing(archive, name), "listing of a folder in an archive")
+            _send_text(pipes, _list_members(archive, name), "listing of a folder in an archive")
             return
         if request["want"] == "text":
-            file, name, kind = unpacked(file, name)
+            file, name, kind = decompress(file, name)
     if request["want"] == "bytes":
         _send_bytes(pipes, file)
     else:
-        _send(pipes, file, kind)
+        _send_file(pipes, file, kind)
 
 
 def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
@@ -225,22 +229,27 @@ def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
         "is_reduced": picture.is_reduced,
     }
     pipes.send(b"K", json.dumps(facts).encode())
-    pipes.content(b"B", picture.data)
+    pipes.send_content(b"B", picture.data)
 
 
-def _send(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
+def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
     """A file as text where it is a document or an archive, else as it is."""
     texts: Iterable[str]
     match kind:
         case "zip" | "tar":
-            texts = _listing(_archive(file, kind), "")
+            texts = _list_members(_open_as_archive(file, kind), "")
         case "word" | "slides" | "odf" | "epub":
-            take = {"word": office.word, "slides": office.slides, "odf": office.open_document, "epub": office.book}
+            take = {
+                "word": office.read_word,
+                "slides": office.read_slides,
+                "odf": office.read_open_document,
+                "epub": office.read_epub,
+            }
             texts = take[kind](Zip(file))
         case "sheet":
-            texts = libraries.sheets(file)
+            texts = libraries.read_workbook(file)
         case "pdf":
-            texts = libraries.pages(file)
+            texts = libraries.read_pdf(file)
         case "mail":
             texts = Mail(file).text()
         case "notebook":
@@ -260,87 +269,89 @@ def _send_text(pipes: _Pipes, texts: Iterable[str], label: str) -> None:
     pipes.send(b"K", label.encode())
     for text in texts:
         if text:
-            pipes.content(b"T", text.encode("utf-8", "replace"))
+            pipes.send_content(b"T", text.encode("utf-8", "replace"))
 
 
 def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
-    while block := file.read(_READ):
-        pipes.content(b"B", block)
-    if ends_early(file):
-        pipes.send(b"X", DAMAGED.encode())
+    while block := file.read(_BLOCK_BYTES):
+        pipes.send_content(b"B", block)
+    if is_truncated(file):
+        pipes.send(b"X", CUT_AT_DAMAGE.encode())
 
 
-def _archive(file: BinaryIO, kind: Kind | None) -> Archive:
-    archive = Mail(file) if kind == "mail" else Notebook(file) if kind == "notebook" else archive_of(file, kind or "")
+def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
+    archive = Mail(file) if kind == "mail" else Notebook(file) if kind == "notebook" else open_archive(file, kind or "")
     if archive is None:
-        raise Missing("is not an archive that can be looked into")
+        raise MemberNotFound("is not an archive that can be looked into")
     return archive
 
 
-def _member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
+def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
     """The content and the name of what `parts` lead to, through archives in archives; a folder's name has a slash."""
     while True:
-        found, last = _found(archive, parts)
+        found, last = _find_member(archive, parts)
         if found is None:
             return io.BytesIO(), "/".join(last)
         inner, name, rest = found
         if not rest:
             return inner, name
-        inner, name, kind = unpacked(inner, name)
-        archive, parts = _archive(inner, kind), rest
+        inner, name, kind = decompress(inner, name)
+        archive, parts = _open_as_archive(inner, kind), rest
 
 
-def _found(archive: Archive, parts: list[str]) -> tuple[tuple[BinaryIO, str, list[str]] | None, list[str]]:
+def _find_member(archive: Archive, parts: list[str]) -> tuple[tuple[BinaryIO, str, list[str]] | None, list[str]]:
     """What `parts` name in an archive: (content, name, what is left to go in it), or None for a folder of it."""
     ways = [("/".join(parts), list[str]())]
     for number, part in enumerate(parts):
         if part.endswith("!") and len(part) > 1:
             ways.append(("/".join((*parts[:number], part[:-1])), parts[number + 1 :]))
-    wanted = {folded(name): (name, rest) for name, rest in reversed(ways)}
-    inside = folded("/".join((*parts, "")))
+    wanted = {fold_name(name): (name, rest) for name, rest in reversed(ways)}
+    inside = fold_name("/".join((*parts, "")))
     best: tuple[tuple[int, bool], str, BinaryIO] | None = None
     is_folder = not parts
     names: list[str] = []
     damage: Unreadable | None = None
     try:
         for entry, content in archive.entries():
-            name = folded(entry.name)
+            name = fold_name(entry.name)
             is_folder = is_folder or name.startswith(inside)
             if name in wanted:
-                if entry.link:
-                    raise Missing(f"is a link in the archive ({entry.link}), which is not followed")
+                if entry.link_target:
+                    raise MemberNotFound(f"is a link in the archive ({entry.link_target}), which is not followed")
                 # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
                 rank = len(name), entry.name == wanted[name][0]
                 if content is not None and (best is None or rank >= best[0]):
-                    best = rank, name, content if isinstance(archive, Zip) else begun(content)
+                    best = rank, name, content if isinstance(archive, Zip) else read_beginning(content)
             names.append(entry.name)
     except Unreadable as error:
         damage = error  # what stands before it is whole
     if best is not None:
         _, name, content = best
-        return (begun(content), name.rpartition("/")[2], wanted[name][1]), []
+        return (read_beginning(content), name.rpartition("/")[2], wanted[name][1]), []
     if is_folder:
         return None, [*parts, ""]
     if damage is not None:
-        raise Missing(f"is not in what can be read of the archive, which {damage}")
-    near = [name for name in names if folded(name.rpartition("/")[2]) == folded(parts[-1])][:3]
-    raise Missing("is not in the archive" + (f"; near it are {', '.join(near)}" if near else ""))
+        raise MemberNotFound(f"is not in what can be read of the archive, which {damage}")
+    near = [name for name in names if fold_name(name.rpartition("/")[2]) == fold_name(parts[-1])][:3]
+    raise MemberNotFound("is not in the archive" + (f"; near it are {', '.join(near)}" if near else ""))
 
 
-def _listing(archive: Archive, folder: str) -> Iterator[str]:
-    folder = folded(folder)
+def _list_members(archive: Archive, folder: str) -> Iterator[str]:
+    folder = fold_name(folder)
     for number, (entry, _) in enumerate(archive.entries()):
         if number >= _MOST_LISTED:
             yield "[more are not listed]\n"
             return
-        if folded(entry.name).startswith(folder.lstrip("/")) and (entry.is_file or entry.link):
-            yield _line(entry)
+        if fold_name(entry.name).startswith(folder.lstrip("/")) and (entry.is_file or entry.link_target):
+            yield _format_entry(entry)
 
 
-def _line(entry: Entry) -> str:
+def _format_entry(entry: ArchiveEntry) -> str:
     # A line of a listing stays one line, whatever a name holds.
-    shown = "".join(char if char.isprintable() or folded(char) == " " else "?" for char in entry.name or entry.written)
-    if entry.link:
+    shown = "".join(
+        char if char.isprintable() or fold_name(char) == " " else "?" for char in entry.name or entry.raw_name
+    )
+    if entry.link_target:
         return f"{shown}\tlink\n"
     said = f"{entry.size:,}" if entry.name else "not readable: its path leads out, or is not text"
     return f"{shown}\t{said}\n"
@@ -350,36 +361,36 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
     """Every file of an archive, in a folder of it: documents as text, archives not at all."""
     if not parts and kind not in ("zip", "tar", "mail", "notebook"):
         pipes.send(b"M")
-        _send(pipes, file, kind)
+        _send_file(pipes, file, kind)
         return
-    archive = _archive(file, kind)
+    archive = _open_as_archive(file, kind)
     inner = max((number for number, part in enumerate(parts, 1) if part.endswith("!")), default=0)
     if inner:
-        file, name = _member(archive, [*parts[: inner - 1], parts[inner - 1].removesuffix("!")])
-        file, name, kind = unpacked(file, name)
-        archive = _archive(file, kind)
-    folder, is_there = folded("/".join(parts[inner:])), False
+        file, name = _open_member(archive, [*parts[: inner - 1], parts[inner - 1].removesuffix("!")])
+        file, name, kind = decompress(file, name)
+        archive = _open_as_archive(file, kind)
+    folder, is_there = fold_name("/".join(parts[inner:])), False
     for entry, content in archive.entries():
-        own = isinstance(archive, Mail | Notebook) and entry.name == archive.OWN and not folder
+        own = isinstance(archive, Mail | Notebook) and entry.name == archive.RAW_MEMBER and not folder
         if (
             content is None
             or not entry.name
             or own
-            or (folder and not folded(f"{entry.name}/").startswith(f"{folder}/"))
+            or (folder and not fold_name(f"{entry.name}/").startswith(f"{folder}/"))
         ):
             continue
         is_there = True
-        pipes.content(b"M", "/".join((*parts[:inner], entry.name)).encode("utf-8", "replace"))
+        pipes.send_content(b"M", "/".join((*parts[:inner], entry.name)).encode("utf-8", "replace"))
         name = entry.name.rpartition("/")[2]
         try:
-            whole = held(content)
-            kind = kind_of(name, head_of(whole))
+            whole = read_all(content)
+            kind = kind_of(name, peek_head(whole))
             if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
-                _send(pipes, whole, kind)
+                _send_file(pipes, whole, kind)
         except (Unreadable, libraries.NotInstalled):
-            pipes.content(b"B", b"\0")  # not searched, as a binary file is not
+            pipes.send_content(b"B", b"\0")  # not searched, as a binary file is not
     if folder and not is_there:
-        raise Missing("is not in the archive")
+        raise MemberNotFound("is not in the archive")
 
 
 if __name__ == "__main__":

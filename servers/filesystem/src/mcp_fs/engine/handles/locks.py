@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.path_opening import Spot
-from mcp_fs.engine.name_folding import folded
+from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.policy import Readable
 
 if sys.platform != "win32":
@@ -79,7 +79,7 @@ def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[Mapping[Spot[Any
 
 
 def _of(spots: Iterable[Spot[Readable]]) -> list[_Lock]:
-    keys = {(*spot.folder.identity, folded(spot.name).casefold()) for spot in spots}
+    keys = {(*spot.folder.identity, fold_name(spot.name).casefold()) for spot in spots}
     with _locks_guard:  # one order for all, so that two calls can't wait for each other
         return [_locks.setdefault(key, _Lock()) for key in sorted(keys)]
 

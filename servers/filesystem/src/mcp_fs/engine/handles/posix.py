@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Refused, quote
 from mcp_fs.engine.handles import syscalls
-from mcp_fs.engine.name_folding import folded, may_have_another_spelling
+from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.policy import Readable
 
 __all__ = ["Folder", "Spot", "folder_at", "resolve"]
@@ -291,7 +291,7 @@ def _spelled(dir_fd: int, name: str) -> str:
     try:
         os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
-        wanted = folded(name)
+        wanted = fold_name(name)
     else:
         return name
     try:
@@ -299,7 +299,7 @@ def _spelled(dir_fd: int, name: str) -> str:
     except PermissionError:
         return name
     try:
-        alike = [other for other in os.listdir(fd) if folded(other) == wanted]
+        alike = [other for other in os.listdir(fd) if fold_name(other) == wanted]
     finally:
         os.close(fd)
     if len(alike) > 1:

@@ -13,35 +13,35 @@ from typing import BinaryIO
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.documents.content import open_content
+from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import open_file, read_link, status
-from mcp_fs.engine.listing.walk import WALK_SECONDS, Filter, Skipped, order, spoken, walk
-from mcp_fs.engine.listing.walk import shown as shown_path
+from mcp_fs.engine.listing.walk import WALK_SECONDS, Skipped, WalkFilter, display_path, walk, walk_order
+from mcp_fs.engine.listing.walk import entry_display_path as shown_path
 from mcp_fs.engine.text.edit import unified_diff
-from mcp_fs.engine.text.encodings import MOST_BYTES, Decoded, decode, is_text, shown
-from mcp_fs.models import Compared, counted, one_line
+from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, decode, is_text, replace_undecodable
+from mcp_fs.models import Comparison, escape_line_breaks, pluralize
 from mcp_fs.policy import Readable
 
 __all__ = ["compare"]
 
-_BLOCK = 1024 * 1024
-_MOST_SMALL, _BEGINS = 64 * 1024, 8 * 1024
+_BLOCK_BYTES = 1024 * 1024
+_MAX_DIFFED_BYTES, _SAMPLE_BYTES = 64 * 1024, 8 * 1024
 _Parts = tuple[str, ...]
 
 
-def compare(one: Readable, other: Readable, max_bytes: int, stop: Stop) -> Compared:
+def compare(first: Readable, second: Readable, max_bytes: int, stop: Stop) -> Comparison:
     """What differs between two files, as a diff, or between two folders, entry by entry.
 
     Raises:
         Problem: one of them can't be opened, or only one is a folder.
     """
-    names = (spoken(one), spoken(other))
-    if _is_folder(one) and _is_folder(other):
-        head, lines = _folders(one, other, max_bytes * 2 // 5, stop)
+    names = (display_path(first), display_path(second))
+    if _is_folder(first) and _is_folder(second):
+        head, lines = _compare_folders(first, second, max_bytes * 2 // 5, stop)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
-        head, lines = _files(one, other, stop)
-    return Compared(names, head, lines, max_bytes)
+        head, lines = _compare_files(first, second, stop)
+    return Comparison(names, head, lines, max_bytes)
 
 
 def _is_folder(place: Readable) -> bool:
@@ -51,103 +51,103 @@ def _is_folder(place: Readable) -> bool:
         return False  # perhaps in an archive
 
 
-def _files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
+def _compare_files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
     with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
-        begins = first.read(MOST_BYTES + 1), second.read(MOST_BYTES + 1)
-        alike = _alike(*begins)
-        rest = _alike_rest(first, second, stop) if alike == max(map(len, begins)) else 0
+        begins = first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1)
+        alike = _common_prefix_length(*begins)
+        rest = _compare_rest(first, second, stop) if alike == max(map(len, begins)) else 0
         if rest is None:
             # The text of a document is not all of it, and the listing of an archive least of all.
             shown_only = label or other_label
-            if shown_only is None or _same_bytes(one, other, stop):
+            if shown_only is None or _have_same_bytes(one, other, stop):
                 return "same contents", []
             return f"different files, of which this is the same: {shown_only}", []
         sizes = [os.fstat(file.fileno()).st_size for file in (first, second)]
-    texts = [None if len(data) > MOST_BYTES else decode(data) for data in begins]
+    texts = [None if len(data) > MAX_EDIT_BYTES else decode(data) for data in begins]
     if texts[0] is not None and texts[1] is not None:
-        return _diff(texts[0], texts[1], one, other)
-    what = "too large for a diff" if max(sizes) > MOST_BYTES else "not text"
+        return _diff_texts(texts[0], texts[1], one, other)
+    what = "too large for a diff" if max(sizes) > MAX_EDIT_BYTES else "not text"
     return f"{what}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {alike + rest + 1:,} on", []
 
 
-def _same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
+def _have_same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
     with open_content(one, stop, raw=True) as (first, _), open_content(other, stop, raw=True) as (second, _):
-        return _alike_rest(first, second, stop) is None
+        return _compare_rest(first, second, stop) is None
 
 
-def _diff(before: Decoded, after: Decoded, one: Readable, other: Readable) -> tuple[str, list[str]]:
+def _diff_texts(before: Decoded, after: Decoded, one: Readable, other: Readable) -> tuple[str, list[str]]:
     facts: list[str] = []
     for what, values in (
         ("encoding", (before.encoding, after.encoding)),
         ("byte order mark", ("yes" if before.bom else "no", "yes" if after.bom else "no")),
-        ("line ends", (_ends(before), _ends(after))),
+        ("line ends", (_line_end_name(before), _line_end_name(after))),
     ):
         if values[0] != values[1]:
             facts.append(f"{what} {values[0]} and {values[1]}")
-    if _plain(before) == _plain(after):
+    if _comparable_text(before) == _comparable_text(after):
         return "; ".join(["same lines", *facts]), []
-    diff = unified_diff(_plain(before), _plain(after), spoken(one), to=spoken(other))
+    diff = unified_diff(_comparable_text(before), _comparable_text(after), display_path(one), to=display_path(other))
     return "; ".join(["different", *facts]), diff.rstrip("\n").split("\n")
 
 
-def _plain(decoded: Decoded) -> str:
-    return shown(decoded.text).replace("\r\n", "\n")
+def _comparable_text(decoded: Decoded) -> str:
+    return replace_undecodable(decoded.text).replace("\r\n", "\n")
 
 
-def _ends(decoded: Decoded) -> str:
+def _line_end_name(decoded: Decoded) -> str:
     return {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "": "none"}[decoded.newline]
 
 
-def _alike(one: bytes, other: bytes) -> int:
+def _common_prefix_length(one: bytes, other: bytes) -> int:
     """How many bytes both begin with."""
-    same, most = 0, min(len(one), len(other))
-    while same < most:
-        half = (same + most + 1) // 2
-        if one[same:half] == other[same:half]:
-            same = half
+    equal_bytes, limit = 0, min(len(one), len(other))
+    while equal_bytes < limit:
+        half = (equal_bytes + limit + 1) // 2
+        if one[equal_bytes:half] == other[equal_bytes:half]:
+            equal_bytes = half
         else:
-            most = half - 1
-    return same
+            limit = half - 1
+    return equal_bytes
 
 
-def _alike_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> int | None:
+def _compare_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> int | None:
     """How many bytes of the rest of both are the same; None if all are."""
     same = 0
     while True:
         stop.check()
-        first, second = _block(one), _block(other)
+        first, second = _read_block(one), _read_block(other)
         if first != second:
-            return same + _alike(first, second)
+            return same + _common_prefix_length(first, second)
         if not first:
             return None
         same += len(first)
 
 
-def _block(file: BinaryIO) -> bytes:
+def _read_block(file: BinaryIO) -> bytes:
     """The next block, short only at the end of the file."""
     data = b""
-    while len(data) < _BLOCK and (more := file.read(_BLOCK - len(data))):
+    while len(data) < _BLOCK_BYTES and (more := file.read(_BLOCK_BYTES - len(data))):
         data += more
     return data
 
 
-def _folders(one: Readable, other: Readable, most_bytes: int, stop: Stop) -> tuple[str, list[str]]:
+def _compare_folders(one: Readable, other: Readable, most_bytes: int, stop: Stop) -> tuple[str, list[str]]:
     """What differs between two folders; of small text files the diffs that `most_bytes` hold, behind all the rest."""
-    skipped, until = Skipped.soon(), time.monotonic() + WALK_SECONDS
-    first, second = _entries(one, skipped, stop), _entries(other, skipped, stop)
+    skipped, until = Skipped.with_deadline(), time.monotonic() + WALK_SECONDS
+    first, second = _read_entries(one, skipped, stop), _read_entries(other, skipped, stop)
     lines, changed = list[str](), list[_Parts]()
-    held = _held(first), _held(second)
+    held = _count_files(first), _count_files(second)
     only, differ, same = [0, 0], 0, 0
-    for parts in sorted({*first, *second}, key=order):
+    for parts in sorted({*first, *second}, key=walk_order):
         stop.check()
-        path = one_line("/".join(parts))
+        path = escape_line_breaks("/".join(parts))
         if (parts in first) != (parts in second):
             side, lacks = (0, second) if parts in first else (1, first)
             # What a folder holds that the other side lacks goes without saying.
             if len(parts) == 1 or parts[:-1] in lacks:
                 only[side] += 1
                 is_folder = (first, second)[side][parts] == "folder"
-                holds = f"/\t{counted(held[side][parts], 'file')}" if is_folder else ""
+                holds = f"/\t{pluralize(held[side][parts], 'file')}" if is_folder else ""
                 lines.append(f"{'-+'[side]} {path}{holds}")
             continue
         if first[parts] != second[parts]:
@@ -160,27 +160,32 @@ def _folders(one: Readable, other: Readable, most_bytes: int, stop: Stop) -> tup
             skipped.add(f"not compared within {WALK_SECONDS:g} s", path)
             continue
         try:
-            said = _differ(_at(one, parts), _at(other, parts), first[parts], stop)
+            said = _describe_difference(_entry_at(one, parts), _entry_at(other, parts), first[parts], stop)
         except Problem:
             skipped.add("could not be compared", path)
             continue
         if said is None:
             same += 1
-            tell(same, None, f"{counted(same, 'file')} the same")
+            tell(same, None, f"{pluralize(same, 'file')} the same")
         else:
             differ += 1
             lines.append(f"~ {path}{said}")
             if first[parts] == "file":
                 changed.append(parts)
-    diffs, untold = _diffs(one, other, changed, most_bytes, until, stop)
-    facts = [f"{counted(differ, 'file')} (~) differ", f"{only[0]:,} only in the first (-)"]
-    facts += [f"{only[1]:,} only in the second (+)", f"{same:,} same", *skipped.left_out(named=False), *skipped.notes()]
+    diffs, untold = _collect_diffs(one, other, changed, most_bytes, until, stop)
+    facts = [f"{pluralize(differ, 'file')} (~) differ", f"{only[0]:,} only in the first (-)"]
+    facts += [
+        f"{only[1]:,} only in the second (+)",
+        f"{same:,} same",
+        *skipped.describe_excluded(named=False),
+        *skipped.notes(),
+    ]
     if untold:
-        facts.append(f"for the lines of {counted(untold, 'file')} more compare each")
+        facts.append(f"for the lines of {pluralize(untold, 'file')} more compare each")
     return "; ".join(facts), [*lines, *diffs]
 
 
-def _diffs(
+def _collect_diffs(
     one: Readable, other: Readable, changed: Sequence[_Parts], most_bytes: int, until: float, stop: Stop
 ) -> tuple[list[str], int]:
     """The diffs of files that differ, each whole, at most so many bytes; and how many text files have none here."""
@@ -189,7 +194,11 @@ def _diffs(
         stop.check()
         lines = None
         with suppress(Problem):
-            lines = _small_diff(_at(one, parts), _at(other, parts), stop) if time.monotonic() < until else None
+            lines = (
+                _diff_small_files(_entry_at(one, parts), _entry_at(other, parts), stop)
+                if time.monotonic() < until
+                else None
+            )
         size = sum(len(line.encode("utf-8", "replace")) + 1 for line in lines or ())
         if lines is None or size > most_bytes:
             untold += 1
@@ -199,24 +208,24 @@ def _diffs(
     return diffs, untold
 
 
-def _small_diff(one: Readable, other: Readable, stop: Stop) -> list[str] | None:
+def _diff_small_files(one: Readable, other: Readable, stop: Stop) -> list[str] | None:
     """The diff of two files, of others than text no line; None where it would take long."""
     for place in (one, other):
-        if status(place).st_size > _MOST_SMALL:
+        if status(place).st_size > _MAX_DIFFED_BYTES:
             with open_file(place) as file:
-                return None if is_text(file.read(_BEGINS)) else []
-    return _files(one, other, stop)[1]
+                return None if is_text(file.read(_SAMPLE_BYTES)) else []
+    return _compare_files(one, other, stop)[1]
 
 
-def _entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
+def _read_entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
     """What each entry below a folder is."""
     found: dict[_Parts, str] = {}
-    for visit in walk(start, Filter(), stop, skipped):
+    for visit in walk(start, WalkFilter(), stop, skipped):
         tell(len(found), None, f"{len(found):,} entries seen")
         for name in visit.folders:
             found[*visit.parts, name] = "folder"
         for name in visit.files:
-            kind = "link" if name in visit.links else "special" if name in visit.others else "file"
+            kind = "link" if name in visit.links else "special" if name in visit.special_files else "file"
             found[*visit.parts, name] = kind
             place = visit.folder.place
             if place.policy.protected((*place.parts, name)):
@@ -225,19 +234,19 @@ def _entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]
     return found
 
 
-def _held(entries: dict[_Parts, str]) -> Counter[_Parts]:
+def _count_files(entries: dict[_Parts, str]) -> Counter[_Parts]:
     """How many files each folder holds, at any depth."""
-    held = Counter[_Parts]()
+    file_counts = Counter[_Parts]()
     for parts in sorted(entries, key=len, reverse=True):
-        held[parts[:-1]] += held[parts] if entries[parts] == "folder" else 1
-    return held
+        file_counts[parts[:-1]] += file_counts[parts] if entries[parts] == "folder" else 1
+    return file_counts
 
 
-def _at(start: Readable, parts: _Parts) -> Readable:
+def _entry_at(start: Readable, parts: _Parts) -> Readable:
     return start.at(start.root, (*start.parts, *parts))
 
 
-def _differ(one: Readable, other: Readable, kind: str, stop: Stop) -> str | None:
+def _describe_difference(one: Readable, other: Readable, kind: str, stop: Stop) -> str | None:
     """How two entries of one kind differ; None where they don't."""
     if kind == "link":
         return None if read_link(one) == read_link(other) else "\tlinks elsewhere"
@@ -245,6 +254,6 @@ def _differ(one: Readable, other: Readable, kind: str, stop: Stop) -> str | None
         return None
     with open_file(one) as first, open_file(other) as second:
         sizes = [status(place).st_size for place in (one, other)]
-        if sizes[0] == sizes[1] and _alike_rest(first, second, stop) is None:
+        if sizes[0] == sizes[1] and _compare_rest(first, second, stop) is None:
             return None
     return f"\t{sizes[0]:,}\t{sizes[1]:,}"

@@ -7,17 +7,17 @@ from typing import TypeVar
 
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.listing.selection import choosers
-from mcp_fs.engine.listing.walk import Filter, Skipped, walk
-from mcp_fs.engine.listing.walk import shown as shown_path
+from mcp_fs.engine.listing.selection import compile_choosers
+from mcp_fs.engine.listing.walk import Skipped, WalkFilter, walk
+from mcp_fs.engine.listing.walk import entry_display_path as shown_path
 from mcp_fs.policy import Readable
 
-__all__ = ["fitting"]
+__all__ = ["expand_glob"]
 
 _P = TypeVar("_P", bound=Readable)
 
 
-def fitting(start: _P, glob: str, name: str, most: int, stop: Stop) -> tuple[Sequence[_P], Sequence[str]]:
+def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tuple[Sequence[_P], Sequence[str]]:
     """The files below `start` whose path fits `glob`, or folders where it ends in a slash; and what was left out.
 
     Args:
@@ -29,27 +29,27 @@ def fitting(start: _P, glob: str, name: str, most: int, stop: Stop) -> tuple[Seq
         TooLarge: there are more than `most`.
         Problem: the start can't be opened, or the glob can't be read.
     """
-    (chooses,) = choosers([start], f"/{glob}")
-    skipped, found, folders = Skipped(), list[_P](), glob.endswith("/")
-    for visit in walk(start, Filter(), stop, skipped):
+    (chooses,) = compile_choosers([start], f"/{glob}")
+    skipped, paths, folders = Skipped(), list[_P](), glob.endswith("/")
+    for visit in walk(start, WalkFilter(), stop, skipped):
         folder = visit.folder.place
         prefix = "".join(part + "/" for part in visit.parts)
-        for entry, is_folder in visit.left_out:
+        for entry, is_folder in visit.excluded:
             if is_folder == folders and chooses(prefix + entry):
                 skipped.add("left out, as hidden or git-ignored", shown_path(folder, entry))
         for entry in visit.folders if folders else visit.files:
             if not chooses(prefix + entry):
                 continue
             try:
-                found.append(start.at(folder.root, (*folder.parts, entry)))
+                paths.append(start.at(folder.root, (*folder.parts, entry)))
             except Problem:
                 skipped.add("protected", shown_path(folder, entry))
-        if len(found) > most:
-            raise TooLarge(f"{quote(name)} means more than {most}.", "Narrow it, or do a part at a time.")
-    if not found:
-        left = "".join(f"; {note}" for note in skipped.notes())
+        if len(paths) > limit:
+            raise TooLarge(f"{quote(name)} means more than {limit}.", "Narrow it, or do a part at a time.")
+    if not paths:
+        notes = "".join(f"; {note}" for note in skipped.notes())
         raise NotFound(
-            f"{quote(name)} means no file that is not hidden or git-ignored{left}.",
+            f"{quote(name)} means no file that is not hidden or git-ignored{notes}.",
             "`find_files` lists those too; then name them one by one. `**/*.x` is at any depth, `x/` a folder.",
         )
-    return found, skipped.notes()
+    return paths, skipped.notes()

@@ -20,18 +20,26 @@ from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, status
-from mcp_fs.engine.listing.walk import Filter, Skipped, Visit, page_bytes, shown, spoken, walk
-from mcp_fs.engine.name_folding import folded
+from mcp_fs.engine.listing.walk import (
+    FolderEntries,
+    Skipped,
+    WalkFilter,
+    display_path,
+    entry_display_path,
+    page_byte_limit,
+    walk,
+)
+from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.engine.patterns.ignore import IGNORE_FILES, Rules
 from mcp_fs.models import Entry, FolderPage
 from mcp_fs.policy import Readable
 
-__all__ = ["Sort", "list_folder", "list_roots", "moment", "names_in"]
+__all__ = ["FolderSort", "complete_names", "format_time", "list_folder", "list_roots"]
 
-Sort = Literal["name", "size", "modified"]
+FolderSort = Literal["name", "size", "modified"]
 
-_CHECKED = 1000
-_MOST_COMPLETED = 1000
+_ENTRIES_PER_CHECK = 1000
+_MAX_COMPLETIONS = 1000
 _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
@@ -39,9 +47,9 @@ def list_folder(
     place: Readable,
     stop: Stop,
     *,
-    sort: Sort = "name",
-    wanted: Filter | None = None,
-    sums: bool = False,
+    sort: FolderSort = "name",
+    walk_filter: WalkFilter | None = None,
+    folder_sizes: bool = False,
     limit: int = 200,
     cursor: str | None = None,
 ) -> FolderPage:
@@ -54,22 +62,22 @@ def list_folder(
         Invalid: the cursor is none of this listing.
         Problem: the folder can't be opened.
     """
-    wanted = wanted or Filter(hidden=True, ignored=True)
-    scope = [place.uri, sort, str(wanted), sums]
+    walk_filter = walk_filter or WalkFilter(hidden=True, ignored=True)
+    scope = [place.uri, sort, str(walk_filter), folder_sizes]
     after = None if cursor is None else _Key(*Cursor.decode("folder", cursor, scope))
     with open_folder(place) as folder:
-        sizes = _Sizes(folder.place, wanted, stop) if sums else None
-        seen = _Names(folder, sort, wanted, stop, sizes)
-        keys = (key for key in seen if after is None or key > after)
+        sizes = _FolderSizes(folder.place, walk_filter, stop) if folder_sizes else None
+        keys_of_entries = _EntryKeys(folder, sort, walk_filter, stop, sizes)
+        keys = (key for key in keys_of_entries if after is None or key > after)
         page = heapq.nsmallest(limit + 1, keys)
-        entries = _fitting((_entry(folder, key.name, sizes) for key in page[:limit]), page_bytes(limit))
+        entries = _take_entries((_read_entry(folder, key.name, sizes) for key in page[:limit]), page_byte_limit(limit))
     last = page[len(entries) - 1] if len(page) > len(entries) else None
     return FolderPage(
-        spoken(place),
+        display_path(place),
         entries,
-        seen.total,
+        keys_of_entries.total,
         sort,
-        seen.left_out,
+        keys_of_entries.excluded_count,
         None if last is None else Cursor.encode("folder", [last.rank, last.name], scope),
         place.uri,
     )
@@ -77,38 +85,38 @@ def list_folder(
 
 def list_roots(places: Sequence[Readable]) -> FolderPage:
     """The served folders, as entries."""
-    entries = tuple(Entry(spoken(place), "folder", None, moment(status(place).st_mtime)) for place in places)
+    entries = tuple(Entry(display_path(place), "folder", None, format_time(status(place).st_mtime)) for place in places)
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
-def names_in(place: Readable, start: str, stop: Stop) -> list[tuple[str, Readable]]:
+def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, Readable]]:
     """The names in a folder that begin with `start`, as a shell completes them, a slash behind those of folders.
 
     None of a folder that can't be listed; at most 1,000.
     """
-    found: list[tuple[str, Readable]] = []
+    names: list[tuple[str, Readable]] = []
     with suppress(Problem), open_folder(place) as listed:
         for entry in listed.scan():
             stop.check()
             name = entry.name
-            if not folded(name).startswith(folded(start)) or (is_hidden(entry) and not start):
+            if not fold_name(name).startswith(fold_name(prefix)) or (is_hidden(entry) and not prefix):
                 continue
             if not place.policy.protected((*listed.place.parts, name)):
-                found.append((name + "/" * entry.is_dir(), listed.place / name))
-                if len(found) == _MOST_COMPLETED:
+                names.append((name + "/" * entry.is_dir(), listed.place / name))
+                if len(names) == _MAX_COMPLETIONS:
                     break
-    return found
+    return names
 
 
-def _fitting(entries: Iterable[Entry], left: int) -> tuple[Entry, ...]:
+def _take_entries(entries: Iterable[Entry], max_bytes: int) -> tuple[Entry, ...]:
     """The first of `entries` that take at most `left` bytes, but one at least."""
-    fit: list[Entry] = []
+    taken_entries: list[Entry] = []
     for entry in entries:
-        left -= _bytes(entry.line())
-        if fit and left < 0:
+        max_bytes -= _line_bytes(entry.line())
+        if taken_entries and max_bytes < 0:
             break
-        fit.append(entry)
-    return tuple(fit)
+        taken_entries.append(entry)
+    return tuple(taken_entries)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -120,26 +128,26 @@ class _Key:
 
 
 @dataclass
-class _Names:
+class _EntryKeys:
     """The keys of a folder's entries, unsorted, counted on the way."""
 
     folder: Folder[Readable]
-    sort: Sort
-    wanted: Filter
+    sort: FolderSort
+    walk_filter: WalkFilter
     stop: Stop
-    sizes: _Sizes | None = None
+    sizes: _FolderSizes | None = None
     total: int = 0
-    left_out: int = 0
+    excluded_count: int = 0
 
     def __iter__(self) -> Iterator[_Key]:
-        rules = None if self.wanted.ignored else _rules(self.folder)
+        rules = None if self.walk_filter.ignored else _load_rules(self.folder)
         prefix = "/".join((*self.folder.place.parts, ""))
         for number, entry in enumerate(self.folder.scan()):
-            if not number % _CHECKED:
+            if not number % _ENTRIES_PER_CHECK:
                 self.stop.check()
-            hidden = {entry.name} if not self.wanted.hidden and is_hidden(entry) else set[str]()
-            if rules is not None and rules.left_out(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden):
-                self.left_out += 1
+            hidden = {entry.name} if not self.walk_filter.hidden and is_hidden(entry) else set[str]()
+            if rules is not None and rules.exclude(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden):
+                self.excluded_count += 1
                 continue
             self.total += 1
             yield _Key(self._rank(entry), entry.name)
@@ -152,34 +160,34 @@ class _Names:
         except OSError:
             return 1  # removed since
         if self.sort == "size" and self.sizes is not None and entry.is_dir(follow_symlinks=False):
-            return -self.sizes.of(entry.name)[0]
+            return -self.sizes.size_of(entry.name)[0]
         return -found.st_size if self.sort == "size" else -found.st_mtime_ns
 
 
-class _Sizes:
+class _FolderSizes:
     """The bytes of the files in folders, at any depth; a file with several names counts once."""
 
-    def __init__(self, above: Readable, wanted: Filter, stop: Stop) -> None:
+    def __init__(self, above: Readable, wanted: WalkFilter, stop: Stop) -> None:
         self._above, self._wanted, self._stop = above, wanted, stop
-        self._skipped = Skipped.soon()
-        self._known: dict[str, tuple[int, bool]] = {}
+        self._skipped = Skipped.with_deadline()
+        self._sizes: dict[str, tuple[int, bool]] = {}
 
-    def of(self, name: str) -> tuple[int, bool]:
+    def size_of(self, name: str) -> tuple[int, bool]:
         """(bytes of a folder, whether that is all of them)."""
-        if name not in self._known:
+        if name not in self._sizes:
             size, seen = 0, set[tuple[int, int]]()
             self._skipped.reasons.clear()
             try:
                 for visit in walk(self._above / name, self._wanted, self._stop, self._skipped):
-                    size += self._visited(visit, seen)
+                    size += self._sum_files(visit, seen)
                 whole = not self._skipped.reasons
             except Problem:
                 whole = False
-            self._known[name] = size, whole
-        return self._known[name]
+            self._sizes[name] = size, whole
+        return self._sizes[name]
 
-    def _visited(self, visit: Visit, seen: set[tuple[int, int]]) -> int:
-        tell(len(self._known), None, f"{len(self._known):,} folders summed up")
+    def _sum_files(self, visit: FolderEntries, counted_inodes: set[tuple[int, int]]) -> int:
+        tell(len(self._sizes), None, f"{len(self._sizes):,} folders summed up")
         size = 0
         for name in visit.files:
             try:
@@ -187,20 +195,20 @@ class _Sizes:
             except OSError:
                 continue  # removed since
             if found.st_nlink > 1:
-                if (found.st_dev, found.st_ino) in seen:
+                if (found.st_dev, found.st_ino) in counted_inodes:
                     continue
-                seen.add((found.st_dev, found.st_ino))
+                counted_inodes.add((found.st_dev, found.st_ino))
             size += found.st_size
         return size
 
 
-def _bytes(line: str) -> int:
+def _line_bytes(line: str) -> int:
     return len(line.encode("utf-8", "replace")) + 1
 
 
-def _entry(folder: Folder[Readable], name: str, sizes: _Sizes | None) -> Entry:
+def _read_entry(folder: Folder[Readable], name: str, sizes: _FolderSizes | None) -> Entry:
     place = folder.place
-    path = shown(place, name)
+    path = entry_display_path(place, name)
     try:
         found = folder.stat(name)
     except OSError:
@@ -208,31 +216,31 @@ def _entry(folder: Folder[Readable], name: str, sizes: _Sizes | None) -> Entry:
     kind = _KINDS.get(stat.S_IFMT(found.st_mode), "special")
     note = "protected" if place.policy.protected((*place.parts, name)) else ""
     if kind == "link":
-        note = _link_note(folder, name, note)
+        note = _describe_link(folder, name, note)
     elif kind == "special":
         note = "not a regular file"
     size = found.st_size if kind == "file" else None
     if kind == "folder" and sizes is not None:
-        size, whole = sizes.of(name)
+        size, whole = sizes.size_of(name)
         note = note if whole else ", ".join(filter(None, ("at least", note)))
-    return Entry(path, kind, size, moment(found.st_mtime), note)
+    return Entry(path, kind, size, format_time(found.st_mtime), note)
 
 
-def _link_note(folder: Folder[Readable], name: str, note: str) -> str:
+def _describe_link(folder: Folder[Readable], name: str, note: str) -> str:
     if note:
         return f"link, {note}"
     try:
         target = folder.read_link(name)
         status(folder.place / name)
     except Problem as problem:
-        why = "leads outside or to something protected" if "outside" in problem.what else "dangling"
-        return f"link, {why}"
+        reason = "leads outside or to something protected" if "outside" in problem.what else "dangling"
+        return f"link, {reason}"
     except OSError:
         return "link, unreadable"
     return "link" if target.startswith("/") else f"link to {ascii(target)[1:-1]}"
 
 
-def moment(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A time of the file system as UTC, to the second."""
     try:
         # Windows's own function takes nothing before 1970.
@@ -241,7 +249,7 @@ def moment(seconds: float) -> str:
         return "out of the calendar"  # One odd file is not a reason to list none.
 
 
-def _rules(folder: Folder[Readable]) -> Rules:
+def _load_rules(folder: Folder[Readable]) -> Rules:
     names: list[str] = []
     for name in (".git", *IGNORE_FILES):
         try:
@@ -249,4 +257,4 @@ def _rules(folder: Folder[Readable]) -> Rules:
             names.append(name)
         except OSError:
             continue
-    return Rules.of(folder, names, Rules.above(folder.place))
+    return Rules.load(folder, names, Rules.load_above(folder.place))

@@ -13,13 +13,22 @@ from collections.abc import Callable, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_fs.engine.handles.path_opening import status
-from mcp_fs.engine.listing.walk import walked_apart
-from mcp_fs.engine.name_folding import folded, may_have_another_spelling
+from mcp_fs.engine.listing.walk import find_nested_starts
+from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.engine.patterns.glob import path_glob, translate
-from mcp_fs.engine.patterns.regex import path_set
+from mcp_fs.engine.patterns.regex import compile_path_set
 from mcp_fs.policy import Readable
 
-__all__ = ["Chooser", "bare_names", "chooser", "choosers", "concerned", "ends_of_names", "leaving_out", "of_files"]
+__all__ = [
+    "Chooser",
+    "as_file_glob",
+    "as_name_globs",
+    "compile_chooser",
+    "compile_choosers",
+    "compile_relevance",
+    "exclude_chosen",
+    "name_ending",
+]
 
 Chooser = Callable[[str], bool]
 """Whether a path below a start is meant."""
@@ -31,13 +40,13 @@ _PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
 """What comes before the end of a glob that stands for itself."""
 
 
-def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
+def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
     """For each of `starts`, which paths below it `glob` means.
 
     Raises:
         Invalid: it can't be read, or means nothing below any of them.
     """
-    glob = _with_slashes(folded(glob))
+    glob = _with_slashes(fold_name(glob))
     if not glob.strip("/"):
         raise Invalid(f"The glob {quote(glob)} names nothing.", "Use `*` for everything.")
     if "\0" in glob:
@@ -49,35 +58,39 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
             f"The glob {quote(glob)} leads out of the searched folder.", "Name the folder to search as `path`."
         )
     if glob.startswith("/") or _names_drive(glob):
-        below = [_below(start, glob) for start in starts]
+        below = [_strip_absolute_path(start, glob) for start in starts]
         if any(part is not None for part in below):
-            return _from_above(starts, [_nothing if part is None else chooser([part]) for part in below])
-        _refuse_elsewhere(starts, glob)
-    return _from_above(starts, [chooser([glob, *_again(start, glob)]) for start in starts])
+            return _include_nested_starts(
+                starts, [_choose_nothing if part is None else compile_chooser([part]) for part in below]
+            )
+        _refuse_glob_outside(starts, glob)
+    return _include_nested_starts(
+        starts, [compile_chooser([glob, *_strip_display_path(start, glob)]) for start in starts]
+    )
 
 
-def _from_above(starts: Sequence[Readable], meant: Sequence[Chooser]) -> list[Chooser]:
+def _include_nested_starts(starts: Sequence[Readable], meant: Sequence[Chooser]) -> list[Chooser]:
     """`meant`, where a start that lies in another also has what is meant from there: it is walked once, as its own."""
     found: list[Chooser] = []
     for number, start in enumerate(starts):
         above = [
             ("/".join((*inner, "")), meant[other])
             for other, outer in enumerate(starts)
-            for inner in walked_apart([start], outer)
+            for inner in find_nested_starts([start], outer)
         ]
-        found.append(_any(meant[number], above) if above else meant[number])
+        found.append(_combine(meant[number], above) if above else meant[number])
     return found
 
 
-def _any(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
+def _combine(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
     return lambda path: own(path) or any(chooses(prefix + path) for prefix, chooses in above)
 
 
-def chooser(globs: Sequence[str]) -> Chooser:
+def compile_chooser(globs: Sequence[str]) -> Chooser:
     """Whether a path fits one of `globs`, whatever way it is composed."""
     whole = [path_glob(glob) for glob in globs]
-    matching = path_set([translate(glob, utf8=True) for glob in whole])
-    matching_bytes = path_set([translate(glob) for glob in whole])
+    matching = compile_path_set([translate(glob, utf8=True) for glob in whole])
+    matching_bytes = compile_path_set([translate(glob) for glob in whole])
 
     # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
     ends = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in whole)
@@ -85,7 +98,7 @@ def chooser(globs: Sequence[str]) -> Chooser:
     def chooses(path: str) -> bool:
         if path.isascii() and not path.endswith(ends):
             return False
-        path = folded(path)
+        path = fold_name(path)
         try:
             return bool(matching(path.encode()))
         except UnicodeEncodeError:
@@ -94,7 +107,7 @@ def chooser(globs: Sequence[str]) -> Chooser:
     return chooses
 
 
-def of_files(glob: str) -> str:
+def as_file_glob(glob: str) -> str:
     """`glob` where files are meant: one of folders means all that is in them."""
     spelled = _with_slashes(glob).removeprefix("./")
     if not spelled.endswith("/") or not spelled.strip("/"):
@@ -102,50 +115,52 @@ def of_files(glob: str) -> str:
     return f"{glob}**" if "/" in _with_slashes(glob).rstrip("/") else f"**/{glob}**"
 
 
-def leaving_out(chooses: Chooser, *, folders: bool) -> Chooser:
+def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
     """Whether a path is kept: neither it nor a folder above it is what `chooses` means.
 
     Args:
         folders: whether only folders are meant.
     """
-    known = {"": False}
+    decisions = {"": False}
 
-    def is_out(folder: str) -> bool:
-        if folder not in known:
+    def is_excluded(folder: str) -> bool:
+        if folder not in decisions:
             ends = [*(at for at, character in enumerate(folder) if character == "/"), len(folder)]
-            known[folder] = any(chooses(folder[:end]) for end in ends)
-        return known[folder]
+            decisions[folder] = any(chooses(folder[:end]) for end in ends)
+        return decisions[folder]
 
-    return lambda path: not (is_out(path.rpartition("/")[0]) or (not folders and chooses(path)))
+    return lambda path: not (is_excluded(path.rpartition("/")[0]) or (not folders and chooses(path)))
 
 
-def concerned(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
+def compile_relevance(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
     """Whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
-    spelled = _with_slashes(folded(glob)).removeprefix("./")
+    spelled = _with_slashes(fold_name(glob)).removeprefix("./")
     special = next((at for at, character in enumerate(spelled) if character in _SPECIAL), len(spelled))
     top = spelled[:special].rpartition("/")[0] if "/" in spelled.rstrip("/") else ""
     # A path may also begin above its start.
-    above = any(walked_apart([start], outer) for outer in starts if outer is not start)
-    anywhere = not top or above or top.startswith("/") or _names_drive(spelled) or bool(_again(start, spelled))
+    above = any(find_nested_starts([start], outer) for outer in starts if outer is not start)
+    anywhere = (
+        not top or above or top.startswith("/") or _names_drive(spelled) or bool(_strip_display_path(start, spelled))
+    )
     folders = spelled.endswith("/")
 
-    def holds(path: str) -> bool:
+    def is_relevant(path: str) -> bool:
         if not path.endswith("/"):
             return not folders and chooses(path)
-        below = folded(path)
+        below = fold_name(path)
         return anywhere or below.startswith(f"{top}/") or f"{top}/".startswith(below) or chooses(path.rstrip("/"))
 
-    return holds
+    return is_relevant
 
 
-def ends_of_names(glob: str) -> str:
+def name_ending(glob: str) -> str:
     """How each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
-    glob = _with_slashes(folded(glob)).removeprefix("./").rstrip("/")
+    glob = _with_slashes(fold_name(glob)).removeprefix("./").rstrip("/")
     whole = glob.startswith("/") or _names_drive(glob)  # which may be the path of a start, and mean all that is in it
     return "" if whole else _PATTERN.sub("", glob).rpartition("/")[2]
 
 
-def bare_names(glob: str) -> list[str]:
+def as_name_globs(glob: str) -> list[str]:
     """`glob` for who compares names byte by byte and knows no slashes; nothing when it would miss some."""
     exact = glob.isascii() and not may_have_another_spelling(glob) and not _SPECIAL.intersection(glob) - {"*", "{"}
     return [glob] if exact and "/" not in glob else []
@@ -163,27 +178,27 @@ def _names_drive(glob: str) -> bool:
     return _WINDOWS and _DRIVE.match(glob) is not None
 
 
-def _nothing(_: str) -> bool:
+def _choose_nothing(_: str) -> bool:
     return False
 
 
-def _below(start: Readable, glob: str) -> str | None:
+def _strip_absolute_path(start: Readable, glob: str) -> str | None:
     """The rest of a glob that begins with the absolute path of `start`; None for another."""
     for top in (start.root.path, start.root.real):
-        base = _with_slashes(folded(os.path.join(top, *start.parts))).rstrip("/") + "/"
+        base = _with_slashes(fold_name(os.path.join(top, *start.parts))).rstrip("/") + "/"
         if glob.startswith(base) or (_WINDOWS and glob.lower().startswith(base.lower())):
             # An anchor, so that a bare name stays one of the start's own.
             return "/" + glob[len(base) :] if len(glob) > len(base) else "**"
     return None
 
 
-def _again(start: Readable, glob: str) -> list[str]:
+def _strip_display_path(start: Readable, glob: str) -> list[str]:
     """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
-    said = folded(start.display) + "/"
+    said = fold_name(start.display) + "/"
     return ["/" + glob.removeprefix(said)] if glob.startswith(said) and glob != said else []
 
 
-def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:
+def _refuse_glob_outside(starts: Sequence[Readable], glob: str) -> None:
     """Return when a glob with a slash in front may mean something directly below one of `starts`."""
     name = glob.split("/")[1]
     if _SPECIAL.intersection(name) and not _names_drive(glob):

@@ -17,26 +17,26 @@ from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.subscriptions.journal import Change
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, open_regular
-from mcp_fs.engine.listing.selection import Chooser, chooser
-from mcp_fs.engine.listing.walk import Filter, Skipped, shown, walk
+from mcp_fs.engine.listing.selection import Chooser, compile_chooser
+from mcp_fs.engine.listing.walk import Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import decode, is_text
-from mcp_fs.engine.text.encodings import shown as readable
-from mcp_fs.models import clipped_diff, counted
+from mcp_fs.engine.text.encodings import replace_undecodable as readable
+from mcp_fs.models import clipped_diff, pluralize
 from mcp_fs.policy import Readable
 
-__all__ = ["Followed", "Kept", "Subtree", "shown_change"]
+__all__ = ["Subtree", "TextBudget", "TreeSnapshot", "describe_change"]
 
-_MOST_FILES = 100_000
-_MOST_TEXT = 262_144
+_MAX_FILES = 100_000
+_MAX_TEXT_BYTES = 262_144
 """Bytes of a file whose text is kept."""
-_END = 4096
+_TAIL_BYTES = 4096
 """Bytes at the end of a larger file by which it is known again."""
-_MOST_ADDED = 65_536
-_MOST_DIGESTED = 4_194_304
+_MAX_ADDED_BYTES = 65_536
+_MAX_DIGESTED_BYTES = 4_194_304
 _READ_SECONDS = 2.0
 """Which a look may spend on reading what is not known to have changed."""
-_COARSE_NS = 20_000_000
+_CLOCK_TICK_NS = 20_000_000
 """Two changes closer than this may leave one time stamp."""
 
 
@@ -52,55 +52,55 @@ class Subtree:
 
     start: Readable
     glob: str = ""
-    only: str = ""
+    name: str = ""
 
 
-class Kept:
+class TextBudget:
     """How much text is kept, of all that is followed."""
 
-    MOST = 16_777_216
+    MAX_BYTES = 16_777_216
 
     def __init__(self) -> None:
         self.total = 0
 
     def has_room(self, size: int) -> bool:
-        return self.total + size <= self.MOST
+        return self.total + size <= self.MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _FileSnapshot:
     """A file as it was: what stat(2) said, whether a change could follow that looks the same, and what was in it."""
 
     signature: tuple[int, ...]
     size: int
     mode: int
-    fresh: bool
+    is_uncertain: bool
     text: str | None = None
-    mark: bytes | None = None
+    tail_digest: bytes | None = None
     """A digest of the end."""
     digest: bytes | None = None
     """Of all of a fresh file."""
 
 
-class Followed:
+class TreeSnapshot:
     """A subtree as it was at the last look."""
 
-    def __init__(self, subtree: Subtree, kept: Kept) -> None:
-        self.subtree, self._kept = subtree, kept
-        self._files: dict[str, _Seen] = {}
+    def __init__(self, subtree: Subtree, kept: TextBudget) -> None:
+        self.subtree, self._text_budget = subtree, kept
+        self._files: dict[str, _FileSnapshot] = {}
         self._names: dict[str, str] = {}
-        self._meant: Chooser | None = chooser([subtree.glob]) if subtree.glob else None
-        self._began = False
+        self._chooser: Chooser | None = compile_chooser([subtree.glob]) if subtree.glob else None
+        self._has_polled = False
         self.folders: frozenset[tuple[str, ...]] = frozenset()
         """Where its files lie, as names below the served folder."""
-        self.fresh = False
+        self.is_uncertain = False
         """Whether to look again soon: what changed just now can change once more and look the same."""
 
     @property
     def has_files(self) -> bool:
         return bool(self._files)
 
-    def look(self, stop: Stop) -> list[Change]:
+    def poll(self, stop: Stop) -> list[Change]:
         """What has changed since the last look; nothing at the first.
 
         Raises:
@@ -108,15 +108,15 @@ class Followed:
             Problem: the served folder can't be reached now.
         """
         changes: list[Change] = []
-        files: dict[str, _Seen] = {}
+        files: dict[str, _FileSnapshot] = {}
         called: dict[tuple[str, ...], Readable] = {}
-        kept = self._kept.total
+        kept = self._text_budget.total
         until = time.monotonic() + _READ_SECONDS
         folders: set[tuple[str, ...]] = {self.subtree.start.parts[:-1]}
-        for folder, path, name in self._present(folders, stop):
-            if len(files) >= _MOST_FILES:
+        for folder, path, name in self._iterate_files(folders, stop):
+            if len(files) >= _MAX_FILES:
                 raise TooLarge(
-                    f"More than {_MOST_FILES:,} files are in {quote(self.subtree.start.display)}.",
+                    f"More than {_MAX_FILES:,} files are in {quote(self.subtree.start.display)}.",
                     "Follow a smaller folder.",
                 )
             before = self._files.get(path)
@@ -125,50 +125,50 @@ class Followed:
             except OSError:
                 continue  # removed since
             signature = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
-            if before is not None and before.signature == signature and not before.fresh:
+            if before is not None and before.signature == signature and not before.is_uncertain:
                 files[path] = before
                 continue
-            fresh = abs(time.time_ns() - found.st_ctime_ns) < _COARSE_NS
-            seen = _Seen(signature, found.st_size, found.st_mode, fresh)
+            fresh = abs(time.time_ns() - found.st_ctime_ns) < _CLOCK_TICK_NS
+            seen = _FileSnapshot(signature, found.st_size, found.st_mode, fresh)
             if stat.S_ISREG(found.st_mode) and (before is not None or time.monotonic() < until):
-                seen, added = self._read(folder, name, seen, before)
+                seen, added = self._read_contents(folder, name, seen, before)
             else:
                 added = None
             files[path] = seen
             if before is None:
                 place = folder.place
                 if place.parts not in called:
-                    called[place.parts] = _innermost(place)
-                self._names[path] = shown(called[place.parts], name)
+                    called[place.parts] = _in_innermost_root(place)
+                self._names[path] = entry_display_path(called[place.parts], name)
                 changes.append(Change(self._names[path], "created", after=seen.text))
-            elif not _same(before, seen):
+            elif not _is_unchanged(before, seen):
                 changes.append(Change(self._names[path], "changed", before.text, seen.text, added))
         gone = sorted(self._files.keys() - files.keys())
         changes += [Change(self._names.pop(path), "deleted", self._files[path].text) for path in gone]
-        self._kept.total = kept + _weight(files.values()) - _weight(self._files.values())
+        self._text_budget.total = kept + _text_size(files.values()) - _text_size(self._files.values())
         self._files, self.folders = files, frozenset(folders)
-        self.fresh = any(seen.fresh for seen in files.values())
-        began, self._began = self._began, True
+        self.is_uncertain = any(seen.is_uncertain for seen in files.values())
+        began, self._has_polled = self._has_polled, True
         return changes if began else []
 
-    def forget(self) -> None:
-        self._kept.total -= _weight(self._files.values())
+    def release(self) -> None:
+        self._text_budget.total -= _text_size(self._files.values())
         self._files = {}
 
-    def _present(self, folders: set[tuple[str, ...]], stop: Stop) -> Iterator[tuple[Folder[Readable], str, str]]:
+    def _iterate_files(self, folders: set[tuple[str, ...]], stop: Stop) -> Iterator[tuple[Folder[Readable], str, str]]:
         """(its folder, its path below the start, its name) for each file that is there and meant."""
-        start, only = self.subtree.start, self.subtree.only
+        start, only = self.subtree.start, self.subtree.name
         try:
             if only:
                 with open_folder(start) as folder:
                     folders.add(start.parts)
                     yield folder, only, only
                 return
-            for visit in walk(start, Filter(), stop, Skipped()):
+            for visit in walk(start, WalkFilter(), stop, Skipped()):
                 folders.add(visit.folder.place.parts)
                 prefix = "".join(part + "/" for part in visit.parts)
                 for name in visit.files:
-                    if self._meant is not None and not self._meant(prefix + name):
+                    if self._chooser is not None and not self._chooser(prefix + name):
                         continue
                     if not start.policy.protected((*visit.folder.place.parts, name)):
                         yield visit.folder, prefix + name, name
@@ -177,60 +177,64 @@ class Followed:
                 return  # the folder itself is gone, and may come back
             raise
 
-    def _read(self, folder: Folder[Readable], name: str, seen: _Seen, before: _Seen | None) -> tuple[_Seen, str | None]:
+    def _read_contents(
+        self, folder: Folder[Readable], name: str, seen: _FileSnapshot, before: _FileSnapshot | None
+    ) -> tuple[_FileSnapshot, str | None]:
         """The file with its text or its mark, and what was added to a larger one."""
-        keeps = seen.size <= _MOST_TEXT and (
-            self._kept.has_room(seen.size) or (before is not None and before.text is not None)
+        keeps = seen.size <= _MAX_TEXT_BYTES and (
+            self._text_budget.has_room(seen.size) or (before is not None and before.text is not None)
         )
         try:
             with open_regular(folder, name) as file:
                 if keeps:
-                    decoded = decode(file.read(_MOST_TEXT + 1))
+                    decoded = decode(file.read(_MAX_TEXT_BYTES + 1))
                     if decoded is not None:
-                        self._kept.total += len(decoded.text)
+                        self._text_budget.total += len(decoded.text)
                         return replace(seen, text=readable(decoded.text)), None
                     file.seek(0)
                 added = None
-                if before is not None and before.mark is not None and seen.size >= before.size:
-                    file.seek(max(0, before.size - _END))
-                    if _digest(file.read(min(_END, before.size))) == before.mark:
-                        data = file.read(min(_MOST_ADDED, seen.size - before.size))
+                if before is not None and before.tail_digest is not None and seen.size >= before.size:
+                    file.seek(max(0, before.size - _TAIL_BYTES))
+                    if _digest(file.read(min(_TAIL_BYTES, before.size))) == before.tail_digest:
+                        data = file.read(min(_MAX_ADDED_BYTES, seen.size - before.size))
                         added = data.decode("utf-8", "replace") if is_text(data) else None
-                if (seen.fresh or (before is not None and before.fresh)) and seen.size <= _MOST_DIGESTED:
+                if (
+                    seen.is_uncertain or (before is not None and before.is_uncertain)
+                ) and seen.size <= _MAX_DIGESTED_BYTES:
                     file.seek(0)
-                    seen = replace(seen, digest=_digest(file.read(_MOST_DIGESTED)))
-                file.seek(max(0, seen.size - _END))
-                return replace(seen, mark=_digest(file.read(min(_END, seen.size)))), added
+                    seen = replace(seen, digest=_digest(file.read(_MAX_DIGESTED_BYTES)))
+                file.seek(max(0, seen.size - _TAIL_BYTES))
+                return replace(seen, tail_digest=_digest(file.read(min(_TAIL_BYTES, seen.size)))), added
         except (OSError, Problem):
             return seen, None
 
 
-def shown_change(change: Change) -> str:
+def describe_change(change: Change) -> str:
     """A change of a text file in lines: what was added at its end, else a diff; nothing where that is not known."""
     if change.what == "created":
-        return "" if change.after is None else counted(len(change.after.splitlines()), "line")
+        return "" if change.after is None else pluralize(len(change.after.splitlines()), "line")
     if change.what == "deleted":
         return ""
     if change.before is None or change.after is None:
-        return _plus(change.added) if change.added else ""
+        return _as_added_lines(change.added) if change.added else ""
     if change.after.startswith(change.before) and change.before[-1:] in ("", "\n"):
-        return _plus(change.after[len(change.before) :])
+        return _as_added_lines(change.after[len(change.before) :])
     diff = clipped_diff(unified_diff(change.before, change.after, change.name))
     lines = diff.split("\n")
     return "\n".join(lines[next(number for number, line in enumerate(lines) if line.startswith("+++ ")) + 1 :])
 
 
-def _innermost(folder: Readable) -> Readable:
+def _in_innermost_root(folder: Readable) -> Readable:
     """A folder as part of the innermost served folder that it lies in, so that each file has one name."""
     found = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
     return folder if found is None else folder.at(*found)
 
 
-def _plus(text: str) -> str:
+def _as_added_lines(text: str) -> str:
     return "\n".join("+" + line for line in text.splitlines())
 
 
-def _same(before: _Seen, now: _Seen) -> bool:
+def _is_unchanged(before: _FileSnapshot, now: _FileSnapshot) -> bool:
     """Whether nothing has changed but times: of what looks the same, or holds the same."""
     if before.mode != now.mode:
         return False
@@ -238,10 +242,10 @@ def _same(before: _Seen, now: _Seen) -> bool:
         return before.text == now.text
     if before.signature != now.signature:
         return False
-    return not before.fresh or (before.digest is not None and before.digest == now.digest)
+    return not before.is_uncertain or (before.digest is not None and before.digest == now.digest)
 
 
-def _weight(files: Collection[_Seen]) -> int:
+def _text_size(files: Collection[_FileSnapshot]) -> int:
     return sum(len(seen.text) for seen in files if seen.text is not None)
 
 

@@ -22,32 +22,32 @@ from mcp_fs.paths import split
 from mcp_fs.policy import Readable
 
 __all__ = [
-    "AWAY",
+    "NOT_DOWNLOADED",
     "WALK_SECONDS",
-    "Filter",
-    "Sight",
+    "FolderEntries",
     "Skipped",
-    "Visit",
-    "order",
-    "page_bytes",
-    "shown",
-    "spoken",
-    "visited",
+    "Visibility",
+    "WalkFilter",
+    "display_path",
+    "entry_display_path",
+    "exclude_folders",
+    "find_nested_starts",
+    "page_byte_limit",
+    "read_entries",
     "walk",
-    "walked_apart",
-    "without",
+    "walk_order",
 ]
 
 WALK_SECONDS = 30.0
 """After which an answer tells what was found so far: half of what a call may take."""
-AWAY = "not downloaded yet, so not searched; `read_text` fetches it"
-_MOST_NAMED = 5
-_USUAL = 200
+NOT_DOWNLOADED = "not downloaded yet, so not searched; `read_text` fetches it"
+_MAX_NAMED = 5
+_USUAL_PATHS = 200
 _NO_RULES = Rules(((),) * 4, False)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class WalkFilter:
     """What a walk leaves out.
 
     Attributes:
@@ -68,23 +68,23 @@ class Skipped:
         concerns: whether what was left out matters, by its path below the start, which ends in a slash for a folder.
     """
 
-    until: float | None = None
+    deadline: float | None = None
     reasons: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     hidden: int = 0
     ignored: int = 0
-    named: list[str] = field(default_factory=list[str])
-    concerns: Callable[[str], bool] | None = None
+    excluded_examples: list[str] = field(default_factory=list[str])
+    is_relevant: Callable[[str], bool] | None = None
 
     @classmethod
-    def soon(cls) -> Skipped:
+    def with_deadline(cls) -> Skipped:
         """For walks that end after `WALK_SECONDS`."""
         return cls(time.monotonic() + WALK_SECONDS)
 
     def is_late(self) -> bool:
-        return self.until is not None and time.monotonic() > self.until
+        return self.deadline is not None and time.monotonic() > self.deadline
 
     @staticmethod
-    def late() -> str:
+    def late_reason() -> str:
         """The reason for what was left when time was up."""
         return f"not reached within {WALK_SECONDS:g} s"
 
@@ -93,42 +93,42 @@ class Skipped:
         if not paths or paths[-1] != path:  # a file that is searched and then counted comes twice
             paths.append(path)
 
-    def leave_out(self, visit: Visit) -> None:
+    def count_excluded(self, visit: FolderEntries) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
-        for name, is_folder in visit.left_out:
-            if self.concerns is not None and not self.concerns("/".join((*visit.parts, name)) + "/" * is_folder):
+        for name, is_folder in visit.excluded:
+            if self.is_relevant is not None and not self.is_relevant("/".join((*visit.parts, name)) + "/" * is_folder):
                 continue
             if name in visit.hidden:
                 self.hidden += 1
             else:
                 self.ignored += 1
-            if len(self.named) < _MOST_NAMED:
-                self.named.append(shown(visit.folder.place, name) + "/" * is_folder)
+            if len(self.excluded_examples) < _MAX_NAMED:
+                self.excluded_examples.append(entry_display_path(visit.folder.place, name) + "/" * is_folder)
 
-    def left_out(self, *, named: bool) -> list[str]:
+    def describe_excluded(self, *, named: bool) -> list[str]:
         """One phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
         kinds = [(number, kind) for number, kind in ((self.hidden, "hidden"), (self.ignored, "ignored")) if number]
         if not kinds:
             return []
         said = "left out " + " and ".join(f"{number:,} {kind}" for number, kind in kinds)
         if named:
-            more = ", ..." if self.hidden + self.ignored > len(self.named) else ""
+            more = ", ..." if self.hidden + self.ignored > len(self.excluded_examples) else ""
             flags = " and ".join(f"include_{kind}" for _, kind in kinds)
-            said += f" ({', '.join(self.named)}{more}); set {flags}"
+            said += f" ({', '.join(self.excluded_examples)}{more}); set {flags}"
         return [said]
 
     def notes(self) -> list[str]:
         """One phrase for each reason, the first few paths named."""
         notes: list[str] = []
         for why, paths in self.reasons.items():
-            named = ", ".join(paths[:_MOST_NAMED])
-            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            named = ", ".join(paths[:_MAX_NAMED])
+            more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
             notes.append(f"{why}: {named}{more}")
         return notes
 
 
 @dataclass(slots=True)
-class Visit:
+class FolderEntries:
     """One folder on the way, open while it is the latest.
 
     Attributes:
@@ -147,20 +147,20 @@ class Visit:
     parts: tuple[str, ...]
     files: list[str]
     links: frozenset[str]
-    others: frozenset[str]
+    special_files: frozenset[str]
     folders: list[str]
-    left_out: list[tuple[str, bool]]
+    excluded: list[tuple[str, bool]]
     hidden: Set[str]
-    away: Set[str]
+    not_downloaded: Set[str]
 
 
 def walk(
     start: Readable,
-    wanted: Filter,
+    walk_filter: WalkFilter,
     stop: Stop,
     skipped: Skipped,
     after: tuple[str, ...] | None = None,
-) -> Iterator[Visit]:
+) -> Iterator[FolderEntries]:
     """Visit `start` and the folders below it.
 
     Args:
@@ -177,58 +177,58 @@ def walk(
     while True:
         with folder:
             stop.check()
-            if not parts and not wanted.ignored:
-                rules = Rules.above(folder.place)
+            if not parts and not walk_filter.ignored:
+                rules = Rules.load_above(folder.place)
             try:
-                visit, inner = visited(folder, parts, wanted, rules)
+                entries, inner_rules = read_entries(folder, parts, walk_filter, rules)
             except OSError as error:
                 if not parts:
                     raise
-                skipped.add(_reason(error), shown(folder.place.parent, folder.place.name))
+                skipped.add(_describe_read_error(error), entry_display_path(folder.place.parent, folder.place.name))
             else:
-                skipped.leave_out(visit)
+                skipped.count_excluded(entries)
                 if after is not None:
-                    _cut(visit, after)
-                yield visit
-                for name in reversed(visit.folders):
+                    _skip_until(entries, after)
+                yield entries
+                for name in reversed(entries.folders):
                     try:
-                        todo.append((folder.place / name, (*parts, name), inner))
+                        todo.append((folder.place / name, (*parts, name), inner_rules))
                     except Problem:
-                        skipped.add("protected", shown(folder.place, name))
+                        skipped.add("protected", entry_display_path(folder.place, name))
         if todo and skipped.is_late():
-            skipped.reasons[skipped.late()] = [spoken(place) for place, _, _ in reversed(todo)]
+            skipped.reasons[skipped.late_reason()] = [display_path(place) for place, _, _ in reversed(todo)]
             return
-        following = _next(todo, skipped)
-        if following is None:
+        next_folder = _open_next(todo, skipped)
+        if next_folder is None:
             return
-        folder, parts, rules = following
+        folder, parts, rules = next_folder
 
 
-def without(visit: Visit, apart: Set[tuple[str, ...]]) -> Visit:
+def exclude_folders(visit: FolderEntries, apart: Set[tuple[str, ...]]) -> FolderEntries:
     """`visit`, after which the folders `apart`, by their names below the start, are not walked."""
     if apart:
         visit.folders = [name for name in visit.folders if (*visit.parts, name) not in apart]
     return visit
 
 
-def walked_apart(starts: Sequence[Readable], start: Readable) -> frozenset[tuple[str, ...]]:
+def find_nested_starts(starts: Sequence[Readable], start: Readable) -> frozenset[tuple[str, ...]]:
     """Those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
     above = split(os.path.join(start.root.real, *start.parts))
     paths = [split(os.path.join(other.root.real, *other.parts)) for other in starts]
     return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)
 
 
-def order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
+def walk_order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
     """The sort key of a file's names below the start, in the order of `walk`."""
     return (*((True, part) for part in parts[:-1]), (False, parts[-1]))
 
 
-def page_bytes(limit: int) -> int:
+def page_byte_limit(limit: int) -> int:
     """Bytes that a page of `limit` paths may take: the usual ones, and more for who asks for more than 200 paths."""
-    return DEFAULT_PAGE_BYTES * max(limit, _USUAL) // _USUAL
+    return DEFAULT_PAGE_BYTES * max(limit, _USUAL_PATHS) // _USUAL_PATHS
 
 
-def shown(folder: Readable, name: str) -> str:
+def entry_display_path(folder: Readable, name: str) -> str:
     """The path of an entry as tools take it, on one line: its URI where the text would not do."""
     display = folder.display
     if name.isprintable() and display.isprintable() and not display.startswith("file://"):
@@ -237,47 +237,47 @@ def shown(folder: Readable, name: str) -> str:
     return path if is_one_line(path) and not display.startswith("file://") else folder.uri_of(name)
 
 
-def spoken(place: Readable) -> str:
+def display_path(place: Readable) -> str:
     """The path of `place` as tools take it, on one line: its URI where the text would not do."""
     return place.display if is_one_line(place.display) else place.uri
 
 
-class Sight:
+class Visibility:
     """Whether a walk from `start` would come to a file, told without walking."""
 
-    def __init__(self, start: Readable, wanted: Filter) -> None:
-        self._start, self._wanted = start, wanted
-        above = None if wanted.ignored else Rules.above(start)
-        self._above = above
-        self._seen: dict[tuple[str, ...], Rules | None] = {}
+    def __init__(self, start: Readable, walk_filter: WalkFilter) -> None:
+        self._start, self._walk_filter = start, walk_filter
+        above = None if walk_filter.ignored else Rules.load_above(start)
+        self._outer_rules = above
+        self._rules_by_folder: dict[tuple[str, ...], Rules | None] = {}
         self.may_bring_back = above is not None and above.brings_back
         """True when rules above `start` may show what those below it alone would leave out."""
 
-    def sees(self, parts: tuple[str, ...]) -> bool:
+    def is_visible(self, parts: tuple[str, ...]) -> bool:
         """True when the file `parts` below the start would be visited now."""
-        if self._wanted.hidden and self._wanted.ignored:
+        if self._walk_filter.hidden and self._walk_filter.ignored:
             return True
         for depth in range(len(parts)):
-            rules = self._rules(parts[:depth])
+            rules = self._rules_of(parts[:depth])
             prefix = "/".join((*self._start.parts, *parts[:depth], ""))
             name = parts[depth]
-            hidden = {name} if name.startswith(".") and not self._wanted.hidden else set[str]()
-            if rules.left_out(prefix, [name], depth < len(parts) - 1, hidden):
+            hidden = {name} if name.startswith(".") and not self._walk_filter.hidden else set[str]()
+            if rules.exclude(prefix, [name], depth < len(parts) - 1, hidden):
                 return False
         return True
 
-    def _rules(self, parts: tuple[str, ...]) -> Rules:
-        if self._wanted.ignored:
+    def _rules_of(self, parts: tuple[str, ...]) -> Rules:
+        if self._walk_filter.ignored:
             return _NO_RULES
-        rules = self._seen.get(parts)
+        rules = self._rules_by_folder.get(parts)
         if rules is None:
-            above = self._rules(parts[:-1]) if parts else self._above
+            above = self._rules_of(parts[:-1]) if parts else self._outer_rules
             place = self._start.at(self._start.root, (*self._start.parts, *parts))
-            rules = self._seen[parts] = Rules.in_folder(place, above)
+            rules = self._rules_by_folder[parts] = Rules.load_in_folder(place, above)
         return rules
 
 
-def _next(
+def _open_next(
     todo: list[tuple[Readable, tuple[str, ...], Rules | None]], skipped: Skipped
 ) -> tuple[Folder[Readable], tuple[str, ...], Rules | None] | None:
     while todo:
@@ -285,20 +285,20 @@ def _next(
         try:
             return open_folder(place), parts, rules
         except Problem:
-            skipped.add("could not be opened", shown(place.parent, place.name))
+            skipped.add("could not be opened", entry_display_path(place.parent, place.name))
     return None
 
 
-def visited(
-    folder: Folder[Readable], parts: tuple[str, ...], wanted: Filter, above: Rules | None
-) -> tuple[Visit, Rules | None]:
+def read_entries(
+    folder: Folder[Readable], parts: tuple[str, ...], walk_filter: WalkFilter, outer_rules: Rules | None
+) -> tuple[FolderEntries, Rules | None]:
     """What is directly in a folder that is reached as `parts`, and the rules that hold in it."""
     folders: list[str] = []
     links: set[str] = set()
     others: set[str] = set()
-    entries = folder.entries()
-    files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    for entry in entries if len(files) < len(entries) else ():
+    dir_entries = folder.entries()
+    files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
+    for entry in dir_entries if len(files) < len(dir_entries) else ():
         if entry.is_dir(follow_symlinks=False):
             folders.append(entry.name)
         elif not entry.is_file(follow_symlinks=False):
@@ -306,32 +306,32 @@ def visited(
             (links if entry.is_symlink() else others).add(entry.name)
     files.sort()
     folders.sort()
-    dotted = hidden_among(entries, files, folders)
-    hidden = set[str]() if wanted.hidden else dotted
-    rules = None if wanted.ignored else Rules.of(folder, dotted, above)
+    hidden_names = hidden_among(dir_entries, files, folders)
+    hidden = set[str]() if walk_filter.hidden else hidden_names
+    rules = None if walk_filter.ignored else Rules.load(folder, hidden_names, outer_rules)
     left_out: list[tuple[str, bool]] = []
-    if rules is not None or not wanted.hidden:
+    if rules is not None or not walk_filter.hidden:
         prefix = "/".join((*folder.place.parts, ""))
         for names, are_folders in ((files, False), (folders, True)):
-            gone = (rules or _NO_RULES).left_out(prefix, names, are_folders, hidden)
-            if gone:
-                left_out += ((name, are_folders) for name in sorted(gone))
-                names[:] = [name for name in names if name not in gone]
-    return Visit(
-        folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away_among(entries)
+            excluded_names = (rules or _NO_RULES).exclude(prefix, names, are_folders, hidden)
+            if excluded_names:
+                left_out += ((name, are_folders) for name in sorted(excluded_names))
+                names[:] = [name for name in names if name not in excluded_names]
+    return FolderEntries(
+        folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away_among(dir_entries)
     ), rules
 
 
-def _cut(visit: Visit, after: tuple[str, ...]) -> None:
-    depth = len(visit.parts)
-    if visit.parts != after[:depth]:
+def _skip_until(entries: FolderEntries, after: tuple[str, ...]) -> None:
+    depth = len(entries.parts)
+    if entries.parts != after[:depth]:
         return
     if depth == len(after) - 1:
-        visit.files = [name for name in visit.files if name > after[-1]]
+        entries.files = [name for name in entries.files if name > after[-1]]
     else:
-        visit.files = []
-        visit.folders = [name for name in visit.folders if name >= after[depth]]
+        entries.files = []
+        entries.folders = [name for name in entries.folders if name >= after[depth]]
 
 
-def _reason(error: OSError) -> str:
+def _describe_read_error(error: OSError) -> str:
     return "could not be read" if error.strerror is None else reason(error).lower()

@@ -14,7 +14,7 @@ __all__ = ["GlobError", "path_glob", "translate"]
 
 _CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
 # A whole one where the bytes are UTF-8, else one byte.
-_ONE = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+|[\x80-\xff])"
+_CHARACTER_OR_BYTE = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+|[\x80-\xff])"
 _RECURSIVE = re.compile(rb"(/?)\*\*(?:/\*\*)*(/|$|(?=[,}]))")
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
@@ -31,15 +31,15 @@ def path_glob(glob: str) -> str:
     """
     if glob.startswith("./"):
         glob = glob[1:] if glob.strip("./") else ""
-    whole = glob.removeprefix("/") if "/" in glob.rstrip("/") else "**/" + glob
-    whole = whole.removesuffix("/") or "**"
+    path_pattern = glob.removeprefix("/") if "/" in glob.rstrip("/") else "**/" + glob
+    path_pattern = path_pattern.removesuffix("/") or "**"
     try:
-        translate(whole)
+        translate(path_pattern)
     except GlobError as error:
         raise Invalid(
             f"The glob {quote(glob)} {error}.", "Put a character meant as itself in brackets: `[{]`."
         ) from None
-    return whole
+    return path_pattern
 
 
 def translate(glob: str, *, utf8: bool = False) -> bytes:
@@ -50,35 +50,35 @@ def translate(glob: str, *, utf8: bool = False) -> bytes:
     Raises:
         GlobError: it can't be read.
     """
-    return _Translator(glob.encode("utf-8", "surrogateescape"), _CHARACTER if utf8 else _ONE).translate()
+    return _Translator(glob.encode("utf-8", "surrogateescape"), _CHARACTER if utf8 else _CHARACTER_OR_BYTE).translate()
 
 
 class _Translator:
-    def __init__(self, glob: bytes, one: bytes) -> None:
-        self.glob, self.one, self.at, self.depth = glob, one, 0, 0
+    def __init__(self, glob: bytes, single_character: bytes) -> None:
+        self.glob, self.single_character, self.position, self.depth = glob, single_character, 0, 0
 
     def translate(self) -> bytes:
         out: list[bytes] = []
-        while self.at < len(self.glob):
-            out.append(self.token())
+        while self.position < len(self.glob):
+            out.append(self.translate_token())
         if self.depth:
             raise GlobError("has an open brace")
         return b"".join(out)
 
-    def token(self) -> bytes:
-        char = self.glob[self.at : self.at + 1]
-        if char in b"*/" and (recursive := self.recursive()):
+    def translate_token(self) -> bytes:
+        char = self.glob[self.position : self.position + 1]
+        if char in b"*/" and (recursive := self.translate_double_star()):
             return recursive
-        self.at += 1
+        self.position += 1
         match char:
             case b"*":
-                while self.glob[self.at : self.at + 1] == b"*":
-                    self.at += 1
+                while self.glob[self.position : self.position + 1] == b"*":
+                    self.position += 1
                 return rb"[^/]*"
             case b"?":
-                return self.one
+                return self.single_character
             case b"[":
-                return self.bracket()
+                return self.translate_bracket()
             case b"{":
                 self.depth += 1
                 return rb"(?:"
@@ -88,35 +88,35 @@ class _Translator:
                 self.depth -= 1
                 return rb")"
             case b"\\":
-                if self.at == len(self.glob):
+                if self.position == len(self.glob):
                     raise GlobError("ends in a backslash")
-                self.at += 1
-                return _literal(self.glob[self.at - 1])
+                self.position += 1
+                return _escape_byte(self.glob[self.position - 1])
             case _:
-                return _literal(char[0])
+                return _escape_byte(char[0])
 
-    def recursive(self) -> bytes:
+    def translate_double_star(self) -> bytes:
         """Any number of names, when `**` stands here as a whole name; nothing otherwise."""
-        match = _RECURSIVE.match(self.glob, self.at)
+        match = _RECURSIVE.match(self.glob, self.position)
         if match is None:
             return b""
         slash_before, slash_after = match.groups()
-        begins = not self.at or (self.depth and self.glob[self.at - 1] in b"{,")
+        begins = not self.position or (self.depth and self.glob[self.position - 1] in b"{,")
         ends = slash_after or match.end() == len(self.glob) or self.depth
         if not ends or not (slash_before or begins):
             return b""
-        self.at = match.end()
+        self.position = match.end()
         if slash_after:
             return rb"(?:/|/.*/)" if slash_before else rb"(?:/?|.*/)"
         return rb"/.*" if slash_before else rb".*"
 
-    def bracket(self) -> bytes:
-        negated = self.glob[self.at : self.at + 1] in (b"!", b"^") and self.at < len(self.glob)
-        first = self.at + negated
+    def translate_bracket(self) -> bytes:
+        negated = self.glob[self.position : self.position + 1] in (b"!", b"^") and self.position < len(self.glob)
+        first = self.position + negated
         end = self.glob.find(b"]", first + 1)
         if end < 0:
             raise GlobError("has an open bracket")
-        inner, self.at = self.glob[first:end], end + 1
+        inner, self.position = self.glob[first:end], end + 1
         ranges, index = [b"[^/" if negated else b"["], 0
         while index < len(inner):
             low = high = inner[index]
@@ -129,5 +129,5 @@ class _Translator:
         return b"".join([*ranges, b"]"])
 
 
-def _literal(byte: int) -> bytes:
+def _escape_byte(byte: int) -> bytes:
     return b"\\%c" % byte if byte in _SPECIAL else b"%c" % byte

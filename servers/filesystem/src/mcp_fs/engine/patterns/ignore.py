@@ -16,7 +16,7 @@ from functools import lru_cache
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import Folder, open_file, open_folder, open_regular
 from mcp_fs.engine.patterns.glob import GlobError, translate
-from mcp_fs.engine.patterns.regex import path_hint, path_set
+from mcp_fs.engine.patterns.regex import compile_path_prefilter, compile_path_set
 from mcp_fs.policy import Readable
 
 __all__ = ["IGNORE_FILES", "Rules"]
@@ -35,17 +35,17 @@ class _RuleFile:
         self._kinds: list[tuple[bool, bool]] = []  # (brings back, folders only) for each glob
         globs: list[bytes] = []
         for line in content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"):
-            rule = _rule(line)
+            rule = _parse_rule(line)
             if rule is not None:
                 globs.append(rule[0])
                 self._kinds.append(rule[1:])
-        self._matching = path_set(globs)
-        self.may_speak_of = path_hint(globs) if globs else _never
+        self._match = compile_path_set(globs)
+        self.may_apply = compile_path_prefilter(globs) if globs else _never_applies
         self.brings_back = any(back for back, _ in self._kinds)
 
     def decide(self, path: bytes, is_folder: bool) -> bool | None:
         """True when the path is left out, False when it is brought back, None when no rule speaks of it."""
-        matching = self._matching(path)
+        matching = self._match(path)
         if not matching:
             return None
         for index in sorted(matching, reverse=True):
@@ -68,41 +68,41 @@ class Rules:
     brings_back: bool
 
     @classmethod
-    def of(cls, folder: Folder[Readable], names: Collection[str], parent: Rules | None) -> Rules:
+    def load(cls, folder: Folder[Readable], names: Collection[str], parent: Rules | None) -> Rules:
         """The rules in an open folder.
 
         Args:
             names: its entries; those that hold rules are enough.
             parent: the rules of the folder above.
         """
-        own = [_load(folder, name) if name in names else None for name in IGNORE_FILES]
-        own.append(_excluded(folder) if ".git" in names else None)
-        if parent is not None and own == [None] * 4:
+        own_files = [_load_rule_file(folder, name) if name in names else None for name in IGNORE_FILES]
+        own_files.append(_load_git_exclude(folder) if ".git" in names else None)
+        if parent is not None and own_files == [None] * 4:
             return parent
         above = parent.chains if parent is not None else ((), (), (), ())
         length = sum(len(os.fsencode(part)) + 1 for part in folder.place.parts)
         chains: list[_Chain] = []
-        for number, rules in enumerate(own):
+        for number, rules in enumerate(own_files):
             chains.append(above[number] if rules is None else ((rules, length), *above[number]))
-        back = any(rules is not None and rules.brings_back for rules in own)
-        return cls(tuple(chains), back or (parent is not None and parent.brings_back))
+        brings_back = any(rules is not None and rules.brings_back for rules in own_files)
+        return cls(tuple(chains), brings_back or (parent is not None and parent.brings_back))
 
     @classmethod
-    def above(cls, place: Readable) -> Rules | None:
+    def load_above(cls, place: Readable) -> Rules | None:
         """The rules in the folder above `place`, from the served folder down; None for the served folder itself."""
         rules: Rules | None = None
         for depth in range(len(place.parts)):
-            rules = cls.in_folder(place.at(place.root, place.parts[:depth]), rules)
+            rules = cls.load_in_folder(place.at(place.root, place.parts[:depth]), rules)
         return rules
 
     @classmethod
-    def in_folder(cls, place: Readable, above: Rules | None) -> Rules:
+    def load_in_folder(cls, place: Readable, outer: Rules | None) -> Rules:
         """The rules in the folder `place`, which is not listed for them."""
         with open_folder(place) as folder:
             names = [name for name in (".git", *IGNORE_FILES) if _exists(folder, name)]
-            return cls.of(folder, names, above)
+            return cls.load(folder, names, outer)
 
-    def left_out(self, folder: str, names: list[str], are_folders: bool, hidden: Set[str]) -> set[str]:
+    def exclude(self, folder: str, names: list[str], are_folders: bool, hidden: Set[str]) -> set[str]:
         """Which of `names` are ignored, or hidden and not brought back.
 
         Args:
@@ -117,45 +117,45 @@ class Rules:
                 if above not in lines:
                     start = above.decode("utf-8", _ERRORS)
                     lines[above] = (start + f"\n{start}".join(names)).encode("utf-8", _ERRORS)
-                if rules.may_speak_of(lines[above]):
+                if rules.may_apply(lines[above]):
                     deciders.append((rules, above))
         if not deciders:
             return set(names) & hidden if hidden else set()
-        gone: set[str] = set()
+        excluded: set[str] = set()
         for name in names:
             for rules, above in deciders:
                 decision = rules.decide(above + name.encode("utf-8", _ERRORS), are_folders)
                 if decision is not None:
                     if decision:
-                        gone.add(name)
+                        excluded.add(name)
                     break
             else:
                 if name in hidden:
-                    gone.add(name)
-        return gone
+                    excluded.add(name)
+        return excluded
 
 
-def _never(_: bytes) -> bool:
+def _never_applies(_: bytes) -> bool:
     return False
 
 
 @lru_cache(maxsize=256)
-def _rule_file(content: bytes) -> _RuleFile:
+def _parse_rule_file(content: bytes) -> _RuleFile:
     return _RuleFile(content)
 
 
-def _load(folder: Folder[Readable], name: str) -> _RuleFile | None:
+def _load_rule_file(folder: Folder[Readable], name: str) -> _RuleFile | None:
     try:
         with open_file(folder.place / name) as file:
-            return _rule_file(file.read(_MAX_BYTES))
+            return _parse_rule_file(file.read(_MAX_BYTES))
     except (OSError, Problem):
         return None
 
 
-def _excluded(folder: Folder[Readable]) -> _RuleFile | None:
+def _load_git_exclude(folder: Folder[Readable]) -> _RuleFile | None:
     try:
         with open_folder(folder.place / ".git" / "info") as info, open_regular(info, "exclude") as file:
-            return _rule_file(file.read(_MAX_BYTES))
+            return _parse_rule_file(file.read(_MAX_BYTES))
     except (OSError, Problem):
         return None
 
@@ -168,7 +168,7 @@ def _exists(folder: Folder[Readable], name: str) -> bool:
     return True
 
 
-def _rule(line: str) -> tuple[bytes, bool, bool] | None:
+def _parse_rule(line: str) -> tuple[bytes, bool, bool] | None:
     """(expression, brings back, folders only) of a line of rules; gitignore(5) as ripgrep reads it."""
     if line.startswith("#"):
         return None

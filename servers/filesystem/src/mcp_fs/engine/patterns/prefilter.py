@@ -12,7 +12,7 @@ from mcp_fs.engine.text.encodings import ASCII_ENCODINGS
 
 __all__ = ["byte_pattern", "wide_pattern"]
 
-_FOREIGN = r"[\x80-\xff][^\n]{0,3}"
+_NON_ASCII = r"[\x80-\xff][^\n]{0,3}"
 """A character beyond ASCII: one to four bytes, the first of them high."""
 
 _DIGITS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
@@ -32,7 +32,7 @@ def byte_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str | Non
         return None
     try:
         return _Translator(pattern, ignore_case or (not literal and "(?" in pattern)).translate(literal=literal)
-    except (_Uncertain, UnicodeEncodeError):
+    except (_NoEquivalent, UnicodeEncodeError):
         return None
 
 
@@ -55,144 +55,144 @@ def wide_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str:
     return "|".join(gap.join(run) for gap in (r"\x00", r"\x00\x00\x00")) if len(run) > 1 else r"\x00"
 
 
-class _Uncertain(Exception):
+class _NoEquivalent(Exception):
     """Raised when a part of a pattern has no twin."""
 
 
 class _Translator:
-    def __init__(self, pattern: str, folds: bool) -> None:
-        self.pattern, self.folds, self.at = pattern, folds, 0
+    def __init__(self, pattern: str, ignore_case: bool) -> None:
+        self.pattern, self.ignore_case, self.position = pattern, ignore_case, 0
 
     @property
-    def rest(self) -> str:
-        return self.pattern[self.at : self.at + 2]
+    def lookahead(self) -> str:
+        return self.pattern[self.position : self.position + 2]
 
-    def take(self) -> str:
-        if self.at == len(self.pattern):
-            raise _Uncertain
-        self.at += 1
-        return self.pattern[self.at - 1]
+    def next_character(self) -> str:
+        if self.position == len(self.pattern):
+            raise _NoEquivalent
+        self.position += 1
+        return self.pattern[self.position - 1]
 
     def translate(self, *, literal: bool) -> str:
         if literal:
-            return "".join(map(self.character, self.pattern))
+            return "".join(map(self.translate_character, self.pattern))
         out: list[str] = []
-        while self.at < len(self.pattern):
-            out.append(self.token())
+        while self.position < len(self.pattern):
+            out.append(self.translate_token())
         return "".join(out)
 
-    def token(self) -> str:
-        match self.take():
+    def translate_token(self) -> str:
+        match self.next_character():
             case "\\":
-                return self.escape()
+                return self.translate_escape()
             case "[":
-                return self.bracket()
+                return self.translate_bracket()
             case ".":
-                return r"[^\n]" if self.rest.startswith(("*", "+")) else r"(?:[^\n]{1,4})"
+                return r"[^\n]" if self.lookahead.startswith(("*", "+")) else r"(?:[^\n]{1,4})"
             case "(":
-                return self.whole(_GROUP)
+                return self.match_token(_GROUP)
             case "{":
-                return self.whole(_REPEAT) if _REPEAT.match(self.pattern, self.at - 1) else r"\{"
+                return self.match_token(_REPEAT) if _REPEAT.match(self.pattern, self.position - 1) else r"\{"
             case "^" | "$" | "|" | ")" | "*" | "+" | "?" as char:
                 return char
             case char:
-                return self.character(char)
+                return self.translate_character(char)
 
-    def whole(self, token: re.Pattern[str]) -> str:
-        match = token.match(self.pattern, self.at - 1)
+    def match_token(self, token: re.Pattern[str]) -> str:
+        match = token.match(self.pattern, self.position - 1)
         if match is None:
-            raise _Uncertain
-        self.at = match.end()
+            raise _NoEquivalent
+        self.position = match.end()
         return match[0]
 
-    def character(self, char: str) -> str:
+    def translate_character(self, char: str) -> str:
         """One that stands for itself, in every way it is spelled."""
         if not char.isascii():
-            return f"(?:{_FOREIGN}|[kKsS])" if self.folds else _spelled(char)
+            return f"(?:{_NON_ASCII}|[kKsS])" if self.ignore_case else _encode_in_all(char)
         plain = "\\" + char if char in _META else char
-        folded = _FOLDED.get(char.lower()) if self.folds else None
-        return plain if folded is None else f"(?:{plain}|{_spelled(folded)})"
+        folded = _FOLDED.get(char.lower()) if self.ignore_case else None
+        return plain if folded is None else f"(?:{plain}|{_encode_in_all(folded)})"
 
-    def escape(self) -> str:
-        begin = self.at == 1
-        char = self.take()
+    def translate_escape(self) -> str:
+        begin = self.position == 1
+        char = self.next_character()
         if char in "bB":
-            if self.rest.startswith(_QUANTIFIERS):
-                raise _Uncertain
+            if self.lookahead.startswith(_QUANTIFIERS):
+                raise _NoEquivalent
             # The second byte of a character may look like a letter, which hides a boundary.
-            told = begin and char == "b" and _PLAIN.match(self.rest)
-            return r"(?:\b|[\x80-\xff][^\n]{1,3})" if told else ""
+            is_certain = begin and char == "b" and _PLAIN.match(self.lookahead)
+            return r"(?:\b|[\x80-\xff][^\n]{1,3})" if is_certain else ""
         if char in "dws":
-            return f"(?:[{_DIGITS[char]}]|{_FOREIGN})"
+            return f"(?:[{_DIGITS[char]}]|{_NON_ASCII})"
         if char in "DWS":
-            return rf"(?:[^{_DIGITS[char.lower()]}\n]|{_FOREIGN})"
-        return self.escaped(char)
+            return rf"(?:[^{_DIGITS[char.lower()]}\n]|{_NON_ASCII})"
+        return self.translate_escaped(char)
 
-    def escaped(self, char: str) -> str:
+    def translate_escaped(self, char: str) -> str:
         if char in _SAME:
             return "\\" + char
         if char.isalnum() or not char.isascii() or char == "_":
-            raise _Uncertain
-        return self.character(char)
+            raise _NoEquivalent
+        return self.translate_character(char)
 
-    def bracket(self) -> str:
-        negated = self.rest.startswith("^")
-        self.at += negated
+    def translate_bracket(self) -> str:
+        negated = self.lookahead.startswith("^")
+        self.position += negated
         members: list[str] = []
         beyond, first = negated, True
-        while (char := self.take()) != "]" or first:
+        while (char := self.next_character()) != "]" or first:
             first = False
             member, foreign = self.member(char)
             beyond = beyond or foreign
             members.append(member)
         inner = "".join(members)
         if negated:
-            return rf"(?:[^{inner}\n]|{_FOREIGN})"
+            return rf"(?:[^{inner}\n]|{_NON_ASCII})"
         if not inner:
-            return f"(?:{_FOREIGN})"
-        return f"(?:[{inner}]|{_FOREIGN})" if beyond or self.folds else f"[{inner}]"
+            return f"(?:{_NON_ASCII})"
+        return f"(?:[{inner}]|{_NON_ASCII})" if beyond or self.ignore_case else f"[{inner}]"
 
     def member(self, char: str) -> tuple[str, bool]:
         """(ASCII members, whether there are others) of one item of a class that begins with `char`."""
-        if char == "[" and self.rest.startswith(":"):
-            end = self.pattern.find(":]", self.at)
+        if char == "[" and self.lookahead.startswith(":"):
+            end = self.pattern.find(":]", self.position)
             if end < 0:
-                raise _Uncertain
-            name = self.pattern[self.at - 1 : end + 2]
-            self.at = end + 2
+                raise _NoEquivalent
+            name = self.pattern[self.position - 1 : end + 2]
+            self.position = end + 2
             return name, "^" in name
-        if char == "\\" and self.rest[:1] in tuple("dws"):
-            return _DIGITS[self.take()], True
-        if char == "\\" and self.rest[:1] in tuple("DW"):
-            return "\\" + self.take(), True
-        if char == "\\" and self.rest[:1] == "S":
-            self.take()
+        if char == "\\" and self.lookahead[:1] in tuple("dws"):
+            return _DIGITS[self.next_character()], True
+        if char == "\\" and self.lookahead[:1] in tuple("DW"):
+            return "\\" + self.next_character(), True
+        if char == "\\" and self.lookahead[:1] == "S":
+            self.next_character()
             return r"\S\x0b", True
-        low = self.single(char)
-        if not self.rest.startswith("-") or self.rest in ("-", "-]"):
-            return (_member(low), False) if low.isascii() else ("", True)
-        self.take()
-        high = self.single(self.take())
+        low = self.class_character(char)
+        if not self.lookahead.startswith("-") or self.lookahead in ("-", "-]"):
+            return (_hex_escape(low), False) if low.isascii() else ("", True)
+        self.next_character()
+        high = self.class_character(self.next_character())
         if low > high or not low.isascii():
             return "", True
-        return f"{_member(low)}-{_member(min(high, chr(127)))}", not high.isascii()
+        return f"{_hex_escape(low)}-{_hex_escape(min(high, chr(127)))}", not high.isascii()
 
-    def single(self, char: str) -> str:
+    def class_character(self, char: str) -> str:
         if char != "\\":
             return char
-        char = self.take()
+        char = self.next_character()
         if char in "tfvran":
             return {"t": "\t", "f": "\f", "v": "\v", "r": "\r", "a": "\a", "n": "\n"}[char]
         if char.isalnum() or not char.isascii() or char == "_":
-            raise _Uncertain
+            raise _NoEquivalent
         return char
 
 
-def _member(char: str) -> str:
+def _hex_escape(char: str) -> str:
     return f"\\x{ord(char):02x}"
 
 
-def _spelled(char: str) -> str:
+def _encode_in_all(char: str) -> str:
     """A character beyond ASCII in each encoding that has it."""
     spellings = dict.fromkeys([char.encode()])
     for codec in ASCII_ENCODINGS:

@@ -14,21 +14,21 @@ from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import open_file, open_folder, status
 from mcp_fs.engine.listing.folder_page import list_folder
 from mcp_fs.engine.mime_types import UNKNOWN, mime_type
-from mcp_fs.engine.reading.media import MOST_WHOLE
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES, decode, shown, sniff
-from mcp_fs.models import Whole
+from mcp_fs.engine.reading.media import MAX_RESOURCE_BYTES
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, decode, detect_encoding, replace_undecodable
+from mcp_fs.models import FullContents
 from mcp_fs.policy import Readable
 
-__all__ = ["FOLDER", "Listed", "files_in", "read_whole"]
+__all__ = ["FOLDER_MIME_TYPE", "ListedFile", "list_files", "read_full_contents"]
 
-FOLDER = "inode/directory"
+FOLDER_MIME_TYPE = "inode/directory"
 """The MIME type of folders, as desktops name it (shared-mime-info)."""
 
-_MOST_CHILDREN = 1000
-_LISTED = 1000
+_MAX_FILES = 1000
+_MAX_LISTED_ENTRIES = 1000
 
 
-def read_whole(place: Readable, stop: Stop) -> Whole:
+def read_full_contents(place: Readable, stop: Stop) -> FullContents:
     """The whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
 
     Raises:
@@ -36,23 +36,25 @@ def read_whole(place: Readable, stop: Stop) -> Whole:
         Problem: it can't be opened.
     """
     if stat.S_ISDIR(status(place).st_mode):
-        return Whole(FOLDER, list_folder(place, stop, limit=_LISTED).text())
+        return FullContents(FOLDER_MIME_TYPE, list_folder(place, stop, limit=_MAX_LISTED_ENTRIES).text())
     with open_file(place) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(SAMPLE_BYTES)
-        if size > MOST_WHOLE:
-            tool = "read_text" if sniff(head) is not None else "read_media"
+        if size > MAX_RESOURCE_BYTES:
+            tool = "read_text" if detect_encoding(head) is not None else "read_media"
             raise TooLarge(
-                f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MOST_WHOLE:,}.",
+                f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MAX_RESOURCE_BYTES:,}.",
                 f"Use the tool `{tool}`, which reads it page by page.",
             )
         data = head + file.read()
     decoded = decode(data)
-    return Whole(mime_type(head, place.name), None if decoded is None else shown(decoded.text), data)
+    return FullContents(
+        mime_type(head, place.name), None if decoded is None else replace_undecodable(decoded.text), data
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFile:
     """A file as `resources/list` tells of it.
 
     Attributes:
@@ -65,7 +67,7 @@ class Listed:
     modified: float
 
 
-def files_in(folder: Readable, stop: Stop) -> Sequence[Listed]:
+def list_files(folder: Readable, stop: Stop) -> Sequence[ListedFile]:
     """The readable files directly in `folder` that are not hidden, by name; at most 1,000."""
     with open_folder(folder) as listed:
         names: list[str] = []
@@ -73,9 +75,9 @@ def files_in(folder: Readable, stop: Stop) -> Sequence[Listed]:
             stop.check()
             if not is_hidden(entry) and not folder.policy.protected((*listed.place.parts, entry.name)):
                 names.append(entry.name)
-                if len(names) == _MOST_CHILDREN:
+                if len(names) == _MAX_FILES:
                     break
-    found: list[Listed] = []
+    found: list[ListedFile] = []
     for name in sorted(names):
         stop.check()
         try:
@@ -84,5 +86,5 @@ def files_in(folder: Readable, stop: Stop) -> Sequence[Listed]:
             continue
         if stat.S_ISREG(at.st_mode):
             mime_type = mimetypes.guess_type(name, strict=False)[0] or UNKNOWN
-            found.append(Listed(folder / name, mime_type, at.st_size, at.st_mtime))
+            found.append(ListedFile(folder / name, mime_type, at.st_size, at.st_mtime))
     return found

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.documents.content import open_content
+from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import told
 from mcp_fs.engine.handles.syscalls import write_all
 from mcp_fs.engine.text.lines import Lines
-from mcp_fs.models import counted
+from mcp_fs.models import pluralize
 from mcp_fs.policy import Readable
 
-__all__ = ["Excerpt", "Found"]
+__all__ = ["LineRange", "OpenedLines"]
 
-_BLOCK = 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class LineRange:
     """What `a.py:10-40` names.
 
     Attributes:
@@ -36,7 +36,7 @@ class Excerpt:
     display: str
 
     @contextmanager
-    def opened(self, stop: Stop) -> Generator[Found]:
+    def open_lines(self, stop: Stop) -> Generator[OpenedLines]:
         """Where the lines are in their file, as long as that is open.
 
         Raises:
@@ -51,53 +51,53 @@ class Excerpt:
                 )
             lines = Lines(self.place, file, stop)
             if lines.binary:
-                raise lines.is_binary()
-            yield self._found(lines)
+                raise lines.binary_error()
+            yield self._locate(lines)
 
-    def _found(self, lines: Lines) -> Found:
+    def _locate(self, lines: Lines) -> OpenedLines:
         begin = end = lines.size
         if self.first < 0:
-            wanted = (at for at, begins in lines.backwards() if begins)
+            wanted = (at for at, begins in lines.iterate_backwards() if begins)
             for at, _ in zip(wanted, range(-self.first), strict=False):
                 begin = at
-            return self._filled(Found(self, lines, begin, end))
+            return self._require_lines(OpenedLines(self, lines, begin, end))
         if self.last is not None and self.last < self.first:
             raise Invalid(f"{quote(self.display)} ends before it begins.", "Name the first line, then the last.")
-        skipped, begin = lines.skip(lines.start, self.first - 1)
+        skipped, begin = lines.skip_lines(lines.start, self.first - 1)
         if skipped < self.first - 1:
             begin = end
         if self.last is not None and begin < end:
-            _, end = lines.skip(begin, self.last - self.first + 1)
-        return self._filled(Found(self, lines, begin, end))
+            _, end = lines.skip_lines(begin, self.last - self.first + 1)
+        return self._require_lines(OpenedLines(self, lines, begin, end))
 
-    def _filled(self, found: Found) -> Found:
+    def _require_lines(self, found: OpenedLines) -> OpenedLines:
         if found.begin < found.end:
             return found
         lines, shown = found.lines, quote(self.place.display)
-        total = counted(lines.count(lines.start, lines.size), "line")
+        total = pluralize(lines.count_lines(lines.start, lines.size), "line")
         raise NotFound(f"{shown} has {total}, so there is no {quote(self.display)}.", "Name lines that it has.")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OpenedLines:
     """Lines in an open file.
 
     Attributes:
         begin: byte of the file; `end` likewise, not included.
     """
 
-    asked: Excerpt
+    line_range: LineRange
     lines: Lines
     begin: int
     end: int
 
-    def numbers(self) -> list[str]:
+    def describe_numbers(self) -> list[str]:
         """Which lines they are, unless what was asked says it: `a.py:10` is all from there on."""
-        if self.asked.first < 0 and self.begin > self.lines.start:
+        if self.line_range.first < 0 and self.begin > self.lines.start:
             return []
-        first = max(self.asked.first, 1)
-        last = first - 1 + self.lines.count(self.begin, self.end)
-        if last == self.asked.last:
+        first = max(self.line_range.first, 1)
+        last = first - 1 + self.lines.count_lines(self.begin, self.end)
+        if last == self.line_range.last:
             return []
         return [f"lines {first:,}-{last:,}" if first < last else f"line {last:,}"]
 
@@ -112,7 +112,7 @@ class Found:
         while at < self.end:
             lines.stop.check()
             with told(lines.place):  # or else the target would be blamed
-                block = lines.at(at, min(_BLOCK, self.end - at))
+                block = lines.read_at(at, min(_BLOCK_BYTES, self.end - at))
             if not block:
                 raise Conflict(f"{quote(lines.path)} was changed meanwhile; nothing was copied.", "Look at it again.")
             write_all(fd, block)

@@ -15,26 +15,26 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_batteries.media.pictures import MOST_BYTES, MOST_FILE_BYTES, TYPES, Refusal
 from mcp_batteries.media.png import SIGNATURE
-from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, SAFE, kind_of
-from mcp_fs.engine.documents.content import as_file, is_document, open_content
-from mcp_fs.engine.documents.converter import taken
-from mcp_fs.engine.listing.walk import spoken
+from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, SAFE_PICTURE, kind_of
+from mcp_fs.engine.documents.converter import extract
+from mcp_fs.engine.documents.source import is_document, open_content, to_anonymous_file
+from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.mime_types import UNKNOWN, mime_type
-from mcp_fs.engine.sounds import HEARD, is_whole_sound
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES, sniff
-from mcp_fs.models import Media, Whole, counted
+from mcp_fs.engine.sounds import AUDIBLE_TYPES, is_whole_sound
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
+from mcp_fs.models import FullContents, Media, pluralize
 from mcp_fs.policy import Readable
 
-__all__ = ["MOST_WHOLE", "is_media", "view", "with_safe_type"]
+__all__ = ["MAX_RESOURCE_BYTES", "is_media", "read_media", "with_safe_type"]
 
-MOST_WHOLE = 10 * 1024 * 1024
+MAX_RESOURCE_BYTES = 10 * 1024 * 1024
 """Bytes of a file that can be read whole, as a resource."""
 
-_MOST_PDF = 64 * 1024 * 1024
-_BLOCK = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
+_MAX_PDF_BYTES = 64 * 1024 * 1024
+_PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 
 
-def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media]:
+def read_media(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media]:
     """The file at `place` as what can be shown of it; never nothing.
 
     Args:
@@ -52,25 +52,25 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
         kind = mime_type(head, place.name)
         if not head:
             raise Invalid(f"{quote(place.display)} is empty.", "There is nothing to show.")
-        if sniff(head) is not None and kind != "application/pdf":
+        if detect_encoding(head) is not None and kind != "application/pdf":
             raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
-        facts = f"{spoken(place)}: {kind}, {size:,} bytes"
+        facts = f"{display_path(place)}: {kind}, {size:,} bytes"
         if is_document(place.name) and kind_of(place.name, head[:HEAD_BYTES]) in LABELS and kind != "application/pdf":
             facts += "; its text: `read_text`"
         if is_media(kind):
             _refuse_beyond(place, page, 1)
             if kind.startswith("image/"):
-                return [_picture(place, file, size, kind, facts, stop)]
-            return [_sound(place, file, size, kind, facts)]
+                return [_show_picture(place, file, size, kind, facts, stop)]
+            return [_show_sound(place, file, size, kind, facts)]
         if kind == "application/pdf":
-            if size > _MOST_PDF:
-                facts += f"; too large to show (limit {_MOST_PDF:,})"
+            if size > _MAX_PDF_BYTES:
+                facts += f"; too large to show (limit {_MAX_PDF_BYTES:,})"
             else:
-                shown = _page(place, file, page, facts, stop)
+                shown = _show_pdf_page(place, file, page, facts, stop)
                 if isinstance(shown, Media):
                     return [shown]
                 facts += f"; {shown}"
-        return [_bytes(place, file, size, page, kind, facts)]
+        return [_show_bytes(place, file, size, page, kind, facts)]
 
 
 def is_media(kind: str) -> bool:
@@ -78,45 +78,45 @@ def is_media(kind: str) -> bool:
     return kind.startswith(("image/", "audio/"))
 
 
-def with_safe_type(place: Readable, whole: Whole, stop: Stop) -> Whole:
+def with_safe_type(place: Readable, whole: FullContents, stop: Stop) -> FullContents:
     """Return a whole file that is called a picture or a sound only if models take it as it is.
 
     Hosts give a model what a resource calls an image; of any other type they make no image.
     """
     if not is_media(whole.mime_type) or whole.text is not None:
         return whole
-    if whole.mime_type in HEARD:
+    if whole.mime_type in AUDIBLE_TYPES:
         is_safe = len(whole.data) <= MOST_BYTES and is_whole_sound(whole.data, whole.mime_type)
     else:
         is_safe = whole.mime_type in TYPES and len(whole.data) <= MOST_BYTES and _is_safe_picture(place, whole, stop)
-    return whole if is_safe else Whole(UNKNOWN, None, whole.data)
+    return whole if is_safe else FullContents(UNKNOWN, None, whole.data)
 
 
-def _is_safe_picture(place: Readable, whole: Whole, stop: Stop) -> bool:
-    with as_file(whole.data) as file:
+def _is_safe_picture(place: Readable, whole: FullContents, stop: Stop) -> bool:
+    with to_anonymous_file(whole.data) as file:
         try:
-            found = taken(file, place.name, (), "safety", place.display, stop, mime_type=whole.mime_type)
+            found = extract(file, place.name, (), "safety", place.display, stop, mime_type=whole.mime_type)
         except Problem:
             return False
-    return found.label == SAFE
+    return found.label == SAFE_PICTURE
 
 
-def _picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
+def _show_picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
     """A picture in a form that models take, or what can be said of it."""
-    way = _way_to_bytes(place, size)
+    way = _describe_resource(place, size)
     if size > MOST_FILE_BYTES:
-        return _words(place, kind, size, f"{facts}; too large to show (limit {MOST_FILE_BYTES:,} bytes){way}")
+        return _describe(place, kind, size, f"{facts}; too large to show (limit {MOST_FILE_BYTES:,} bytes){way}")
     try:
-        found = taken(file, place.name, (), "picture", place.display, stop, mime_type=kind)
+        found = extract(file, place.name, (), "picture", place.display, stop, mime_type=kind)
     except Invalid:
-        return _words(place, kind, size, f"{facts}; not shown: it is damaged{way}")
+        return _describe(place, kind, size, f"{facts}; not shown: it is damaged{way}")
     except TooLarge:
-        return _words(place, kind, size, f"{facts}; not shown: decoding it takes too long or too much memory{way}")
+        return _describe(place, kind, size, f"{facts}; not shown: decoding it takes too long or too much memory{way}")
     label = json.loads(found.label)
     if label.get("size"):
         facts += "; {:,} × {:,} pixels".format(*label["size"])
     if "refusal" in label:
-        return _words(place, kind, size, f"{facts}; not shown: {Refusal(label['refusal']).reason('mcp-fs')}{way}")
+        return _describe(place, kind, size, f"{facts}; not shown: {Refusal(label['refusal']).reason('mcp-fs')}{way}")
     if label["is_reduced"]:
         facts += ", shown in small"
     if label["frames"] > 1:
@@ -126,49 +126,51 @@ def _picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, 
     return Media("image", place.display, place.uri, label["mime_type"], size, facts, found.data)
 
 
-def _sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
+def _show_sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
     """A sound that models take, or what can be said of it."""
-    way = _way_to_bytes(place, size)
-    if kind not in HEARD:
-        return _words(place, kind, size, f"{facts}; not played: models take WAV and MP3 only, so convert it first{way}")
+    way = _describe_resource(place, size)
+    if kind not in AUDIBLE_TYPES:
+        return _describe(
+            place, kind, size, f"{facts}; not played: models take WAV and MP3 only, so convert it first{way}"
+        )
     if size > MOST_BYTES:
-        return _words(place, kind, size, f"{facts}; too large to play (limit {MOST_BYTES:,} bytes){way}")
+        return _describe(place, kind, size, f"{facts}; too large to play (limit {MOST_BYTES:,} bytes){way}")
     file.seek(0)
     data = file.read(MOST_BYTES)
     if not is_whole_sound(data, kind):
-        return _words(
+        return _describe(
             place, kind, size, f"{facts}; not played: it is damaged, ends too early, or has a rare codec{way}"
         )
     return Media("audio", place.display, place.uri, kind, size, facts, data)
 
 
-def _words(place: Readable, kind: str, size: int, note: str) -> Media:
+def _describe(place: Readable, kind: str, size: int, note: str) -> Media:
     return Media("text", place.display, place.uri, kind, size, note)
 
 
-def _way_to_bytes(place: Readable, size: int) -> str:
+def _describe_resource(place: Readable, size: int) -> str:
     """How a person gets at a file that is not shown."""
-    return f"; its bytes are the resource {place.uri}" if size <= MOST_WHOLE else ""
+    return f"; its bytes are the resource {place.uri}" if size <= MAX_RESOURCE_BYTES else ""
 
 
-def _has(library: str) -> bool:
+def _is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def _bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
+def _show_bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
     """The file's bytes, whole when they are a page at most."""
-    pages = max(1, -(-size // _BLOCK))
+    pages = max(1, -(-size // _PAGE_BYTES))
     _refuse_beyond(place, page, pages)
-    begin = (page - 1) * _BLOCK
+    begin = (page - 1) * _PAGE_BYTES
     file.seek(begin)
-    data = file.read(_BLOCK)
+    data = file.read(_PAGE_BYTES)
     if pages == 1:
         return Media("blob", place.display, place.uri, kind, size, facts, data)
     end = begin + len(data)
     note = f"{facts}; bytes {begin + 1:,}-{end:,}, page {page} of {pages:,}"
     if page < pages:
         note += f", continue with page={page + 1}"
-    if size <= MOST_WHOLE:
+    if size <= MAX_RESOURCE_BYTES:
         note += f"; whole as the resource {place.uri}"
     part = f"{place.uri}#bytes={begin}-{end - 1}"  # what a part of a file is, its first bytes do not say
     return Media("blob", place.display, part, UNKNOWN, size, note, data)
@@ -176,15 +178,15 @@ def _bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, fac
 
 def _refuse_beyond(place: Readable, page: int, pages: int) -> None:
     if page > pages:
-        raise Invalid(f"{quote(place.display)} has {counted(pages, 'page')}.", "Use a smaller `page`.")
+        raise Invalid(f"{quote(place.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
 
 
-def _page(place: Readable, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
+def _show_pdf_page(place: Readable, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
     """A page of a PDF, or why it can't be shown."""
-    if not _has("pypdfium2"):
+    if not _is_installed("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
-        found = taken(file, place.name, (), "page", place.display, stop, page=number)
+        found = extract(file, place.name, (), "page", place.display, stop, page=number)
     except Invalid as problem:
         return "it " + problem.what.removeprefix(quote(place.display)).strip(" .")
     except TooLarge:

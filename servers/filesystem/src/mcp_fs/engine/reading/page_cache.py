@@ -16,49 +16,51 @@ from weakref import WeakKeyDictionary
 from mcp_fs.engine.handles.syscalls import file_system, open_cached
 from mcp_fs.policy import Readable, Root
 
-__all__ = ["warm"]
+__all__ = ["is_in_page_cache"]
 
-_SMALL = 65_536
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MAX_BYTES = 65_536
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _TMPFS = 0x01021994
 # statfs(2): ext2 to ext4, XFS, Btrfs, F2FS, ZFS, overlayfs.
-_LOCAL = {_TMPFS, 0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0x794C7630}
-_kinds: WeakKeyDictionary[Root, int] = WeakKeyDictionary()
+_LOCAL_FILE_SYSTEMS = {_TMPFS, 0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0x794C7630}
+_file_system_types: WeakKeyDictionary[Root, int] = WeakKeyDictionary()
 
 
-def warm(place: Readable) -> bool:
+def is_in_page_cache(place: Readable) -> bool:
     """True when `place` is a regular file of at most 64 KiB, in UTF-8, whose path and content are in memory now.
 
     Only a hint about time: who reads it afterwards checks all that has to be checked.
     """
     if sys.platform != "linux":
         return False
-    kind = _kinds.get(place.root)
+    kind = _file_system_types.get(place.root)
     if kind is None:
-        kind = _kinds[place.root] = file_system(place.root.fd)
-    if kind not in _LOCAL:
+        kind = _file_system_types[place.root] = file_system(place.root.fd)
+    if kind not in _LOCAL_FILE_SYSTEMS:
         return False
-    fd = open_cached("/".join(place.parts) or ".", _READ, place.root.fd)
+    fd = open_cached("/".join(place.parts) or ".", _OPEN_FLAGS, place.root.fd)
     if fd is None:
         return False
     try:
-        found = os.fstat(fd)
-        return stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL and _in_memory(fd, found.st_size, kind)
+        status = os.fstat(fd)
+        return (
+            stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_BYTES and _read_from_cache(fd, status.st_size, kind)
+        )
     finally:
         os.close(fd)
 
 
 if sys.platform == "linux":
 
-    def _in_memory(fd: int, size: int, kind: int) -> bool:
+    def _read_from_cache(fd: int, size: int, kind: int) -> bool:
         buffer = bytearray(size)
         try:
-            got = os.preadv(fd, [buffer], 0, os.RWF_NOWAIT) if size else 0
+            length = os.preadv(fd, [buffer], 0, os.RWF_NOWAIT) if size else 0
         except OSError as error:
             if kind != _TMPFS or error.errno != errno.EOPNOTSUPP:
                 return False
-            got = os.preadv(fd, [buffer], 0)
-        if got != size:
+            length = os.preadv(fd, [buffer], 0)
+        if length != size:
             return False
         try:
             buffer.decode()

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.path_opening import open_folder, status
-from mcp_fs.engine.reading.full_contents import read_whole
+from mcp_fs.engine.reading.full_contents import read_full_contents
 from mcp_fs.policy import Readable
 
 __all__ = ["skill_folders"]
 
-_PLACES = ((), ("skills",), (".claude", "skills"), (".agents", "skills"), (".github", "skills"))
+_SKILL_FOLDERS = ((), ("skills",), (".claude", "skills"), (".agents", "skills"), (".github", "skills"))
 """Folders of skills, below a served folder."""
 
-_ENTRY = "SKILL.md"
+_SKILL_FILE = "SKILL.md"
 _MOST_SKILLS, _MOST_FILES, _MOST_BYTES, _MOST_DEPTH = 200, 100, 4 * 1024 * 1024, 8
 
 
 def skill_folders(
-    tops: Sequence[Readable], around: str | None, stop: Stop
+    tops: Sequence[Readable], within_uri: str | None, stop: Stop
 ) -> list[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
     """Each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
 
@@ -32,15 +32,15 @@ def skill_folders(
         around: read no folder but those that this URI is in.
     """
     found: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
-    for folder in _candidates(tops, stop):
+    for folder in _list_folders(tops, stop):
         stop.check()
-        if around is not None and not f"{around}/".startswith(f"{folder.uri.rstrip('/')}/"):
+        if within_uri is not None and not f"{within_uri}/".startswith(f"{folder.uri.rstrip('/')}/"):
             continue
         try:
-            if not stat.S_ISREG(status(folder / _ENTRY).st_mode):
+            if not stat.S_ISREG(status(folder / _SKILL_FILE).st_mode):
                 continue
             files: dict[str, tuple[str, bytes]] = {}
-            if _collect(folder, "", files, _MOST_BYTES, _MOST_DEPTH, stop) is not None:
+            if _collect_files(folder, "", files, _MOST_BYTES, _MOST_DEPTH, stop) is not None:
                 found.append((folder, files))
         except Problem:  # gone meanwhile, or not to be read
             continue
@@ -49,10 +49,10 @@ def skill_folders(
     return found
 
 
-def _candidates(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
+def _list_folders(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
     for top in tops:
         yield top
-        for parts in _PLACES:
+        for parts in _SKILL_FOLDERS:
             place = top
             for part in parts:
                 place = place / part
@@ -66,27 +66,27 @@ def _candidates(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
                 yield place / name
 
 
-def _collect(
-    folder: Readable, below: str, files: dict[str, tuple[str, bytes]], room: int, depth: int, stop: Stop
+def _collect_files(
+    folder: Readable, prefix: str, files: dict[str, tuple[str, bytes]], max_bytes: int, depth: int, stop: Stop
 ) -> int | None:
     """Add the files of `folder` to `files`; how many bytes are left, None if there are too many."""
     with open_folder(folder) as listed:
         entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed.scan())
     for name, is_folder in entries:
         stop.check()
-        place, path = folder / name, f"{below}{name}"
+        place, path = folder / name, f"{prefix}{name}"
         if is_folder:
-            left = None if depth == 0 else _collect(place, f"{path}/", files, room, depth - 1, stop)
+            left = None if depth == 0 else _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
         elif not stat.S_ISREG(status(place, follow=False).st_mode):
             continue
         else:
             place.policy.check(place)
-            whole = read_whole(place, stop)
+            whole = read_full_contents(place, stop)
             # The bytes that reading the resource gives, of which clients compare the digest.
             data = whole.data if whole.text is None else whole.text.encode()
             files[path] = (place.uri, data)
-            left = None if len(data) > room or len(files) > _MOST_FILES else room - len(data)
+            left = None if len(data) > max_bytes or len(files) > _MOST_FILES else max_bytes - len(data)
         if left is None:
             return None
-        room = left
-    return room
+        max_bytes = left
+    return max_bytes

@@ -17,25 +17,25 @@ from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
-from mcp_fs.engine.documents.content import open_content
+from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.text.encodings import content_hash, is_text
-from mcp_fs.engine.text.lines import LONGEST_CHARACTER, Lines
-from mcp_fs.models import FileSlices, TextSlice, counted
+from mcp_fs.engine.text.lines import MAX_CHARACTER_BYTES, Lines
+from mcp_fs.models import FileSlices, TextSlice, pluralize
 from mcp_fs.policy import Readable
 
-__all__ = ["MAX_PAGE_BYTES", "LineIndex", "Named", "Part", "read_part", "read_parts"]
+__all__ = ["MAX_PAGE_BYTES", "LineIndex", "NamedFile", "PageRequest", "read_page", "read_pages"]
 
-_MOST_HASHED = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
-_QUICK = 64 * 1024  # hashed in less time than it takes to be sure of a hash that is known
+_MAX_HASHED_BYTES = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
+_QUICKLY_HASHED_BYTES = 64 * 1024  # hashed in less time than it takes to be sure of a hash that is known
 _TICK_NS, _LONG_TICK_NS = 20_000_000, 2_000_000_000
 _NULS = re.compile("\0+")
-_MOST_FILES, _MOST_MARKS = 64, 1024
+_MAX_FILES, _MAX_MARKS = 64, 1024
 """Files whose lines are known, and places known in one of them."""
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PageRequest:
     """Which lines of a file are wanted.
 
     Attributes:
@@ -53,11 +53,18 @@ class Part:
     end_line: int | None = None
     tail: int | None = None
     max_bytes: int = DEFAULT_PAGE_BYTES
-    numbers: bool = False
-    hashed: bool = True
+    line_numbers: bool = False
+    with_hash: bool = True
+
+    @property
+    def line_count(self) -> int | None:
+        """How many lines are wanted; None for as many as fit."""
+        if self.end_line is None:
+            return None
+        return self.end_line - self.start_line + 1
 
 
-class Named(NamedTuple):
+class NamedFile(NamedTuple):
     """One of several files to read.
 
     Attributes:
@@ -69,7 +76,7 @@ class Named(NamedTuple):
 
     name: str
     place: Readable | Problem | None
-    lines: tuple[Readable, int, int | None] | None = None
+    line_range: tuple[Readable, int, int | None] | None = None
 
 
 class LineIndex:
@@ -84,54 +91,63 @@ class LineIndex:
         self._hashes: OrderedDict[tuple[int, ...], str] = OrderedDict()
         self._lock = threading.Lock()
 
-    def before(self, status: os.stat_result, line: int) -> tuple[int, int] | None:
+    def find_before(self, status: os.stat_result, line: int) -> tuple[int, int] | None:
         """The nearest known (line, byte offset) at or before `line`."""
         with self._lock:
-            marks = self._files.get(_version(status), [])
+            marks = self._files.get(_file_version(status), [])
             index = bisect_right(marks, (line, 1 << 62))
             return marks[index - 1] if index else None
 
-    def hash_of(self, lines: Lines, whole: bytes | None = None) -> str | None:
-        """The hash of the whole file, so that a page of it can be edited; None for one too large for that.
+    def hash_of(self, lines: Lines, contents: bytes | None = None) -> str | None:
+        """Return the hash of the whole file, so that a page of it can be edited; None for one too large for that.
 
         None also when it has changed meanwhile, or was taken out of another: the page is not of what would be hashed.
 
         Args:
-            whole: what was read of it, if that is all.
+            contents: what was read of it, if that is all.
         """
-        if lines.taken is not None or (whole is None and lines.size > _MOST_HASHED):
+        if lines.extracted_from is not None:
             return None
-        if whole is not None and len(whole) <= _QUICK:
-            return content_hash(whole)
-        version, now = _version(lines.status), os.fstat(lines.file.fileno())
+        if contents is None and lines.size > _MAX_HASHED_BYTES:
+            return None
+        if contents is not None and len(contents) <= _QUICKLY_HASHED_BYTES:
+            return content_hash(contents)
+        version = _file_version(lines.status)
+        current_version = _file_version(os.fstat(lines.file.fileno()))
         with self._lock:
-            known = self._hashes.get(version)
-        if known is None or _version(now) != version:
-            known = content_hash(lines.at(0, _MOST_HASHED + 1) if whole is None else whole)
-            if _version(os.fstat(lines.file.fileno())) != version:
-                return None if whole is None else known
-            if not _is_settled(lines.status, lines.opened_ns):
-                return known
-            with self._lock:
-                self._hashes[version] = known
-                while len(self._hashes) > _MOST_FILES:
-                    self._hashes.popitem(last=False)
-        return known
+            known_hash = self._hashes.get(version)
+        if known_hash is not None and current_version == version:
+            return known_hash
+        if contents is None:
+            new_hash = content_hash(lines.read_at(0, _MAX_HASHED_BYTES + 1))
+        else:
+            new_hash = content_hash(contents)
+        if _file_version(os.fstat(lines.file.fileno())) != version:
+            return None if contents is None else new_hash
+        if _is_settled(lines.status, lines.opened_ns):
+            self._remember_hash(version, new_hash)
+        return new_hash
+
+    def _remember_hash(self, version: tuple[int, ...], new_hash: str) -> None:
+        with self._lock:
+            self._hashes[version] = new_hash
+            while len(self._hashes) > _MAX_FILES:
+                self._hashes.popitem(last=False)
 
     def learn(self, status: os.stat_result, line: int, offset: int) -> None:
         with self._lock:
-            marks = self._files.setdefault(_version(status), [])
-            self._files.move_to_end(_version(status))
+            marks = self._files.setdefault(_file_version(status), [])
+            self._files.move_to_end(_file_version(status))
             index = bisect_right(marks, (line, offset))
             if not index or marks[index - 1] != (line, offset):
                 marks.insert(index, (line, offset))
-            if len(marks) > _MOST_MARKS:
+            if len(marks) > _MAX_MARKS:
                 del marks[::2]
-            while len(self._files) > _MOST_FILES:
+            while len(self._files) > _MAX_FILES:
                 self._files.popitem(last=False)
 
 
-def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> TextSlice:
+def read_page(place: Readable, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
     """The wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
 
     Raises:
@@ -140,183 +156,257 @@ def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> Text
     """
     with open_content(place, stop) as (file, taken):
         lines = Lines(place, file, stop, taken)
-        return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail, index)
+        return (
+            _read_from_line(lines, request, index)
+            if request.tail is None
+            else _read_tail(lines, request, request.tail, index)
+        )
 
 
-def read_parts(files: Sequence[Named], part: Part, index: LineIndex, stop: Stop) -> FileSlices:
+def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineIndex, stop: Stop) -> FileSlices:
     """The beginnings of several files, or lines of them, each with its own outcome, within one page altogether.
 
     What a short file leaves of its share goes to those after it.
     """
-    left, outcomes = part.max_bytes, list[tuple[str, TextSlice | Problem]]()
+    remaining_bytes, outcomes = request.max_bytes, list[tuple[str, TextSlice | Problem]]()
     for number, file in enumerate(files):
         stop.check()
-        share = left // (len(files) - number)
+        share = remaining_bytes // (len(files) - number)
         try:
             if not share:
                 raise TooLarge(f"`max_bytes` leaves nothing for {quote(file.name)}.", "Raise it, or name fewer files.")
-            piece = _read_named(file, Part(max_bytes=share, numbers=part.numbers, hashed=False), index, stop)
+            page = _read_named(
+                file, PageRequest(max_bytes=share, line_numbers=request.line_numbers, with_hash=False), index, stop
+            )
         except Problem as problem:
             outcomes.append((file.name, problem))
             continue
-        left = max(0, left - piece.bytes_shown)
-        outcomes.append((file.name, piece))
+        remaining_bytes = max(0, remaining_bytes - page.bytes_shown)
+        outcomes.append((file.name, page))
     return FileSlices(tuple(outcomes))
 
 
-def _read_named(file: Named, part: Part, index: LineIndex, stop: Stop) -> TextSlice:
+def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
     try:
         if isinstance(file.place, Problem):
             raise file.place
         if file.place is not None:
-            return read_part(file.place, part, index, stop)
+            return read_page(file.place, request, index, stop)
     except Problem:
-        if file.lines is None:
+        if file.line_range is None:
             raise
-    assert file.lines is not None
-    place, first, last = file.lines
-    wanted = replace(part, tail=-first) if first < 0 else replace(part, start_line=first, end_line=last)
-    return read_part(place, wanted, index, stop)
+    assert file.line_range is not None
+    place, first, last = file.line_range
+    line_request = replace(request, tail=-first) if first < 0 else replace(request, start_line=first, end_line=last)
+    return read_page(place, line_request, index, stop)
 
 
-def _page(lines: Lines, part: Part, index: LineIndex) -> TextSlice:
-    line, offset = index.before(lines.status, part.start_line) or (1, lines.start)
-    skipped, offset = lines.skip(offset, part.start_line - line)
-    has_line = offset < lines.size or part.start_line == 1
-    if line + skipped < part.start_line or not has_line:
-        total = lines.total if lines.total is not None else lines.count(lines.start, lines.size)
-        return _beyond(lines, part, total, index)
-    if part.end_line is not None and part.end_line < part.start_line:
+def _read_from_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextSlice:
+    """Return the page that begins at the line and the column that were asked for."""
+    known_line, offset = index.find_before(lines.status, request.start_line) or (1, lines.start)
+    skipped, offset = lines.skip_lines(offset, request.start_line - known_line)
+    has_line = offset < lines.size or request.start_line == 1
+    if known_line + skipped < request.start_line or not has_line:
+        return _missing_line(lines, request, index)
+    if request.end_line is not None and request.end_line < request.start_line:
         raise Invalid("`end_line` lies before `start_line`.", "Leave it out to read on from `start_line`.")
-    begin = _column(lines, offset, part) if part.start_column > 1 else offset
-    piece = _taken(lines, begin, begin - offset + 1, part.start_line, part, index)
-    if piece.next_line is not None:
-        index.learn(lines.status, piece.next_line, begin + piece.bytes_shown)
-    index.learn(lines.status, part.start_line, offset)
-    return piece
+    begin = _PageBegin(offset, request.start_line, 1)
+    if request.start_column > 1:
+        column_offset = _find_column(lines, offset, request)
+        begin = _PageBegin(column_offset, request.start_line, column_offset - offset + 1)
+    page = _read_lines(lines, begin, request, index)
+    if page.next_line is not None:
+        index.learn(lines.status, page.next_line, begin.offset + page.bytes_shown)
+    index.learn(lines.status, request.start_line, offset)
+    return page
 
 
-def _beyond(lines: Lines, part: Part, total: int, index: LineIndex) -> TextSlice:
-    """The answer for a line that is not there, as in a log that may grow."""
+def _missing_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextSlice:
+    """Return the answer for a line that is not there, as in a log that may grow."""
+    total_lines = lines.total_lines
+    if total_lines is None:
+        total_lines = lines.count_lines(lines.start, lines.size)
     return TextSlice(
         path=lines.path,
         body="",
-        encoding=lines.spelling,
-        first=part.start_line,
-        last=None,
-        total=total,
+        encoding=lines.encoding_label,
+        first_line=request.start_line,
+        last_line=None,
+        total_lines=total_lines,
         size=lines.size,
         bytes_shown=0,
         column=1,
-        end_line=part.end_line,
+        end_line=request.end_line,
         next_line=None,
         next_column=None,
-        following=None,
+        line_after_cut=None,
         lines_shown=0,
-        lines_asked=None,
-        replaced=False,
-        unterminated=False,
-        hash=index.hash_of(lines) if part.hashed else None,
+        requested_tail=None,
+        has_undecodable=False,
+        lacks_final_newline=False,
+        hash=index.hash_of(lines) if request.with_hash else None,
     )
 
 
-def _column(lines: Lines, offset: int, part: Part) -> int:
+def _find_column(lines: Lines, offset: int, request: PageRequest) -> int:
     """Where the part's first column lies, in the line at `offset`."""
-    begin = offset + part.start_column - 1
-    end = lines.line_end(offset, min(begin, lines.size))
+    begin = offset + request.start_column - 1
+    end = lines.find_line_end(offset, min(begin, lines.size))
     if end is None and begin < lines.size:
-        return lines.boundary(offset, begin)
+        return lines.find_character_boundary(offset, begin)
     end = lines.size if end is None else end
-    after = f", or `start_line={part.start_line + 1}`" if end < lines.size else ""
+    next_line = f", or `start_line={request.start_line + 1}`" if end < lines.size else ""
     raise Invalid(
-        f"Line {part.start_line} of {quote(lines.path)} has {counted(end - offset, 'byte')}.",
-        f"Use a smaller `start_column`{after}.",
+        f"Line {request.start_line} of {quote(lines.path)} has {pluralize(end - offset, 'byte')}.",
+        f"Use a smaller `start_column`{next_line}.",
     )
 
 
-def _tail(lines: Lines, part: Part, wanted: int, index: LineIndex) -> TextSlice:
-    """The last lines; when they are more than a page, the last of them, and of one line its end."""
-    begin, held = lines.size, 0
-    numbered = lines.total is not None or part.numbers
-    for at, begins in lines.backwards():
+def _read_tail(lines: Lines, request: PageRequest, count: int, index: LineIndex) -> TextSlice:
+    """Return the last lines; when they are more than a page, the last of them, and of one line its end."""
+    begin = lines.size
+    lines_found = 0
+    is_numbered = lines.total_lines is not None or request.line_numbers
+    for offset, begins_line in lines.iterate_backwards():
         # Where a line of more than a page begins matters only to who can tell its number.
-        if lines.size - at > part.max_bytes and (held or not (begins or numbered)):
+        is_beyond_page = lines.size - offset > request.max_bytes
+        if is_beyond_page and (lines_found or not (begins_line or is_numbered)):
             break
-        if begins:
-            begin, held = at, held + 1
-            if held == wanted:
+        if begins_line:
+            begin = offset
+            lines_found += 1
+            if lines_found == count:
                 break
-    first = lines.count(lines.start, begin) + 1 if numbered else None
-    part = replace(part, end_line=None)
-    if held and lines.size - begin <= part.max_bytes:
-        return _taken(lines, begin, 1, first, part, index, None if held == wanted or begin == lines.start else wanted)
-    cut = lines.boundary(begin if held else lines.start, lines.size - part.max_bytes)
-    return _taken(lines, cut, cut - begin + 1 if held else None, first, part, index, wanted)
+    first_line = None
+    if is_numbered:
+        first_line = lines.count_lines(lines.start, begin) + 1
+    request = replace(request, end_line=None)
+    if not lines_found:
+        cut = lines.find_character_boundary(lines.start, lines.size - request.max_bytes)
+        return _read_lines(lines, _PageBegin(cut, first_line, None), request, index, count)
+    if lines.size - begin > request.max_bytes:
+        cut = lines.find_character_boundary(begin, lines.size - request.max_bytes)
+        return _read_lines(lines, _PageBegin(cut, first_line, cut - begin + 1), request, index, count)
+    has_all = lines_found == count or begin == lines.start
+    return _read_lines(lines, _PageBegin(begin, first_line, 1), request, index, None if has_all else count)
 
 
-def _taken(
-    lines: Lines,
-    begin: int,
-    column: int | None,
-    first: int | None,
-    part: Part,
-    index: LineIndex,
-    asked: int | None = None,
+@dataclass(frozen=True, slots=True)
+class _PageBegin:
+    """Where a page begins, as far as it is known.
+
+    Attributes:
+        offset: byte of the file.
+        line: number of the line that this byte lies in; None in a large file that was read from its end.
+        column: byte of that line, from 1; None if the beginning of the line is not known.
+    """
+
+    offset: int
+    line: int | None
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """How much of the data that was read goes into a page.
+
+    Attributes:
+        size: bytes.
+        line_ends: lines that end in them.
+        reaches_file_end: whether nothing of the file follows.
+        has_more: whether more of what was asked for follows.
+        cuts_line: whether the page ends within a line.
+    """
+
+    size: int
+    line_ends: int
+    reaches_file_end: bool = False
+    has_more: bool = False
+    cuts_line: bool = False
+
+
+def _read_lines(
+    lines: Lines, begin: _PageBegin, request: PageRequest, index: LineIndex, requested_tail: int | None = None
 ) -> TextSlice:
-    """A page from `begin` on: the byte `column` of the line `first`, as far as they are known."""
-    data = lines.at(begin, part.max_bytes + LONGEST_CHARACTER)
-    limit = min(len(data), part.max_bytes)
-    if 0 < limit < LONGEST_CHARACTER:
-        limit = lines.whole_characters(data, limit)
-    at_end = limit == len(data) < part.max_bytes + LONGEST_CHARACTER
-    ended = lines.held(data, begin, limit)
-    wanted = None if part.end_line is None else part.end_line - part.start_line + 1
-    complete, more = True, False
-    if wanted is not None and ended >= wanted:
-        shown, ended = lines.nth_end(data, begin, wanted), wanted
-    elif at_end:
-        shown = limit
-    else:
-        shown, more = lines.last_end(data, begin, limit), True
-        if not shown:
-            shown, complete = lines.whole_characters(data, limit), False
-    page = data if shown == len(data) else data[:shown]
+    """Return the page that begins at `begin`."""
+    data = lines.read_at(begin.offset, request.max_bytes + MAX_CHARACTER_BYTES)
+    extent = _measure_page(lines, data, begin.offset, request)
+    page = data
+    if extent.size < len(data):
+        page = data[: extent.size]
     if lines.binary and not is_text(page):
-        raise lines.is_binary()
+        raise lines.binary_error()
     text = page.decode(lines.encoding.name, "replace")
-    held = ended + (bool(text) and not text.endswith("\n"))
-    to_end = at_end and shown == len(data)
-    last = None if first is None else first + max(held, 1) - 1
-    total = last if to_end and text and last is not None else lines.total
-    whole = to_end and begin == lines.start
-    following = None
-    if not complete and last is not None and wanted != 1 and lines.goes_on(begin + shown):
-        following = last + 1
+    is_unterminated = bool(text) and not text.endswith("\n")
+    line_count = extent.line_ends + is_unterminated
+    last_line = None
+    if begin.line is not None:
+        last_line = begin.line + max(line_count, 1) - 1
+    total_lines = lines.total_lines
+    if extent.reaches_file_end and text and last_line is not None:
+        total_lines = last_line
+    next_line = None
+    line_after_cut = None
+    if last_line is not None and not extent.cuts_line and extent.has_more:
+        next_line = last_line + 1
+    if last_line is not None and extent.cuts_line and request.line_count != 1:
+        if lines.has_next_line(begin.offset + extent.size):
+            line_after_cut = last_line + 1
+    next_column = None
+    if extent.cuts_line and begin.column is not None:
+        next_column = begin.column + extent.size
+    content_digest = None
+    if request.with_hash:
+        contents = None
+        if extent.reaches_file_end and begin.offset == lines.start:
+            contents = lines.read_at(0, lines.start) + data
+        content_digest = index.hash_of(lines, contents)
     if lines.binary:
-        text = _NULS.sub(lambda found: f"[{len(found[0]):,} NUL bytes]", text)
+        text = _NULS.sub(lambda match: f"[{len(match[0]):,} NUL bytes]", text)
+    body = text
+    if request.line_numbers and begin.line is not None:
+        body = _number_lines(text, begin.line)
     return TextSlice(
         path=lines.path,
-        body=_numbered(text, first) if part.numbers and first is not None else text,
-        encoding=lines.spelling,
-        first=first,
-        last=last,
-        total=total,
+        body=body,
+        encoding=lines.encoding_label,
+        first_line=begin.line,
+        last_line=last_line,
+        total_lines=total_lines,
         size=lines.size,
-        bytes_shown=shown,
-        column=column,
-        end_line=part.end_line,
-        next_line=last + 1 if more and complete and last is not None else None,
-        next_column=None if complete or column is None else column + shown,
-        following=following,
-        lines_shown=held,
-        lines_asked=asked,
-        replaced="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
-        unterminated=to_end and bool(text) and not text.endswith("\n"),
-        hash=index.hash_of(lines, lines.at(0, lines.start) + data if whole else None) if part.hashed else None,
+        bytes_shown=extent.size,
+        column=begin.column,
+        end_line=request.end_line,
+        next_line=next_line,
+        next_column=next_column,
+        line_after_cut=line_after_cut,
+        lines_shown=line_count,
+        requested_tail=requested_tail,
+        has_undecodable="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
+        lacks_final_newline=extent.reaches_file_end and is_unterminated,
+        hash=content_digest,
     )
 
 
-def _version(status: os.stat_result) -> tuple[int, ...]:
+def _measure_page(lines: Lines, data: bytes, offset: int, request: PageRequest) -> _Extent:
+    """Return how much of `data`, which begins at `offset` of the file, is the page that was asked for."""
+    limit = min(len(data), request.max_bytes)
+    if 0 < limit < MAX_CHARACTER_BYTES:
+        limit = lines.count_whole_characters(data, limit)
+    reaches_file_end = limit == len(data) < request.max_bytes + MAX_CHARACTER_BYTES
+    line_ends = lines.count_ends(data, offset, limit)
+    if request.line_count is not None and line_ends >= request.line_count:
+        size = lines.nth_end(data, offset, request.line_count)
+        return _Extent(size, request.line_count, reaches_file_end=reaches_file_end and size == len(data))
+    if reaches_file_end:
+        return _Extent(limit, line_ends, reaches_file_end=True)
+    size = lines.last_end(data, offset, limit)
+    if size:
+        return _Extent(size, line_ends, has_more=True)
+    return _Extent(lines.count_whole_characters(data, limit), line_ends, has_more=True, cuts_line=True)
+
+
+def _file_version(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
@@ -326,12 +416,12 @@ def _is_settled(status: os.stat_result, opened_ns: int) -> bool:
     return opened_ns - changed > (_TICK_NS if changed % 1_000_000_000 else _LONG_TICK_NS)
 
 
-def _numbered(text: str, first: int) -> str:
+def _number_lines(text: str, first: int) -> str:
     # Not splitlines: form feeds and the like are not line ends here, as for every editor.
-    return "".join(f"{number}\t{line}" for number, line in enumerate(_split(text), first))
+    return "".join(f"{number}\t{line}" for number, line in enumerate(_split_lines(text), first))
 
 
-def _split(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]

@@ -10,30 +10,30 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.path_opening import open_file
-from mcp_fs.engine.listing.selection import choosers, concerned
+from mcp_fs.engine.listing.selection import compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import (
-    AWAY,
-    Filter,
+    NOT_DOWNLOADED,
+    FolderEntries,
     Skipped,
-    Visit,
-    page_bytes,
-    shown,
+    WalkFilter,
+    entry_display_path,
+    exclude_folders,
+    find_nested_starts,
+    page_byte_limit,
     walk,
-    walked_apart,
-    without,
 )
-from mcp_fs.models import FoundFiles, counted
+from mcp_fs.models import FilePage, pluralize
 from mcp_fs.policy import Readable
 
 __all__ = ["find_duplicates"]
 
-_BLOCK = 1024 * 1024
-_Found = tuple[str, Readable]
+_BLOCK_BYTES = 1024 * 1024
+_Candidate = tuple[str, Readable]
 
 
 def find_duplicates(
-    starts: Sequence[Readable], glob: str, wanted: Filter, limit: int, cursor: str | None, stop: Stop
-) -> FoundFiles:
+    starts: Sequence[Readable], glob: str, walk_filter: WalkFilter, limit: int, cursor: str | None, stop: Stop
+) -> FilePage:
     """Files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
 
     Only files of one size are read. Empty files, links, and other names of one file are not duplicates.
@@ -44,34 +44,38 @@ def find_duplicates(
     """
     if glob.endswith("/") or cursor is not None:
         raise Invalid("`duplicates` finds files, on one page.", "Raise `limit`, or name a folder as `path`.")
-    skipped = Skipped.soon()
-    by_size: dict[int, dict[tuple[int, int], _Found]] = {}
+    skipped = Skipped.with_deadline()
+    by_size: dict[int, dict[tuple[int, int], _Candidate]] = {}
     seen = 0
-    for start, chooses in zip(starts, choosers(starts, glob), strict=True):
-        skipped.concerns = concerned(starts, start, glob, chooses)
-        apart = walked_apart(starts, start)
-        for visit in walk(start, wanted, stop, skipped):
+    for start, chooses in zip(starts, compile_choosers(starts, glob), strict=True):
+        skipped.is_relevant = compile_relevance(starts, start, glob, chooses)
+        apart = find_nested_starts(starts, start)
+        for visit in walk(start, walk_filter, stop, skipped):
             prefix = "/".join((*visit.parts, ""))
-            without(visit, apart)
+            exclude_folders(visit, apart)
             for name in visit.files:
-                if name not in visit.links and name not in visit.others and chooses(prefix + name):
+                if name not in visit.links and name not in visit.special_files and chooses(prefix + name):
                     seen += 1
                     tell(seen, None, f"{seen:,} files seen")
-                    _add(visit, name, start, by_size, skipped)
+                    _add_file(visit, name, start, by_size, skipped)
     groups = [
         (size, alike)
         for size, files in sorted(by_size.items(), reverse=True)
-        for alike in _alike(list(files.values()), skipped, stop)
+        for alike in _group_by_digest(list(files.values()), skipped, stop)
     ]
-    return _page(groups, limit, skipped)
+    return _build_page(groups, limit, skipped)
 
 
-def _add(
-    visit: Visit, name: str, start: Readable, by_size: dict[int, dict[tuple[int, int], _Found]], skipped: Skipped
+def _add_file(
+    visit: FolderEntries,
+    name: str,
+    start: Readable,
+    by_size: dict[int, dict[tuple[int, int], _Candidate]],
+    skipped: Skipped,
 ) -> None:
-    path, folder = shown(visit.folder.place, name), visit.folder.place
-    if name in visit.away:
-        skipped.add(AWAY, path)
+    path, folder = entry_display_path(visit.folder.place, name), visit.folder.place
+    if name in visit.not_downloaded:
+        skipped.add(NOT_DOWNLOADED, path)
         return
     try:
         place = start.at(folder.root, (*folder.parts, name))
@@ -86,12 +90,12 @@ def _add(
         by_size.setdefault(found.st_size, {}).setdefault((found.st_dev, found.st_ino), (path, place))
 
 
-def _alike(files: Sequence[_Found], skipped: Skipped, stop: Stop) -> list[list[str]]:
+def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) -> list[list[str]]:
     """The paths of files of one size, those of the same contents together; none that is alone."""
     groups: dict[bytes, list[str]] = {}
     for path, place in files if len(files) > 1 else ():
         if skipped.is_late():
-            skipped.add(Skipped.late(), path)
+            skipped.add(Skipped.late_reason(), path)
             continue
         try:
             groups.setdefault(_digest(place, stop), []).append(path)
@@ -103,15 +107,15 @@ def _alike(files: Sequence[_Found], skipped: Skipped, stop: Stop) -> list[list[s
 def _digest(place: Readable, stop: Stop) -> bytes:
     digest = hashlib.sha256()
     with open_file(place) as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             stop.check()
             digest.update(block)
     return digest.digest()
 
 
-def _page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Skipped) -> FoundFiles:
+def _build_page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Skipped) -> FilePage:
     rows = [(path, f"#{number}, {size:,}") for number, (size, paths) in enumerate(groups, 1) for path in paths]
-    paths, measures, left = list[str](), list[str](), page_bytes(limit)
+    paths, measures, left = list[str](), list[str](), page_byte_limit(limit)
     for path, measure in rows[:limit]:
         left -= len(path.encode("utf-8", "replace")) + len(measure) + 2
         if paths and left < 0:
@@ -119,8 +123,8 @@ def _page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Skipped)
         paths.append(path)
         measures.append(measure)
     extra = sum(size * (len(found) - 1) for size, found in groups)
-    notes = [f"{counted(len(groups), 'content')} (#) that several have, {extra:,} bytes too many"] if groups else []
+    notes = [f"{pluralize(len(groups), 'content')} (#) that several have, {extra:,} bytes too many"] if groups else []
     if len(paths) < len(rows):
         notes.append(f"the first {len(paths):,}: raise `limit`, or name a folder as `path`")
-    notes += [*skipped.notes(), *skipped.left_out(named=not rows)]
-    return FoundFiles(tuple(paths), len(rows), notes, None, tuple(measures))
+    notes += [*skipped.notes(), *skipped.describe_excluded(named=not rows)]
+    return FilePage(tuple(paths), len(rows), notes, None, tuple(measures))

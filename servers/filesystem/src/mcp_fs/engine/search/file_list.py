@@ -14,31 +14,38 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import SUFFIXES
-from mcp_fs.engine.documents.content import is_inside, members
+from mcp_fs.engine.documents.source import is_in_archive, read_members
 from mcp_fs.engine.handles.path_opening import open_folder, status
-from mcp_fs.engine.listing.selection import Chooser, bare_names, chooser, choosers, leaving_out, of_files
+from mcp_fs.engine.listing.selection import (
+    Chooser,
+    as_file_glob,
+    as_name_globs,
+    compile_chooser,
+    compile_choosers,
+    exclude_chosen,
+)
 from mcp_fs.engine.listing.walk import (
-    AWAY,
-    Sight,
+    NOT_DOWNLOADED,
+    FolderEntries,
     Skipped,
-    Visit,
-    order,
-    shown,
-    spoken,
+    Visibility,
+    display_path,
+    entry_display_path,
+    exclude_folders,
+    find_nested_starts,
     walk,
-    walked_apart,
-    without,
+    walk_order,
 )
 from mcp_fs.engine.patterns.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.file_types import globs_of
+from mcp_fs.engine.search.file_types import globs_of_type
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.sources import File
+from mcp_fs.engine.search.sources import SearchedFile
 from mcp_fs.policy import Readable
 
-__all__ = ["Candidates", "Position"]
+__all__ = ["FileList", "Position"]
 
-_OWN_FILES = 400
+_FILES_BEFORE_RIPGREP = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +59,11 @@ class Position:
     """
 
     number: int
-    names: tuple[str, ...]
+    parts: tuple[str, ...]
     unfinished: bool
 
 
-class Candidates:
+class FileList:
     """The files at or below `starts` that `query` may match in.
 
     Args:
@@ -71,136 +78,145 @@ class Candidates:
         self, starts: Sequence[Readable], query: Query, stop: Stop, skipped: Skipped, program: str | None
     ) -> None:
         self._starts, self._query, self._stop, self._skipped, self._program = starts, query, stop, skipped, program
-        over_lines, ignore_case = query.several, query.ignore_case
-        self.bytes = None if over_lines else byte_pattern(query.pattern, literal=query.literal, ignore_case=ignore_case)
-        self._wide = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
-        self._of_type = globs_of(query.file_type) if query.file_type else []
-        self._by_glob = self._chosen_by_glob()
-        self._chosen: list[Chooser] = []
-        self._hinted_at = False
+        over_lines, ignore_case = query.is_multiline, query.ignore_case
+        self.byte_pattern = (
+            None if over_lines else byte_pattern(query.pattern, literal=query.literal, ignore_case=ignore_case)
+        )
+        self._wide_pattern = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self._type_globs = globs_of_type(query.file_type) if query.file_type else []
+        self._glob_choosers = self._compile_glob_choosers()
+        self._choosers: list[Chooser] = []
+        self._used_ripgrep = False
 
-    def files(self, begin: Position | None) -> Iterator[tuple[int, File]]:
+    def iterate(self, begin: Position | None) -> Iterator[tuple[int, SearchedFile]]:
         """The files to search, in order, behind `begin`; that one too when part of it is left."""
         for number, start in enumerate(self._starts):
-            self._chosen = [*self._by_glob[number], *([chooser(self._of_type)] if self._of_type else [])]
+            self._choosers = [
+                *self._glob_choosers[number],
+                *([compile_chooser(self._type_globs)] if self._type_globs else []),
+            ]
             if begin is None or number > begin.number:
-                for file in self._below(start, None):
+                for file in self._find_below(start, None):
                     yield number, file
             elif number == begin.number:
-                after = begin.names
-                if begin.unfinished and is_inside(start):
-                    for file in self._archived(start, after, again=True):
+                after = begin.parts
+                if begin.unfinished and is_in_archive(start):
+                    for file in self._find_in_archive(start, after, again=True):
                         yield number, file
                     continue
                 if begin.unfinished:
                     above = start.at(start.root, (*start.parts, *after[:-1]))
-                    yield number, File(after, above, after[-1]) if after else File((), start)
-                for file in self._below(start, after):
+                    yield number, SearchedFile(after, above, after[-1]) if after else SearchedFile((), start)
+                for file in self._find_below(start, after):
                     yield number, file
 
-    def leave_out(self) -> None:
+    def count_excluded(self) -> None:
         """Learn what was left out where ripgrep did the walking."""
-        if not self._hinted_at:
+        if not self._used_ripgrep:
             return
         self._skipped.hidden = self._skipped.ignored = 0
-        self._skipped.named.clear()
+        self._skipped.excluded_examples.clear()
         for start in self._starts:
             if stat.S_ISDIR(status(start).st_mode):
-                for _ in walk(start, self._query.wanted, self._stop, self._skipped):
+                for _ in walk(start, self._query.walk_filter, self._stop, self._skipped):
                     pass
 
-    def _below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[File]:
-        if is_inside(start):
-            yield from self._archived(start, after)
+    def _find_below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
+        if is_in_archive(start):
+            yield from self._find_in_archive(start, after)
             return
         if stat.S_ISREG(status(start).st_mode):
             if after is None:
-                yield File((), start)
+                yield SearchedFile((), start)
             return
-        own = _OWN_FILES if self._program else None
-        apart = walked_apart(self._starts, start)
-        for visit in walk(start, self._query.wanted, self._stop, self._skipped, after):
-            without(visit, apart)
-            for file in self._visited(visit):
+        own = _FILES_BEFORE_RIPGREP if self._program else None
+        apart = find_nested_starts(self._starts, start)
+        for visit in walk(start, self._query.walk_filter, self._stop, self._skipped, after):
+            exclude_folders(visit, apart)
+            for file in self._find_in_folder(visit):
                 if own is not None and (own := own - 1) < 0:
-                    hinted = self._hinted(start, file.parts)
+                    hinted = self._find_with_ripgrep(start, file.parts)
                     if hinted is not None:
                         yield from hinted
                         return
                     own = None
                 yield file
 
-    def _archived(self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False) -> Iterator[File]:
+    def _find_in_archive(
+        self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False
+    ) -> Iterator[SearchedFile]:
         """The files in an archive, in order; behind `after`, or from there on."""
-        inside, cut = members(start, self._stop)
+        inside, cut = read_members(start, self._stop)
         if cut:
-            self._skipped.add(f"searched in part, {cut}", spoken(start))
+            self._skipped.add(f"searched in part, {cut}", display_path(start))
         found = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in inside}
-        for parts, member in sorted(found.items(), key=lambda item: order(item[0])):
-            is_next = after is None or order(parts) > order(after) or (again and parts == after)
-            if is_next and self._chooses("/".join(parts)):
-                yield File(parts, member.place, data=member.data)
+        for parts, member in sorted(found.items(), key=lambda item: walk_order(item[0])):
+            is_next = after is None or walk_order(parts) > walk_order(after) or (again and parts == after)
+            if is_next and self._is_chosen("/".join(parts)):
+                yield SearchedFile(parts, member.place, data=member.data)
 
-    def _visited(self, visit: Visit) -> Iterator[File]:
+    def _find_in_folder(self, visit: FolderEntries) -> Iterator[SearchedFile]:
         prefix = "".join(part + "/" for part in visit.parts)
         place = visit.folder.place
         for name in visit.files:
-            if name in visit.links or name in visit.others or not self._chooses(prefix + name):
+            if name in visit.links or name in visit.special_files or not self._is_chosen(prefix + name):
                 continue
             if place.policy.protected((*place.parts, name)):
-                self._skipped.add("protected", shown(place, name))
+                self._skipped.add("protected", entry_display_path(place, name))
                 continue
-            if name in visit.away:
-                self._skipped.add(AWAY, shown(place, name))
+            if name in visit.not_downloaded:
+                self._skipped.add(NOT_DOWNLOADED, entry_display_path(place, name))
                 continue
-            yield File((*visit.parts, name), place, name, visit.folder)
+            yield SearchedFile((*visit.parts, name), place, name, visit.folder)
 
-    def _chooses(self, path: str) -> bool:
-        return not self._chosen or all(choose(path) for choose in self._chosen)
+    def _is_chosen(self, path: str) -> bool:
+        return not self._choosers or all(choose(path) for choose in self._choosers)
 
-    def _hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[File] | None:
+    def _find_with_ripgrep(self, start: Readable, begin: tuple[str, ...]) -> Iterator[SearchedFile] | None:
         """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         query = self._query
         with open_folder(start) as folder:
             top = folder.place
-            sight = Sight(top, query.wanted)
-            if self.bytes is None or self._program is None or sight.may_bring_back:
+            sight = Visibility(top, query.walk_filter)
+            if self.byte_pattern is None or self._program is None or sight.may_bring_back:
                 return None
-            hint = ripgrep.Hint(self.bytes, self._wide, query.ignore_case, query.wanted, self._names)
-            told = ripgrep.candidates(self._program, folder.fd, hint, self._stop)
+            hint = ripgrep.RipgrepQuery(
+                self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
+            )
+            told = ripgrep.list_matching_files(self._program, folder.fd, hint, self._stop)
             # What is in documents ripgrep can't tell.
-            by_name = hint.for_all(SUFFIXES)
+            by_name = hint.for_suffixes(SUFFIXES)
             if told is not None and by_name is not None:
-                documents = ripgrep.candidates(self._program, folder.fd, by_name, self._stop)
+                documents = ripgrep.list_matching_files(self._program, folder.fd, by_name, self._stop)
                 told = documents and ([*{*told[0], *documents[0]}], told[1])
         if told is None:
             return None
-        self._hinted_at = True
+        self._used_ripgrep = True
         found, unread = told
         for path in unread:
-            self._skipped.add("permission denied", shown(top, path))
-        apart = walked_apart(self._starts, start)
-        found = [p for p in found if order(p) >= order(begin) and not any(p[: len(a)] == a for a in apart)]
-        return self._opened(top, sorted(found, key=order), sight)
+            self._skipped.add("permission denied", entry_display_path(top, path))
+        apart = find_nested_starts(self._starts, start)
+        found = [p for p in found if walk_order(p) >= walk_order(begin) and not any(p[: len(a)] == a for a in apart)]
+        return self._keep_visible(top, sorted(found, key=walk_order), sight)
 
-    def _opened(self, top: Readable, found: list[tuple[str, ...]], sight: Sight) -> Iterator[File]:
+    def _keep_visible(self, top: Readable, found: list[tuple[str, ...]], sight: Visibility) -> Iterator[SearchedFile]:
         for parts in found:
-            if self._chooses("/".join(parts)):
+            if self._is_chosen("/".join(parts)):
                 with suppress(Problem):  # removed or protected since
-                    if sight.sees(parts):
-                        yield File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
+                    if sight.is_visible(parts):
+                        yield SearchedFile(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
 
     @property
-    def _names(self) -> list[str]:
+    def _name_globs(self) -> list[str]:
         """Globs of the names of all files that are searched; none when they may have any."""
         glob = self._query.glob or "!"
-        return self._of_type or ([] if glob.startswith("!") else bare_names(glob))
+        return self._type_globs or ([] if glob.startswith("!") else as_name_globs(glob))
 
-    def _chosen_by_glob(self) -> list[list[Chooser]]:
+    def _compile_glob_choosers(self) -> list[list[Chooser]]:
         """For each start, what a path must fit."""
         if self._query.glob is None:
             return [[] for _ in self._starts]
         glob = self._query.glob.removeprefix("!")
         if glob == self._query.glob:
-            return [[choose] for choose in choosers(self._starts, of_files(glob))]
-        return [[leaving_out(choose, folders=glob.endswith("/"))] for choose in choosers(self._starts, glob)]
+            return [[choose] for choose in compile_choosers(self._starts, as_file_glob(glob))]
+        return [[exclude_chosen(choose, folders=glob.endswith("/"))] for choose in compile_choosers(self._starts, glob)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["globs_of"]
+__all__ = ["globs_of_type"]
 
 _TYPES = """
     c *.c *.h
@@ -40,7 +40,7 @@ _TYPES = """
     yaml *.yaml *.yml
 """
 
-_OTHER_NAMES = {
+_ALIASES = {
     "c++": "cpp",
     "csharp": "cs",
     "dockerfile": "docker",
@@ -58,14 +58,14 @@ _LINES = (str(line).split() for line in _TYPES.strip().splitlines())
 _GLOBS: dict[str, list[str]] = {name: globs for name, *globs in _LINES}
 
 
-def globs_of(name: str) -> list[str]:
+def globs_of_type(name: str) -> list[str]:
     """The globs of file names of that type.
 
     Raises:
         Invalid: there is no such type here.
     """
-    known = name.casefold().removeprefix("*").removeprefix(".")
-    known = _OTHER_NAMES.get(known, known)
-    if known not in _GLOBS:
+    type_name = name.casefold().removeprefix("*").removeprefix(".")
+    type_name = _ALIASES.get(type_name, type_name)
+    if type_name not in _GLOBS:
         raise Invalid(f"{quote(name)} is not a known file type.", f"Use a `glob`, or one of: {', '.join(_GLOBS)}.")
-    return _GLOBS[known]
+    return _GLOBS[type_name]

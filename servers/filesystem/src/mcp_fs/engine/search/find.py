@@ -5,53 +5,81 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.listing.folder_page import moment
-from mcp_fs.engine.listing.selection import choosers, concerned, ends_of_names
+from mcp_fs.engine.listing.folder_page import format_time
+from mcp_fs.engine.listing.selection import compile_choosers, compile_relevance, name_ending
 from mcp_fs.engine.listing.walk import (
-    Filter,
+    FolderEntries,
     Skipped,
-    Visit,
-    order,
-    page_bytes,
-    shown,
+    WalkFilter,
+    entry_display_path,
+    exclude_folders,
+    find_nested_starts,
+    page_byte_limit,
     walk,
-    walked_apart,
-    without,
+    walk_order,
 )
 from mcp_fs.engine.search.duplicates import find_duplicates
-from mcp_fs.models import FoundFiles
+from mcp_fs.models import FilePage
 from mcp_fs.policy import Readable
 
-__all__ = ["Sorting", "find"]
+__all__ = ["FindSort", "find_files"]
 
-Sorting = Literal["path", "modified", "size", "duplicates"]
+FindSort = Literal["path", "modified", "size", "duplicates"]
 """In the order of a walk; the newest, or the largest, first; only files whose contents others have too."""
-_FOLDERS = re.compile(r"(?<!\\)\{((?:[^{},/]+/,)*[^{},/]+)/\}\Z")
+_FOLDER_BRACES = re.compile(r"(?<!\\)\{((?:[^{},/]+/,)*[^{},/]+)/\}\Z")
 """`{a/,b/}`, which names folders as `{a,b}/` does."""
-_Key = tuple[int, int, tuple[tuple[bool, str], ...]]
-_Position = tuple[int, list[str], int]  # number of the start, names below it, modification time in ns or size
+_SortKey = tuple[int, int, tuple[tuple[bool, str], ...]]
 
 
-def find(
+class _Position(NamedTuple):
+    """Where a path stands among all that are found.
+
+    Attributes:
+        start: number of the start that the path lies below.
+        parts: names below the start.
+        measure: time of change in nanoseconds, or bytes; 0 where paths are sorted by name.
+    """
+
+    start: int
+    parts: list[str]
+    measure: int
+
+    @property
+    def sort_key(self) -> _SortKey:
+        return (-self.measure, self.start, walk_order(tuple(self.parts)))
+
+
+class _FoundPath(NamedTuple):
+    """A path that matches, with what it is sorted by first.
+
+    Attributes:
+        display: the path as answers show it.
+    """
+
+    sort_key: _SortKey
+    position: _Position
+    display: str
+
+
+def find_files(
     starts: Sequence[Readable],
     glob: str,
     stop: Stop,
     *,
-    sort: Sorting = "path",
-    wanted: Filter | None = None,
+    sort: FindSort = "path",
+    walk_filter: WalkFilter | None = None,
     limit: int = 200,
     cursor: str | None = None,
-) -> FoundFiles:
-    """A page of the files below `starts` whose path matches `glob`; of the folders when it ends in a slash.
+) -> FilePage:
+    """Return a page of the files below `starts` whose path matches `glob`; of the folders when it ends in a slash.
 
-    A page has `limit` paths, or fewer when they are long.
-
-    All of them are found for each page, so that the number is known; only a page of them is kept.
+    A page has `limit` paths, or fewer when they are long. Every call finds all of them, so that their number is known;
+    only those of one page are kept.
 
     Args:
         glob: without a slash in it a name at any depth, else a path below the start.
@@ -61,72 +89,156 @@ def find(
         Invalid: the glob or the cursor can't be read; folders are to be sorted by a size that only their files have.
         Problem: a start can't be opened.
     """
-    glob = _FOLDERS.sub(lambda found: f"{{{found[1].replace('/,', ',')}}}/", glob)
+    glob = _FOLDER_BRACES.sub(_with_slash_behind_braces, glob)
+    walk_filter = walk_filter or WalkFilter()
     if sort == "size" and glob.endswith("/"):
         raise Invalid(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
         )
     if sort == "duplicates":
-        return find_duplicates(starts, glob, wanted or Filter(), limit, cursor, stop)
-    wanted, measured = wanted or Filter(), sort != "path"
-    scope = [[start.uri for start in starts], glob, sort, str(wanted)]
-    after = None if cursor is None else _key(Cursor.decode("find", cursor, scope))
-    meant, end = choosers(starts, glob), ends_of_names(glob)
-    end_of_line = f"{end}\n"
-    skipped, total = Skipped.soon(), 0
-    kept = 0
+        return find_duplicates(starts, glob, walk_filter, limit, cursor, stop)
+    scope = [[start.uri for start in starts], glob, sort, str(walk_filter)]
+    after = None
+    if cursor is not None:
+        after = _Position(*Cursor.decode("find", cursor, scope)).sort_key
+    finder = _Finder(starts, glob, sort, walk_filter, stop, after)
+    paths = finder.find_first(limit + 1)
+    page = _fill_page(paths, glob, sort, limit)
+    next_cursor = None
+    if len(paths) > len(page.paths):
+        next_cursor = Cursor.encode("find", paths[len(page.paths) - 1].position, scope)
+    notes = [*finder.skipped.notes(), *finder.skipped.describe_excluded(named=not finder.total)]
+    if not finder.total and after is None:
+        notes.append("a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder")
+    return FilePage(tuple(page.paths), finder.total, notes, next_cursor, tuple(page.measures))
 
-    def keyed() -> Iterator[tuple[_Key, _Position, str]]:
-        nonlocal total, kept
-        for number, start in enumerate(starts):
-            chooses = meant[number]
-            skipped.concerns = concerned(starts, start, glob, chooses)
-            apart = walked_apart(starts, start)
-            for visit in walk(start, wanted, stop, skipped):
-                tell(total, None, f"{total:,} found")
-                prefix = "/".join((*visit.parts, ""))
-                names = visit.folders if glob.endswith("/") else visit.files
-                without(visit, apart)
-                # Nearly all names are told by how they end, without their paths, and most folders hold none of them.
-                if end and end_of_line not in (lines := "\n".join((*names, ""))) and lines.isascii():
-                    continue
-                likely = [name for name in names if name.endswith(end) or not name.isascii()] if end else names
-                for name in [name for name in likely if chooses(prefix + name)]:
-                    total += 1
-                    if kept > limit and not measured:
-                        continue  # a walk comes by them in the order of their keys
-                    position = (number, [*visit.parts, name], _measure(visit, name, sort) if measured else 0)
-                    key = _key(position)
-                    if after is None or key > after:
-                        kept += 1
-                        yield key, position, shown(visit.folder.place, name)
 
-    page = heapq.nsmallest(limit + 1, keyed()) if measured else list(keyed())
-    slash = "/" if glob.endswith("/") else ""
-    paths, measures, left = list[str](), list[str](), page_bytes(limit)
-    for _, (_, _, found), path in page[:limit]:
-        measure = "" if not measured else moment(found / 1e9) if sort == "modified" else f"{found:,}"
-        left -= len(path.encode("utf-8", "replace")) + len(slash) + len(measure) + 1
-        if paths and left < 0:
+def _with_slash_behind_braces(match: re.Match[str]) -> str:
+    return f"{{{match[1].replace('/,', ',')}}}/"
+
+
+class _Finder:
+    """One search for names.
+
+    Attributes:
+        skipped: what the walk could not look into.
+        total: how many paths match, on all pages.
+    """
+
+    def __init__(
+        self,
+        starts: Sequence[Readable],
+        glob: str,
+        sort: FindSort,
+        walk_filter: WalkFilter,
+        stop: Stop,
+        after: _SortKey | None,
+    ) -> None:
+        self.skipped = Skipped.with_deadline()
+        self.total = 0
+        self._starts = starts
+        self._glob = glob
+        self._sort: FindSort = sort
+        self._walk_filter = walk_filter
+        self._stop = stop
+        self._after = after
+        self._choosers = compile_choosers(starts, glob)
+        self._name_ending = name_ending(glob)
+
+    def find_first(self, count: int) -> list[_FoundPath]:
+        """Return the first `count` paths behind the cursor, and count all."""
+        if self._sort != "path":
+            return heapq.nsmallest(count, self._find_measured())
+        # A walk comes by the paths in the order of their keys.
+        first: list[_FoundPath] = []
+        for start, entries, name in self._match_names():
+            if len(first) < count:
+                path = _found_path(start, entries, name, 0)
+                if self._after is None or path.sort_key > self._after:
+                    first.append(path)
+        return first
+
+    def _find_measured(self) -> Iterator[_FoundPath]:
+        for start, entries, name in self._match_names():
+            path = _found_path(start, entries, name, _read_measure(entries, name, self._sort))
+            if self._after is None or path.sort_key > self._after:
+                yield path
+
+    def _match_names(self) -> Iterator[tuple[int, FolderEntries, str]]:
+        """Walk all starts, and give the number of the start, the folder and the name of each path that matches."""
+        for number, start in enumerate(self._starts):
+            chooses = self._choosers[number]
+            self.skipped.is_relevant = compile_relevance(self._starts, start, self._glob, chooses)
+            nested_starts = find_nested_starts(self._starts, start)
+            for entries in walk(start, self._walk_filter, self._stop, self.skipped):
+                tell(self.total, None, f"{self.total:,} found")
+                names = entries.files
+                if self._glob.endswith("/"):
+                    names = entries.folders
+                exclude_folders(entries, nested_starts)
+                prefix = "/".join((*entries.parts, ""))
+                for name in self._likely_names(names):
+                    if chooses(prefix + name):
+                        self.total += 1
+                        yield number, entries, name
+
+    def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the names that end as the glob does: nearly all others are told apart without their paths."""
+        ending = self._name_ending
+        if not ending:
+            return names
+        # Most folders hold none, which one search in all of their names shows.
+        lines = "\n".join((*names, ""))
+        if f"{ending}\n" not in lines and lines.isascii():
+            return ()
+        return [name for name in names if name.endswith(ending) or not name.isascii()]
+
+
+class _PagePaths(NamedTuple):
+    """The paths of one page, and what each is sorted by as text."""
+
+    paths: list[str]
+    measures: list[str]
+
+
+def _fill_page(found: Sequence[_FoundPath], glob: str, sort: FindSort, limit: int) -> _PagePaths:
+    """Return the first paths, at most `limit`, that fit on a page; one at least."""
+    slash = ""
+    if glob.endswith("/"):
+        slash = "/"
+    page = _PagePaths([], [])
+    remaining_bytes = page_byte_limit(limit)
+    for path in found[:limit]:
+        measure = _format_measure(path.position.measure, sort)
+        remaining_bytes -= len(path.display.encode("utf-8", "replace")) + len(slash) + len(measure) + 1
+        if page.paths and remaining_bytes < 0:
             break
-        paths.append(path + slash)
-        measures.append(measure)
-    last = page[len(paths) - 1][1] if len(page) > len(paths) else None
-    cursor = None if last is None else Cursor.encode("find", last, scope)
-    notes = [*skipped.notes(), *skipped.left_out(named=not total)]
-    if not total and after is None:
-        notes = [*notes, "a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder"]
-    return FoundFiles(tuple(paths), total, notes, cursor, tuple(measures))
+        page.paths.append(path.display + slash)
+        page.measures.append(measure)
+    return page
 
 
-def _key(position: _Position) -> _Key:
-    number, parts, measure = position
-    return (-measure, number, order(tuple(parts)))
+def _format_measure(measure: int, sort: FindSort) -> str:
+    match sort:
+        case "modified":
+            return format_time(measure / 1e9)
+        case "size":
+            return f"{measure:,}"
+        case _:
+            return ""
 
 
-def _measure(visit: Visit, name: str, sort: Sorting) -> int:
+def _found_path(start: int, entries: FolderEntries, name: str, measure: int) -> _FoundPath:
+    position = _Position(start, [*entries.parts, name], measure)
+    return _FoundPath(position.sort_key, position, entry_display_path(entries.folder.place, name))
+
+
+def _read_measure(entries: FolderEntries, name: str, sort: FindSort) -> int:
+    """Return what a path is sorted by; 0 if it was removed since."""
     try:
-        found = visit.folder.stat(name)
-        return found.st_mtime_ns if sort == "modified" else found.st_size
+        status = entries.folder.stat(name)
     except OSError:
-        return 0  # removed since
+        return 0
+    if sort == "modified":
+        return status.st_mtime_ns
+    return status.st_size

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 
 __all__ = ["Query"]
 
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
+_CHARACTER_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
 _LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)|\(\?[imU]*s")
 # Behind an escaped character: what follows a backslash that is itself escaped is a letter.
 _CR_LF = re.compile(r"(\\[^r])|\\r(?=\\n)", re.DOTALL)
@@ -41,27 +41,27 @@ class Query:
     glob: str | None = None
     file_type: str | None = None
     max_per_file: int = 20
-    last: bool = False
+    last_matches: bool = False
     limit: int = 100
     files_only: bool = False
     count_only: bool = False
     only_matching: bool = False
-    binary: bool = False
-    wanted: Filter = field(default_factory=Filter)
+    include_binary: bool = False
+    walk_filter: WalkFilter = field(default_factory=WalkFilter)
 
     @property
-    def several(self) -> bool:
+    def is_multiline(self) -> bool:
         """Whether a match may go over several lines."""
-        outside = self._outside
+        outside = self._outside_classes
         return "\n" in outside or (not self.literal and _LINE_BREAK.search(outside) is not None)
 
     @property
-    def plain(self) -> str:
+    def lf_pattern(self) -> str:
         """The pattern for texts whose lines end in line feeds alone."""
         plain = self.pattern.replace("\r\n", "\n")
         return plain if self.literal else _CR_LF.sub(r"\1", plain)
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Return if it could match in some text.
 
         Raises:
@@ -69,9 +69,9 @@ class Query:
         """
         if not self.pattern and not self.count_only:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
-        if "\0" in self._outside:
+        if "\0" in self._outside_classes:
             raise Invalid("The pattern holds a NUL, which no text file does.", "Leave it out.")
 
     @property
-    def _outside(self) -> str:
-        return self.pattern if self.literal else _CLASS.sub("", self.pattern)
+    def _outside_classes(self) -> str:
+        return self.pattern if self.literal else _CHARACTER_CLASS.sub("", self.pattern)

@@ -19,31 +19,31 @@ from typing import IO, cast
 
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.listing.walk import Filter
+from mcp_fs.engine.listing.walk import WalkFilter
 
-__all__ = ["Hint", "candidates", "command"]
+__all__ = ["RipgrepQuery", "find_ripgrep", "list_matching_files"]
 
 _FLAGS = (
     *("--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"),
     *("--color=never", "--crlf", "--null", "--files-with-matches", "--text"),
 )
-_UNREADABLE = re.compile(rb"\(os error \d+\)\s*$")
+_OS_ERROR = re.compile(rb"\(os error \d+\)\s*$")
 _POLL_SECONDS = 0.02
 
 
 @cache
-def command() -> str | None:
+def find_ripgrep() -> str | None:
     """Where ripgrep is; None without it, or where a process can't be started in a folder given by handle.
 
     Beside this interpreter it is what the extra `mcp-fs[ripgrep]` installed: newer than most systems', and twice as
     fast at what it is asked here.
     """
-    places = [os.path.dirname(sys.executable), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    return find_executable("rg", places) if os.path.isdir("/proc/self/fd") else None
+    folders = [os.path.dirname(sys.executable), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    return find_executable("rg", folders) if os.path.isdir("/proc/self/fd") else None
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class RipgrepQuery:
     """What ripgrep is asked.
 
     Attributes:
@@ -53,34 +53,36 @@ class Hint:
     """
 
     pattern: str
-    wide: str
+    wide_pattern: str
     ignore_case: bool
-    wanted: Filter
-    names: Sequence[str] = ()
+    walk_filter: WalkFilter
+    name_globs: Sequence[str] = ()
 
     def arguments(self) -> list[str]:
         flags = [*_FLAGS]
-        if self.wanted.hidden:
+        if self.walk_filter.hidden:
             flags.append("--hidden")
-        if self.wanted.ignored:
+        if self.walk_filter.ignored:
             flags.append("--no-ignore")
         if self.ignore_case:
             flags.append("--ignore-case")
-        for glob in self.names:
+        for glob in self.name_globs:
             flags += ["--type-add", f"wanted:{glob}"]
-        if self.names:
+        if self.name_globs:
             flags += ["--type", "wanted"]
-        return [*flags, "-e", f"(?-u:{self.pattern})", "-e", f"(?-u:{self.wide})", "."]
+        return [*flags, "-e", f"(?-u:{self.pattern})", "-e", f"(?-u:{self.wide_pattern})", "."]
 
-    def for_all(self, suffixes: Collection[str]) -> Hint | None:
+    def for_suffixes(self, suffixes: Collection[str]) -> RipgrepQuery | None:
         """The same for files with such suffixes, whatever is in them; None where none of them is asked for."""
-        names = [name for name in self.names if name.rpartition(".")[2] in suffixes or name.endswith(("*", "}"))]
-        if self.names and not names:
+        names = [name for name in self.name_globs if name.rpartition(".")[2] in suffixes or name.endswith(("*", "}"))]
+        if self.name_globs and not names:
             return None
-        return replace(self, pattern="", wide="", names=names or [f"*.{suffix}" for suffix in suffixes])
+        return replace(self, pattern="", wide_pattern="", name_globs=names or [f"*.{suffix}" for suffix in suffixes])
 
 
-def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[list[tuple[str, ...]], list[str]] | None:
+def list_matching_files(
+    program: str, folder_fd: int, hint: RipgrepQuery, stop: Stop
+) -> tuple[list[tuple[str, ...]], list[str]] | None:
     """(names of files below the folder that seem to match, what could not be read); None when rg can't tell.
 
     Args:
@@ -95,7 +97,7 @@ def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[li
         creationflags=NO_WINDOW,
     )
     try:
-        output, errors = _drain(process, stop)
+        output, errors = read_output(process, stop)
         status = process.wait()
     finally:
         process.kill()
@@ -103,14 +105,14 @@ def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[li
         for pipe in (process.stdout, process.stderr):
             cast("IO[bytes]", pipe).close()
     complaints = [line for line in errors.splitlines() if line.strip()]
-    if status not in (0, 1) and not (complaints and all(_UNREADABLE.search(line) for line in complaints)):
+    if status not in (0, 1) and not (complaints and all(_OS_ERROR.search(line) for line in complaints)):
         return None
-    found = [tuple(os.fsdecode(path.removeprefix(b"./")).split("/")) for path in output.split(b"\0")[:-1]]
-    unread = [os.fsdecode(_path_of(line)) for line in complaints]
-    return found, unread
+    matching_files = [tuple(os.fsdecode(path.removeprefix(b"./")).split("/")) for path in output.split(b"\0")[:-1]]
+    unreadable_paths = [os.fsdecode(_parse_path(line)) for line in complaints]
+    return matching_files, unreadable_paths
 
 
-def _drain(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, bytes]:
+def read_output(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, bytes]:
     chunks: dict[int, list[bytes]] = {}
     with selectors.DefaultSelector() as ready:
         for pipe in (process.stdout, process.stderr):
@@ -129,7 +131,7 @@ def _drain(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, bytes]:
     return output, errors
 
 
-def _path_of(complaint: bytes) -> bytes:
+def _parse_path(complaint: bytes) -> bytes:
     """The path in `rg: ./a/b: Permission denied (os error 13)`, as far as it can be told."""
     _, _, rest = complaint.partition(b"./")
     return rest.partition(b": ")[0] or b"."

@@ -10,20 +10,20 @@ from typing import BinaryIO
 
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.documents.content import as_file, is_document, text_file
+from mcp_fs.engine.documents.source import is_document, open_text, to_anonymous_file
 from mcp_fs.engine.handles.path_opening import Folder, open_file
-from mcp_fs.engine.listing.walk import Skipped, shown, spoken
+from mcp_fs.engine.listing.walk import Skipped, display_path, entry_display_path
 from mcp_fs.policy import Readable
 
-__all__ = ["Documents", "File", "why_not"]
+__all__ = ["DocumentReader", "SearchedFile", "describe_failure"]
 
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _DOCUMENT_SECONDS = 15.0
 """How long the text of documents is taken out in one call; what was taken out is kept for the next."""
 
 
 @dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
-class File:
+class SearchedFile:
     """A file to search.
 
     Attributes:
@@ -41,22 +41,22 @@ class File:
 
     @property
     def path(self) -> str:
-        return shown(self.place, self.name) if self.name else spoken(self.place)
+        return entry_display_path(self.place, self.name) if self.name else display_path(self.place)
 
-    def open(self, documents: Documents, stop: Stop) -> int:
+    def open(self, documents: DocumentReader, stop: Stop) -> int:
         if self.data is not None:
-            return _kept_open(as_file(self.data))
+            return _duplicate_descriptor(to_anonymous_file(self.data))
         if is_document(self.name or self.place.name):
             place = self.place / self.name if self.name else self.place
-            return _kept_open(documents.text(open_file(place), place, stop))
+            return _duplicate_descriptor(documents.open_text(open_file(place), place, stop))
         if self.folder is not None:
-            return self.folder.open(self.name, _READ)
+            return self.folder.open(self.name, _OPEN_FLAGS)
         with open_file(self.place / self.name if self.name else self.place) as file:
             return os.dup(file.fileno())
 
 
 @dataclass(slots=True)
-class Documents:
+class DocumentReader:
     """How long the text of documents may still be taken out.
 
     Attributes:
@@ -64,33 +64,33 @@ class Documents:
     """
 
     skipped: Skipped
-    left: float = _DOCUMENT_SECONDS
+    remaining_seconds: float = _DOCUMENT_SECONDS
 
-    def text(self, file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
+    def open_text(self, file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
         with ExitStack() as stack:
             stack.callback(file.close)
-            if self.left < 0:
+            if self.remaining_seconds < 0:
                 raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
             begun = time.monotonic()
-            text, cut = text_file(file, place, stop)
-            self.left -= time.monotonic() - begun
+            text, cut = open_text(file, place, stop)
+            self.remaining_seconds -= time.monotonic() - begun
             if cut:
-                self.skipped.add(f"searched in part, {cut}", spoken(place))
+                self.skipped.add(f"searched in part, {cut}", display_path(place))
             if text is file:
                 stack.pop_all()
             return text
 
 
-def _kept_open(file: BinaryIO) -> int:
+def _duplicate_descriptor(file: BinaryIO) -> int:
     with file:
         return os.dup(file.fileno())
 
 
-def why_not(problem: Problem) -> str:
+def describe_failure(problem: Problem) -> str:
     """Why a file could not be searched, in a few words."""
-    words = str(problem)
-    if "mcp-fs[documents]" in words:
+    message = str(problem)
+    if "mcp-fs[documents]" in message:
         return "not searched without mcp-fs[documents]"
-    if words.startswith("documents not searched"):
-        return words.rstrip(".")
+    if message.startswith("documents not searched"):
+        return message.rstrip(".")
     return "could not be opened"

@@ -16,35 +16,35 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.text.encodings import Growing
-from mcp_fs.engine.text.encodings import shown as readable
+from mcp_fs.engine.text.encodings import SizeLimit
+from mcp_fs.engine.text.encodings import replace_undecodable as readable
 
 __all__ = [
     "Replacement",
-    "ambiguous",
-    "appended",
-    "carry_damage",
+    "ambiguous_error",
+    "append_text",
+    "apply_replacements",
     "check_replacement",
-    "equal_at_start",
-    "find_places",
-    "line_numbers",
-    "lines_of",
-    "name_of_edit",
-    "nearest",
-    "not_found",
-    "put_at",
-    "replace",
+    "common_prefix_length",
+    "describe_nearest",
+    "find_spans",
+    "label_edit",
+    "line_numbers_of",
+    "not_found_error",
+    "replace_spans",
+    "restore_undecodable",
+    "split_lines",
     "unified_diff",
 ]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # what only str.splitlines ends lines at
-_UNKNOWN = "\ufffd"
-_CONTEXT = 3  # lines around a change in a diff
-_MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
+_REPLACEMENT_CHARACTER = "\ufffd"
+_CONTEXT_LINES = 3  # lines around a change in a diff
+_MAX_COMPARED_LINES = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
-_MOST_NAMED = 10  # places of an ambiguous text
-_MOST_DIFFED = 4000  # lines; difflib can take time that grows with their square
+_MAX_NAMED_PLACES = 10  # places of an ambiguous text
+_MAX_DIFFED_LINES = 4000  # lines; difflib can take time that grows with their square
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class Replacement:
 
     old: str
     new: str
-    everywhere: bool = False
+    replace_all: bool = False
 
 
-def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: Stop) -> str:
+def apply_replacements(text: str, replacements: Sequence[Replacement], label: str, stop: Stop) -> str:
     """`text` with all `replacements` made, each on the outcome of those before it.
 
     Args:
@@ -70,24 +70,24 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
     """
     for number, item in enumerate(replacements, 1):
         stop.check()
-        which = name_of_edit(number, replacements)
-        check_replacement(item, which, is_empty=not text)
-        seen = readable(text)  # of the same length
-        places = find_places(seen, item)
-        if not places:
-            raise not_found(seen, item, which, shown, stop)
-        if len(places) > 1 and not item.everywhere:
-            raise ambiguous(which, shown, len(places), line_numbers(text, places))
-        text = put_at(text, places, item)
+        edit_label = label_edit(number, replacements)
+        check_replacement(item, edit_label, is_empty=not text)
+        readable_text = readable(text)  # of the same length
+        spans = find_spans(readable_text, item)
+        if not spans:
+            raise not_found_error(readable_text, item, edit_label, label, stop)
+        if len(spans) > 1 and not item.replace_all:
+            raise ambiguous_error(edit_label, label, len(spans), line_numbers_of(text, spans))
+        text = replace_spans(text, spans, item)
     return text
 
 
-def name_of_edit(number: int, replacements: Sequence[Replacement]) -> str:
+def label_edit(number: int, replacements: Sequence[Replacement]) -> str:
     """What messages call one of several edits."""
     return f"Edit {number}" if len(replacements) > 1 else "The edit"
 
 
-def check_replacement(item: Replacement, which: str, *, is_empty: bool) -> None:
+def check_replacement(replacement: Replacement, edit_label: str, *, is_empty: bool) -> None:
     """Check that a replacement can be made in some text.
 
     Args:
@@ -96,66 +96,66 @@ def check_replacement(item: Replacement, which: str, *, is_empty: bool) -> None:
     Raises:
         Invalid: it is empty, changes nothing or can't be written.
     """
-    if not item.old:
+    if not replacement.old:
         fix = (
             "Fill an empty file with `write_file`."
             if is_empty
             else "Quote the text that stands where the new one goes."
         )
-        raise Invalid(f"{which} has an empty `old_text`.", fix)
-    if item.old == item.new:
-        raise Invalid(f"{which} replaces text by the same text.")
-    if readable(item.new) != item.new:
-        raise Invalid(f"{which} has a lone surrogate, which no text file can hold.")
+        raise Invalid(f"{edit_label} has an empty `old_text`.", fix)
+    if replacement.old == replacement.new:
+        raise Invalid(f"{edit_label} replaces text by the same text.")
+    if readable(replacement.new) != replacement.new:
+        raise Invalid(f"{edit_label} has a lone surrogate, which no text file can hold.")
 
 
-def not_found(seen: str, item: Replacement, which: str, shown: str, stop: Stop) -> NotFound:
+def not_found_error(text: str, replacement: Replacement, edit_label: str, label: str, stop: Stop) -> NotFound:
     """The answer when an old text is not there: the nearest that is, or that the edit was made already."""
-    done = _exact(seen, Replacement(item.new, "")) if item.new else []
-    if len(done) == 1 and _whole_lines(seen, *done[0]):
-        hint = f"The new text stands at line {_listed(line_numbers(seen, done))} already."
+    earlier_spans = _find_exact(text, Replacement(replacement.new, "")) if replacement.new else []
+    if len(earlier_spans) == 1 and _covers_whole_lines(text, *earlier_spans[0]):
+        hint = f"The new text stands at line {_format_lines(line_numbers_of(text, earlier_spans))} already."
     else:
-        hint = nearest(seen, item.old, stop)
-    return NotFound(f"{which}: the old text is not in {shown}.", hint)
+        hint = describe_nearest(text, replacement.old, stop)
+    return NotFound(f"{edit_label}: the old text is not in {label}.", hint)
 
 
-def ambiguous(which: str, shown: str, places: int, lines: Sequence[int]) -> Conflict:
+def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int]) -> Conflict:
     """The answer when an old text is at several places."""
     return Conflict(
-        f"{which}: the old text is in {shown} {_times(places)}, at lines {_listed(lines)}"
-        f"{' and more' if places > _MOST_NAMED else ''}.",
+        f"{edit_label}: the old text is in {label} {_format_count(count)}, at lines {_format_lines(lines)}"
+        f"{' and more' if count > _MAX_NAMED_PLACES else ''}.",
         "Quote more of the lines around it, or set `replace_all`.",
     )
 
 
-def appended(text: str, added: str) -> str:
+def append_text(text: str, addition: str) -> str:
     """`text` with `added` at its end, whose lines end as the last one there does; CR in it means the caller knows."""
     last = max(text.rfind("\n"), text.rfind("\r"))
-    if last < 0 or "\r" in added:
-        return text + added
-    return text + added.replace("\n", "\r\n" if text[last - 1 : last + 1] == "\r\n" else text[last])
+    if last < 0 or "\r" in addition:
+        return text + addition
+    return text + addition.replace("\n", "\r\n" if text[last - 1 : last + 1] == "\r\n" else text[last])
 
 
-def carry_damage(new: str, old: str) -> str:
+def restore_undecodable(new: str, old: str) -> str:
     """`new` with the bytes that stand in `old` where both show U+FFFD, in order.
 
     Raises:
         Invalid: `new` shows some of them and not all, so that it is not known which.
     """
-    damaged = [char for char in old if char == _UNKNOWN or "\ud800" <= char <= "\udfff"]
-    if _UNKNOWN not in new or all(char == _UNKNOWN for char in damaged):
+    undecodable = [char for char in old if char == _REPLACEMENT_CHARACTER or "\ud800" <= char <= "\udfff"]
+    if _REPLACEMENT_CHARACTER not in new or all(char == _REPLACEMENT_CHARACTER for char in undecodable):
         return new
-    first, *rest = new.split(_UNKNOWN)
-    if len(rest) != len(damaged):
+    first, *rest = new.split(_REPLACEMENT_CHARACTER)
+    if len(rest) != len(undecodable):
         raise Invalid(
-            f"The old text has {_UNKNOWN} {len(damaged)} times, the new one {len(rest)} times: each stands for bytes "
+            f"The old text has {_REPLACEMENT_CHARACTER} {len(undecodable)} times, the new one {len(rest)} times: each stands for bytes "
             "that do not decode.",
             "Keep all of them, or none.",
         )
-    return first + "".join(char + part for char, part in zip(damaged, rest, strict=True))
+    return first + "".join(char + part for char, part in zip(undecodable, rest, strict=True))
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines of `text` with their ends: CRLF, LF or CR, and none of what else Unicode counts as one."""
     if _OTHER_LINE_ENDS.search(text) is None:
         return text.splitlines(keepends=True)
@@ -167,12 +167,12 @@ def lines_of(text: str) -> list[str]:
     return [*lines, text[start:]] if start < len(text) else lines
 
 
-def nearest(text: str, wanted: str, stop: Stop) -> str:
+def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
     """Where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
-    lines, sought = lines_of(text), wanted.splitlines() or [wanted]
-    start = _by_equal_lines(lines, sought)
+    lines, sought = split_lines(text), missing_text.splitlines() or [missing_text]
+    start = _find_by_equal_lines(lines, sought)
     if start is None:
-        start = _by_like_line(lines, sought, stop)
+        start = _find_by_similar_line(lines, sought, stop)
     if start is None:
         return "Nothing there is like it; read the file again."
     found = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
@@ -183,107 +183,109 @@ def unified_diff(
     old: str, new: str, path: str, *, to: str | None = None, created: bool = False, deleted: bool = False
 ) -> str:
     """The change from `old` to `new` as a unified diff, LF only; what is too long to compare is counted."""
-    before, after = lines_of(old), lines_of(new)
-    head = equal_at_start(before, after)
-    tail = equal_at_start(before[head:][::-1], after[head:][::-1])
-    removed, added = len(before) - head - tail, len(after) - head - tail
+    old_lines, new_lines = split_lines(old), split_lines(new)
+    head = common_prefix_length(old_lines, new_lines)
+    tail = common_prefix_length(old_lines[head:][::-1], new_lines[head:][::-1])
+    removed, added = len(old_lines) - head - tail, len(new_lines) - head - tail
     source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{to or path}"
-    if max(removed, added) > _MOST_DIFFED:
+    if max(removed, added) > _MAX_DIFFED_LINES:
         return f"--- {source}\n+++ {target}\n{removed:,} lines from line {head + 1} on became {added:,}\n"
     # Only what differs is compared; the context comes from the whole files, so that hunks begin and end as far
     # from a change as patch(1) expects.
-    matcher = difflib.SequenceMatcher(None, before[head : head + removed], after[head : head + added])
+    matcher = difflib.SequenceMatcher(None, old_lines[head : head + removed], new_lines[head : head + added])
     changes = [
         (i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"
     ]
     lines = [f"--- {source}", f"+++ {target}"]
     while changes:
         size = 1
-        while size < len(changes) and changes[size][0] - changes[size - 1][1] <= 2 * _CONTEXT:
+        while size < len(changes) and changes[size][0] - changes[size - 1][1] <= 2 * _CONTEXT_LINES:
             size += 1
-        lines += _hunk(before, after, changes[:size])
+        lines += _format_hunk(old_lines, new_lines, changes[:size])
         del changes[:size]
     return "\n".join(lines)
 
 
-def _hunk(before: Sequence[str], after: Sequence[str], changes: Sequence[tuple[int, int, int, int]]) -> list[str]:
+def _format_hunk(
+    old_lines: Sequence[str], new_lines: Sequence[str], changes: Sequence[tuple[int, int, int, int]]
+) -> list[str]:
     """One hunk of a unified diff: changed spans of both files, not far apart, and what stands around them."""
-    start, end = max(0, changes[0][0] - _CONTEXT), min(len(before), changes[-1][1] + _CONTEXT)
+    start, end = max(0, changes[0][0] - _CONTEXT_LINES), min(len(old_lines), changes[-1][1] + _CONTEXT_LINES)
     shift, growth = changes[0][2] - changes[0][0], changes[-1][3] - changes[-1][1]
-    lines = [f"@@ -{_span(start, end)} +{_span(start + shift, end + growth)} @@"]
-    done = start
+    lines = [f"@@ -{_format_range(start, end)} +{_format_range(start + shift, end + growth)} @@"]
+    shown_until = start
     for i1, i2, j1, j2 in changes:
-        lines += [_marked(" ", line) for line in before[done:i1]]
-        lines += [_marked("-", line) for line in before[i1:i2]]
-        lines += [_marked("+", line) for line in after[j1:j2]]
-        done = i2
-    return lines + [_marked(" ", line) for line in before[done:end]]
+        lines += [_format_line(" ", line) for line in old_lines[shown_until:i1]]
+        lines += [_format_line("-", line) for line in old_lines[i1:i2]]
+        lines += [_format_line("+", line) for line in new_lines[j1:j2]]
+        shown_until = i2
+    return lines + [_format_line(" ", line) for line in old_lines[shown_until:end]]
 
 
-def _span(start: int, end: int) -> str:
+def _format_range(start: int, end: int) -> str:
     if end - start == 1:
         return str(start + 1)
     return f"{start + (end > start)},{end - start}"
 
 
-def _marked(mark: str, line: str) -> str:
+def _format_line(sign: str, line: str) -> str:
     body = line.rstrip("\r\n")
-    return mark + body if body != line else f"{mark}{body}\n\\ No newline at end of file"
+    return sign + body if body != line else f"{sign}{body}\n\\ No newline at end of file"
 
 
-def find_places(text: str, item: Replacement) -> list[tuple[int, int]]:
+def find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
     """(start, end) of each place of the old text; without `everywhere`, overlapping ones count."""
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
-    means_any = "\n" in item.old and "\r" not in item.old and "\r" in text
-    places = [] if means_any else _exact(text, item)
-    if means_any or (_LINE_END.search(item.old) and (not places or item.everywhere)):
-        sought = _ANY_END.join(re.escape(part) for part in _LINE_END.split(item.old))
-        if item.everywhere:
+    means_any = "\n" in replacement.old and "\r" not in replacement.old and "\r" in text
+    spans = [] if means_any else _find_exact(text, replacement)
+    if means_any or (_LINE_END.search(replacement.old) and (not spans or replacement.replace_all)):
+        sought = _ANY_END.join(re.escape(part) for part in _LINE_END.split(replacement.old))
+        if replacement.replace_all:
             return [found.span() for found in re.finditer(sought, text)]
         search = re.compile(sought).search
         # Not by a look ahead, which would try at each character where plain letters are looked for at once.
-        while len(places) <= _MOST_NAMED and (found := search(text, places[-1][0] + 1 if places else 0)):
-            places.append(found.span())
-    return places
+        while len(spans) <= _MAX_NAMED_PLACES and (found := search(text, spans[-1][0] + 1 if spans else 0)):
+            spans.append(found.span())
+    return spans
 
 
-def _exact(text: str, item: Replacement) -> list[tuple[int, int]]:
-    places: list[tuple[int, int]] = []
-    start = text.find(item.old)
+def _find_exact(text: str, replacement: Replacement) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    start = text.find(replacement.old)
     while start >= 0:
-        places.append((start, start + len(item.old)))
-        if len(places) > _MOST_NAMED and not item.everywhere:
+        spans.append((start, start + len(replacement.old)))
+        if len(spans) > _MAX_NAMED_PLACES and not replacement.replace_all:
             break
-        start = text.find(item.old, start + (len(item.old) if item.everywhere else 1))
-    return places
+        start = text.find(replacement.old, start + (len(replacement.old) if replacement.replace_all else 1))
+    return spans
 
 
-def _whole_lines(text: str, start: int, end: int) -> bool:
+def _covers_whole_lines(text: str, start: int, end: int) -> bool:
     """Whether a place begins and ends where lines do."""
     ends = ("", "\n", "\r")
     return text[start - 1 : start] in ends and (text[end : end + 1] in ends or text[end - 1] in ends)
 
 
-def put_at(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
-    ends = _ends(text) if _LINE_END.search(item.new) else {"\n"}
+def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacement: Replacement) -> str:
+    ends = _line_ends_in(text) if _LINE_END.search(replacement.new) else {"\n"}
     common = (ends.pop() if ends else "\n") if len(ends) < 2 else None
-    adapted = item.new if common is None else _LINE_END.sub(common, item.new)
+    adapted = replacement.new if common is None else _LINE_END.sub(common, replacement.new)
     pieces: list[str] = []
     done = 0
-    growing = Growing(text)
-    for start, end in places:
+    growing = SizeLimit(text)
+    for start, end in spans:
         new = adapted
         # CR in an old text that matched as it stands: the caller knows the line ends, and means them.
-        if "\r" in item.old and readable(text[start:end]) == item.old:
-            new = item.new
+        if "\r" in replacement.old and readable(text[start:end]) == replacement.old:
+            new = replacement.new
         elif common is None:
-            new = _LINE_END.sub(_local_end(text, start, end), new)
-        pieces += [text[done:start], growing.replaces(end - start, carry_damage(new, text[start:end]))]
+            new = _LINE_END.sub(_line_end_near(text, start, end), new)
+        pieces += [text[done:start], growing.replace(end - start, restore_undecodable(new, text[start:end]))]
         done = end
     return "".join([*pieces, text[done:]])
 
 
-def _ends(text: str) -> set[str]:
+def _line_ends_in(text: str) -> set[str]:
     """The line ends in a text."""
     if "\r" not in text:
         return {"\n"} if "\n" in text else set()
@@ -292,7 +294,7 @@ def _ends(text: str) -> set[str]:
     return {end for end, number in numbers.items() if number}
 
 
-def _local_end(text: str, start: int, end: int) -> str:
+def _line_end_near(text: str, start: int, end: int) -> str:
     """The line end in use at a place: in it, else after it, else before it."""
     found = _LINE_END.search(text, start, end) or _LINE_END.search(text, max(start, end - 1))
     if found is None:
@@ -301,34 +303,34 @@ def _local_end(text: str, start: int, end: int) -> str:
     return found[0] if found else "\n"
 
 
-def _times(count: int) -> str:
-    return f"{count} times" if count <= _MOST_NAMED else f"more than {_MOST_NAMED} times"
+def _format_count(count: int) -> str:
+    return f"{count} times" if count <= _MAX_NAMED_PLACES else f"more than {_MAX_NAMED_PLACES} times"
 
 
-def line_numbers(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
+def line_numbers_of(text: str, spans: Sequence[tuple[int, int]]) -> list[int]:
     """The lines, from 1, at which the first places begin."""
     numbers: list[int] = []
     line = done = 0
-    for start, _ in places[:_MOST_NAMED]:
+    for start, _ in spans[:_MAX_NAMED_PLACES]:
         line += len(_LINE_END.findall(text, done, start))
         done = start
         numbers.append(line + 1)
     return numbers
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(str(number) for number in dict.fromkeys(numbers[:_MOST_NAMED]))
+def _format_lines(numbers: Sequence[int]) -> str:
+    return ", ".join(str(number) for number in dict.fromkeys(numbers[:_MAX_NAMED_PLACES]))
 
 
-def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:
+def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> int | None:
     """The start that most lines of `sought` agree on when blanks at both ends do not count."""
-    wanted: dict[str, list[int]] = {}
-    for index, line in enumerate(sought):
+    positions: dict[str, list[int]] = {}
+    for index, line in enumerate(missing_lines):
         if line.strip():
-            wanted.setdefault(line.strip(), []).append(index)
+            positions.setdefault(line.strip(), []).append(index)
     votes = Counter[int]()
     for number, line in enumerate(lines):
-        for index in wanted.get(line.strip(), ())[:20]:
+        for index in positions.get(line.strip(), ())[:20]:
             votes[max(0, number - index)] += 1
     if not votes:
         return None
@@ -336,13 +338,13 @@ def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:
     return min(start for start, count in votes.items() if count == most)
 
 
-def _by_like_line(lines: Sequence[str], sought: Sequence[str], stop: Stop) -> int | None:
+def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], stop: Stop) -> int | None:
     """The start at which the longest line of `sought` meets the line most like it."""
-    index = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
+    index = max(range(len(missing_lines)), key=lambda number: len(missing_lines[number].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(sought[index].strip()[:200])
+    matcher.set_seq2(missing_lines[index].strip()[:200])
     best, start = 0.5, None
-    for number, line in enumerate(lines[:_MOST_COMPARED]):
+    for number, line in enumerate(lines[:_MAX_COMPARED_LINES]):
         stop.check()
         matcher.set_seq1(line.strip()[:200])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
@@ -350,7 +352,7 @@ def _by_like_line(lines: Sequence[str], sought: Sequence[str], stop: Stop) -> in
     return start
 
 
-def equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
+def common_prefix_length(one: Sequence[str], other: Sequence[str]) -> int:
     """How many items at the beginning are equal."""
     for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:

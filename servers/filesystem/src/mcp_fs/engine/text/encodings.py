@@ -22,53 +22,53 @@ from mcp_batteries.errors import Invalid, quote
 
 __all__ = [
     "ASCII_ENCODINGS",
-    "MOST_BYTES",
+    "MAX_EDIT_BYTES",
     "SAMPLE_BYTES",
     "Decoded",
     "Encoding",
-    "Growing",
+    "SizeLimit",
     "content_hash",
     "decode",
+    "detect_encoding",
     "encode",
+    "encoding_from_bom",
     "is_text",
+    "is_text_with_nuls",
     "is_utf8",
-    "marked",
-    "shown",
-    "sniff",
-    "text_beside_nul",
+    "replace_undecodable",
 ]
 
 SAMPLE_BYTES = 65_536
 """How much of a file's beginning decides what it is."""
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_EDIT_BYTES = 32 * 1024 * 1024
 """Size of the largest file that is edited; it is held in memory a few times. No edit makes a larger one, which none
 could edit again."""
 
 Newline = Literal["\n", "\r\n", "\r", ""]
 
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_UNITS = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
-_DETECTED = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
-ASCII_ENCODINGS = (*_DETECTED, "latin-1")
+_UNIT_BYTES = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
+_DETECTABLE = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
+ASCII_ENCODINGS = (*_DETECTABLE, "latin-1")
 """Every encoding but UTF-8 that text can be found in and in which ASCII is itself."""
 
 # Narrower codecs that say the same of most files, under the names people know.
-_KNOWN_AS = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
-_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
+_NARROWER_NAMES = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
+_CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 
-_FEW = 16
+_SHORT_SAMPLE_BYTES = 16
 _END_BYTES = 4096
 _NULS = re.compile(b"\0+")
-_LEAST_BETWEEN = 50  # bytes of text for each run of NUL
-_LONG_RUN = 512
+_MIN_TEXT_PER_NUL_RUN = 50  # bytes of text for each run of NUL
+_LONG_NUL_RUN_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Encoding:
     bom: bytes = b""
 
     @property
-    def unit(self) -> int:
+    def unit_bytes(self) -> int:
         """Bytes of one code unit: where a line feed may stand is a multiple of it."""
-        return _UNITS.get(self.name, 1)
+        return _UNIT_BYTES.get(self.name, 1)
 
     @property
     def newline(self) -> bytes:
@@ -112,30 +112,34 @@ class Decoded:
     encoding: str
     bom: bool
     newline: Newline
-    damaged: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    undecodable: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
 def decode(data: bytes) -> Decoded | None:
     """`data` as text, or None when it is binary; `encode(decoded.text, decoded)` gives `data` again."""
-    found = sniff(data)
-    if found is None:
+    encoding = detect_encoding(data)
+    if encoding is None:
         return None
-    body = data[len(found.bom) :]
-    damaged: dict[bytes, str] = {}
-    _damage.seen = damaged
+    body = data[len(encoding.bom) :]
+    surrogates: dict[bytes, str] = {}
+    _handler_state.surrogates = surrogates
     try:
-        text = body.decode(found.name, _KEEP)
+        text = body.decode(encoding.name, _ERROR_HANDLER)
         decoded = Decoded(
-            text, found.name, bool(found.bom), _newline(text), {char: raw for raw, char in damaged.items()}
+            text,
+            encoding.name,
+            bool(encoding.bom),
+            _most_frequent_newline(text),
+            {char: raw for raw, char in surrogates.items()},
         )
-        if (found.name == "utf-8" and not damaged) or encode(text, decoded) == data:
+        if (encoding.name == "utf-8" and not surrogates) or encode(text, decoded) == data:
             return decoded
     except (UnicodeError, Invalid):
         pass
     return None
 
 
-def shown(text: str) -> str:
+def replace_undecodable(text: str) -> str:
     """`text` as readers see it, character by character: U+FFFD for what does not decode."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
@@ -146,9 +150,9 @@ def encode(text: str, like: Decoded) -> bytes:
     Raises:
         Invalid: the encoding has no bytes for some character.
     """
-    _damage.kept = like.damaged
+    _handler_state.original_bytes = like.undecodable
     try:
-        body = text.encode(like.encoding, _KEEP)
+        body = text.encode(like.encoding, _ERROR_HANDLER)
     except UnicodeEncodeError as error:
         raise Invalid(
             f"{quote(text[error.start])} can't be written in {like.encoding}, the encoding of this file.",
@@ -156,68 +160,71 @@ def encode(text: str, like: Decoded) -> bytes:
         ) from None
     if not like.bom:
         return body
-    return next(mark for mark, name in _MARKS if name == like.encoding) + body
+    return next(mark for mark, name in _BYTE_ORDER_MARKS if name == like.encoding) + body
 
 
-def _keep(error: UnicodeError) -> tuple[str | bytes, int]:
+def _carry_undecodable(error: UnicodeError) -> tuple[str | bytes, int]:
     """The error handler that carries damaged bytes: a lone surrogate for each different piece, and back."""
     if isinstance(error, UnicodeDecodeError):
-        piece, seen = error.object[error.start : error.end], _damage.seen
-        if piece not in seen:
-            if len(seen) == _MOST_DAMAGED:
+        piece, surrogates = error.object[error.start : error.end], _handler_state.surrogates
+        if piece not in surrogates:
+            if len(surrogates) == _MAX_SURROGATES:
                 raise error
-            seen[piece] = chr(_FIRST_SURROGATE + len(seen))
-        return seen[piece], error.end
-    if isinstance(error, UnicodeEncodeError) and (raw := _damage.kept.get(error.object[error.start])) is not None:
+            surrogates[piece] = chr(_FIRST_SURROGATE + len(surrogates))
+        return surrogates[piece], error.end
+    if (
+        isinstance(error, UnicodeEncodeError)
+        and (raw := _handler_state.original_bytes.get(error.object[error.start])) is not None
+    ):
         return raw, error.start + 1
     raise error
 
 
-class _Damage(threading.local):
+class _ErrorHandlerState(threading.local):
     """What `_keep` works on; an error handler takes no arguments."""
 
-    seen: dict[bytes, str]
-    kept: Mapping[str, bytes]
+    surrogates: dict[bytes, str]
+    original_bytes: Mapping[str, bytes]
 
 
-_damage = _Damage()
-_KEEP = "mcp-fs.keep"
+_handler_state = _ErrorHandlerState()
+_ERROR_HANDLER = "mcp-fs.keep"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_FIRST_SURROGATE, _MOST_DAMAGED = 0xD800, 2048
-codecs.register_error(_KEEP, _keep)
+_FIRST_SURROGATE, _MAX_SURROGATES = 0xD800, 2048
+codecs.register_error(_ERROR_HANDLER, _carry_undecodable)
 
 
-def sniff(sample: bytes) -> Encoding | None:
+def detect_encoding(sample: bytes) -> Encoding | None:
     """The encoding of a file that begins with `sample` (any length); None when it is binary.
 
     A character cut off at the end of the sample is not an objection.
     """
-    for mark, name in _MARKS:
-        if sample.startswith(mark) and _decodes(sample[len(mark) :], name):
+    for mark, name in _BYTE_ORDER_MARKS:
+        if sample.startswith(mark) and _can_decode(sample[len(mark) :], name):
             return Encoding(name, mark)
     sample = sample[:SAMPLE_BYTES]
     if sample.startswith(codecs.BOM_UTF8) and b"\0" not in sample and not _mostly_control(sample):
         return Encoding("utf-8", codecs.BOM_UTF8)  # nothing else begins so, whatever is damaged behind it
     if b"\0" in sample:
-        return _wide(sample)
+        return _detect_utf16_or_utf32(sample)
     if _mostly_control(sample):
         return None
     if is_utf8(sample) or _mostly_utf8(sample):
         return Encoding("utf-8")
-    return _legacy(sample)
+    return _detect_legacy(sample)
 
 
-def marked(sample: bytes) -> Encoding | None:
+def encoding_from_bom(sample: bytes) -> Encoding | None:
     """The encoding that the byte order mark at the beginning of `sample` names, if there is one."""
-    return next((Encoding(name, mark) for mark, name in _MARKS if sample.startswith(mark)), None)
+    return next((Encoding(name, mark) for mark, name in _BYTE_ORDER_MARKS if sample.startswith(mark)), None)
 
 
 def is_utf8(sample: bytes) -> bool:
     """Whether `sample` is UTF-8, but for a character cut off at its end."""
-    return sample.isascii() or _decodes(sample, "utf-8")
+    return sample.isascii() or _can_decode(sample, "utf-8")
 
 
-def text_beside_nul(fd: int, size: int) -> bool:
+def is_text_with_nuls(fd: int, size: int) -> bool:
     """Whether an open file with NUL bytes is text but for them, at its beginning and its end.
 
     Raises:
@@ -231,30 +238,30 @@ def text_beside_nul(fd: int, size: int) -> bool:
     return any(piece.strip(b"\0") for piece in ends) and all(is_text(piece) for piece in ends)
 
 
-class Growing:
+class SizeLimit:
     """How long `text` gets as pieces of it are replaced."""
 
     def __init__(self, text: str) -> None:
-        self._left = MOST_BYTES - len(text)
+        self._remaining = MAX_EDIT_BYTES - len(text)
 
-    def replaces(self, length: int, new: str) -> str:
+    def replace(self, length: int, new: str) -> str:
         """`new`, which stands for so many characters of before.
 
         Raises:
             OverflowError: all would have more than `MOST_BYTES` characters.
         """
-        self._left -= len(new) - length
-        if self._left < 0:
+        self._remaining -= len(new) - length
+        if self._remaining < 0:
             raise OverflowError
         return new
 
 
 def is_text(piece: bytes) -> bool:
     """Whether a piece of a file is UTF-8 but for a few runs of NUL bytes and characters cut off at its ends."""
-    rest = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
+    text = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
     runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
-    few = runs * _LEAST_BETWEEN <= len(rest) or (runs == 1 and len(piece) - len(rest) >= _LONG_RUN)
-    return few and is_utf8(rest) and not _mostly_control(rest)
+    few = runs * _MIN_TEXT_PER_NUL_RUN <= len(text) or (runs == 1 and len(piece) - len(text) >= _LONG_NUL_RUN_BYTES)
+    return few and is_utf8(text) and not _mostly_control(text)
 
 
 def _read_at(fd: int, offset: int) -> bytes:
@@ -267,56 +274,56 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:8]
 
 
-def _wide(sample: bytes) -> Encoding | None:
+def _detect_utf16_or_utf32(sample: bytes) -> Encoding | None:
     """UTF-32 or UTF-16 without a mark, told by where the zero bytes of Latin letters and blanks stand."""
     for name in ("utf-32-le", "utf-32-be"):
-        if len(sample) >= 4 and _readable(sample, name):
+        if len(sample) >= 4 and _is_readable(sample, name):
             return Encoding(name)
     even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if len(sample) < _FEW and (len(sample) % 2 or max(even, odd) * 2 < len(sample)):
+    if len(sample) < _SHORT_SAMPLE_BYTES and (len(sample) % 2 or max(even, odd) * 2 < len(sample)):
         return None  # so few bytes tell nothing unless each character has its zero
     name = "utf-16-le" if odd > even else "utf-16-be"
     # Both kinds of bytes at zero often, or seldom any: numbers, not letters.
-    if min(even, odd) * 20 <= max(even, odd) and max(even, odd) * 5 >= len(sample) // 2 and _readable(sample, name):
+    if min(even, odd) * 20 <= max(even, odd) and max(even, odd) * 5 >= len(sample) // 2 and _is_readable(sample, name):
         return Encoding(name)
     return None
 
 
-def _legacy(sample: bytes) -> Encoding | None:
+def _detect_legacy(sample: bytes) -> Encoding | None:
     if len(sample) == SAMPLE_BYTES:
         # Half a character at the end would speak against the very encoding it is in.
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
     high = [index for index, byte in enumerate(sample) if byte >= 0x80][:4096]
     alone = sum(1 for left, right in pairwise([*high, -1]) if right - left != 1)
-    if high and alone * 10 >= len(high) * 6 and _western(sample, high):
-        return Encoding(_known_as("cp1252", sample))
+    if high and alone * 10 >= len(high) * 6 and _looks_western(sample, high):
+        return Encoding(_narrow_name("cp1252", sample))
     # Half of the detector's time is its import, which UTF-8 never pays.
     from charset_normalizer import from_bytes
 
-    best = from_bytes(sample, cp_isolation=_DETECTED, threshold=0.3).best()
+    best = from_bytes(sample, cp_isolation=_DETECTABLE, threshold=0.3).best()
     if best is None:
-        return Encoding(_known_as("cp1252", sample)) if _decodes(sample, "cp1252") else None
+        return Encoding(_narrow_name("cp1252", sample)) if _can_decode(sample, "cp1252") else None
     name = best.encoding
-    if name == "euc_kr" and _decodes(sample, "gb18030") and any("一" <= char <= "鿿" for char in str(best)):
+    if name == "euc_kr" and _can_decode(sample, "gb18030") and any("一" <= char <= "鿿" for char in str(best)):
         name = "gb18030"  # the same two-byte codes; Korean today is written without ideographs
-    return Encoding(_known_as(name, sample))
+    return Encoding(_narrow_name(name, sample))
 
 
-def _western(sample: bytes, high: list[int]) -> bool:
+def _looks_western(sample: bytes, high: list[int]) -> bool:
     """Accented letters among plain ones, no byte that only other encodings would use so."""
     return all(sample[index] >= 0xA0 or sample[index] in b"\x80\x85\x91\x92\x93\x94\x95\x96\x97" for index in high)
 
 
-def _known_as(name: str, sample: bytes) -> str:
+def _narrow_name(name: str, sample: bytes) -> str:
     if name == "cp1252" and any(0x80 <= byte < 0xA0 for byte in sample):
-        return name if _decodes(sample, name) else "latin-1"
-    for narrower in _KNOWN_AS.get(name, ()):
-        if _decodes(sample, narrower):
+        return name if _can_decode(sample, name) else "latin-1"
+    for narrower in _NARROWER_NAMES.get(name, ()):
+        if _can_decode(sample, narrower):
             return narrower
     return name
 
 
-def _decodes(sample: bytes, name: str) -> bool:
+def _can_decode(sample: bytes, name: str) -> bool:
     try:
         codecs.getincrementaldecoder(name)().decode(sample)
     except UnicodeError:
@@ -324,8 +331,8 @@ def _decodes(sample: bytes, name: str) -> bool:
     return True
 
 
-def _readable(sample: bytes, name: str) -> bool:
-    if not _decodes(sample, name):
+def _is_readable(sample: bytes, name: str) -> bool:
+    if not _can_decode(sample, name):
         return False
     text = codecs.getincrementaldecoder(name)().decode(sample)[:4096]
     # Other data read as such units lands all over the planes; text is nearly all in the first one.
@@ -345,10 +352,10 @@ def _mostly_utf8(sample: bytes) -> bool:
 
 
 def _mostly_control(sample: bytes) -> bool:
-    return len(sample) - len(sample.translate(None, _CONTROL)) > len(sample) // 10
+    return len(sample) - len(sample.translate(None, _CONTROL_BYTES)) > len(sample) // 10
 
 
-def _newline(text: str) -> Newline:
+def _most_frequent_newline(text: str) -> Newline:
     pairs = text.count("\r\n")
     feeds, returns = text.count("\n") - pairs, text.count("\r") - pairs
     most = max(pairs, feeds, returns)

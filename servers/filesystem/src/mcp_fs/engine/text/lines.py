@@ -15,18 +15,18 @@ from typing import BinaryIO
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, sniff
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, detect_encoding
 from mcp_fs.policy import Readable
 
-__all__ = ["LONGEST_CHARACTER", "Lines"]
+__all__ = ["MAX_CHARACTER_BYTES", "Lines"]
 
-LONGEST_CHARACTER = 4
+MAX_CHARACTER_BYTES = 4
 """Bytes of one character in any of the encodings."""
 
-_BLOCK = 1024 * 1024
-_COUNTED = 1024 * 1024  # counting the lines of a file up to this size takes well below a millisecond
-_NEAR = 4096
-_FAR = 64 * _BLOCK
+_BLOCK_BYTES = 1024 * 1024
+_MAX_COUNTED_BYTES = 1024 * 1024  # counting the lines of a file up to this size takes well below a millisecond
+_SHORT_READ_BYTES = 4096
+_MAX_LOOKAHEAD_BYTES = 64 * _BLOCK_BYTES
 
 
 class Lines:
@@ -42,16 +42,16 @@ class Lines:
         Invalid: no part of it is text.
     """
 
-    def __init__(self, place: Readable, file: BinaryIO, stop: Stop, taken: str | None = None) -> None:
-        self.path, self.file, self.stop, self.taken = place.display, file, stop, taken
+    def __init__(self, place: Readable, file: BinaryIO, stop: Stop, extracted_from: str | None = None) -> None:
+        self.path, self.file, self.stop, self.extracted_from = place.display, file, stop, extracted_from
         self.place = place
         self.opened_ns = time.time_ns()
         self.status = os.fstat(file.fileno())
-        sample = self.at(0, SAMPLE_BYTES)
-        encoding = sniff(sample)
+        sample = self.read_at(0, SAMPLE_BYTES)
+        encoding = detect_encoding(sample)
         self.binary = encoding is None
         if encoding is None and b"\0" not in sample:
-            raise self.is_binary()
+            raise self.binary_error()
         # With NUL bytes in it, what is asked for may be text all the same: the page tells.
         self.encoding: Encoding = encoding or Encoding("utf-8")
         self.start = len(self.encoding.bom)
@@ -59,43 +59,45 @@ class Lines:
         self.size = max(self.status.st_size, len(sample))
 
     @property
-    def spelling(self) -> str:
+    def encoding_label(self) -> str:
         """What is shown, for people: the encoding, or what the text was taken out of."""
-        if self.taken is None or self.taken.startswith("unpacked"):
-            return ", ".join(filter(None, (self.taken, str(self.encoding))))
-        return self.taken
+        if self.extracted_from is None or self.extracted_from.startswith("unpacked"):
+            return ", ".join(filter(None, (self.extracted_from, str(self.encoding))))
+        return self.extracted_from
 
-    def is_binary(self) -> Invalid:
+    def binary_error(self) -> Invalid:
         return Invalid(f"{quote(self.path)} is binary, {self.status.st_size:,} bytes.", "Use `read_media`.")
 
     @cached_property
-    def total(self) -> int | None:
+    def total_lines(self) -> int | None:
         """Lines in it; None when counting them would mean reading a large file."""
-        return self.count(self.start, self.size) if self.size <= _COUNTED else None
+        return self.count_lines(self.start, self.size) if self.size <= _MAX_COUNTED_BYTES else None
 
-    def at(self, offset: int, length: int) -> bytes:
+    def read_at(self, offset: int, length: int) -> bytes:
         """The bytes from `offset` on, fewer than `length` only where the file ends."""
         self.file.seek(offset)
         # As much memory as there is to read: for more than that the system would clear all of it each time.
-        data = self.file.read(min(length, max(self.status.st_size - offset, 0) + _NEAR))
+        data = self.file.read(min(length, max(self.status.st_size - offset, 0) + _SHORT_READ_BYTES))
         while data and len(data) < length and (more := self.file.read(length - len(data))):
             data += more
         return data
 
     # Ends of lines in one block, which begins at `base` in the file; all offsets lie just behind a line feed
 
-    def held(self, block: bytes, base: int, limit: int) -> int:
+    def count_ends(self, block: bytes, base: int, limit: int) -> int:
         """How many lines end in the first `limit` bytes of `block`."""
-        if self.encoding.unit == 1:
+        if self.encoding.unit_bytes == 1:
             return block.count(b"\n", 0, limit)
-        return sum(1 for _ in self._wide(block, base, limit))
+        return sum(1 for _ in self._find_wide_ends(block, base, limit))
 
     def nth_end(self, block: bytes, base: int, number: int) -> int:
         """Where the line `number`, of those that end in `block`, ends in it."""
-        if self.encoding.unit > 1:
-            return next(end for count, end in enumerate(self._wide(block, base, len(block)), 1) if count == number)
+        if self.encoding.unit_bytes > 1:
+            return next(
+                end for count, end in enumerate(self._find_wide_ends(block, base, len(block)), 1) if count == number
+            )
         low, high = 0, len(block)
-        while high - low > _NEAR:
+        while high - low > _SHORT_READ_BYTES:
             middle = (low + high) // 2
             before = block.count(b"\n", low, middle)
             if before >= number:
@@ -108,67 +110,71 @@ class Lines:
 
     def first_end(self, block: bytes, base: int) -> int:
         """Where the first line that ends in `block` ends; 0 when none does."""
-        return block.find(b"\n") + 1 if self.encoding.unit == 1 else next(self._wide(block, base, len(block)), 0)
+        return (
+            block.find(b"\n") + 1
+            if self.encoding.unit_bytes == 1
+            else next(self._find_wide_ends(block, base, len(block)), 0)
+        )
 
     def last_end(self, block: bytes, base: int, limit: int) -> int:
         """Where the last line that ends in the first `limit` bytes of `block` ends; 0 when none does."""
-        if self.encoding.unit == 1:
+        if self.encoding.unit_bytes == 1:
             return block.rfind(b"\n", 0, limit) + 1
-        return next(self._ends_backwards(block, base, limit), 0)
+        return next(self._find_ends_backwards(block, base, limit), 0)
 
-    def _wide(self, block: bytes, base: int, limit: int) -> Iterator[int]:
-        feed, unit = self.encoding.newline, self.encoding.unit
-        found = block.find(feed, 0, limit)
-        while found >= 0:
-            whole = not (base + found - self.start) % unit
-            if whole:
-                yield found + unit
-            found = block.find(feed, found + (unit if whole else 1), limit)
+    def _find_wide_ends(self, block: bytes, base: int, limit: int) -> Iterator[int]:
+        feed, unit = self.encoding.newline, self.encoding.unit_bytes
+        position = block.find(feed, 0, limit)
+        while position >= 0:
+            is_aligned = not (base + position - self.start) % unit
+            if is_aligned:
+                yield position + unit
+            position = block.find(feed, position + (unit if is_aligned else 1), limit)
 
-    def _ends_backwards(self, block: bytes, base: int, limit: int) -> Iterator[int]:
-        feed, unit = self.encoding.newline, self.encoding.unit
-        found = block.rfind(feed, 0, limit)
-        while found >= 0:
-            whole = not (base + found - self.start) % unit
-            if whole:
-                yield found + unit
-            found = block.rfind(feed, 0, found if whole else found + unit - 1)
+    def _find_ends_backwards(self, block: bytes, base: int, limit: int) -> Iterator[int]:
+        feed, unit = self.encoding.newline, self.encoding.unit_bytes
+        position = block.rfind(feed, 0, limit)
+        while position >= 0:
+            is_aligned = not (base + position - self.start) % unit
+            if is_aligned:
+                yield position + unit
+            position = block.rfind(feed, 0, position if is_aligned else position + unit - 1)
 
     # Lines over the whole file
 
-    def skip(self, offset: int, lines: int) -> tuple[int, int]:
+    def skip_lines(self, offset: int, lines: int) -> tuple[int, int]:
         """(lines skipped, offset behind them), `lines` of them from `offset` unless the file ends."""
-        done = 0
-        while done < lines:
+        skipped = 0
+        while skipped < lines:
             self.stop.check()
-            block = self.at(offset, _BLOCK)
+            block = self.read_at(offset, _BLOCK_BYTES)
             if not block:
                 break
-            held = self.held(block, offset, len(block))
-            if done + held >= lines:
-                return lines, offset + self.nth_end(block, offset, lines - done)
-            done, offset = done + held, offset + len(block)
-        return done, offset
+            ends = self.count_ends(block, offset, len(block))
+            if skipped + ends >= lines:
+                return lines, offset + self.nth_end(block, offset, lines - skipped)
+            skipped, offset = skipped + ends, offset + len(block)
+        return skipped, offset
 
-    def count(self, begin: int, end: int) -> int:
+    def count_lines(self, begin: int, end: int) -> int:
         """Lines that begin in [begin, end); the last one need not end."""
-        held, last, offset = 0, begin, begin
+        ends, last_begin, offset = 0, begin, begin
         while offset < end:
             self.stop.check()
-            block = self.at(offset, min(_BLOCK, end - offset))
+            block = self.read_at(offset, min(_BLOCK_BYTES, end - offset))
             if not block:
                 break
-            held += self.held(block, offset, len(block))
-            if ended := self.last_end(block, offset, len(block)):
-                last = offset + ended
+            ends += self.count_ends(block, offset, len(block))
+            if last_end := self.last_end(block, offset, len(block)):
+                last_begin = offset + last_end
             offset += len(block)
-        return held + (last < offset)
+        return ends + (last_begin < offset)
 
-    def line_end(self, offset: int, until: int) -> int | None:
+    def find_line_end(self, offset: int, until: int) -> int | None:
         """Where the line at `offset` ends, if it does before `until`."""
         while offset < until:
             self.stop.check()
-            block = self.at(offset, min(_BLOCK, until - offset))
+            block = self.read_at(offset, min(_BLOCK_BYTES, until - offset))
             if not block:
                 break
             if end := self.first_end(block, offset):
@@ -176,20 +182,20 @@ class Lines:
             offset += len(block)
         return None
 
-    def goes_on(self, offset: int) -> bool:
+    def has_next_line(self, offset: int) -> bool:
         """Whether a line begins behind the one that `offset` lies in, and not too far to look."""
-        end = self.line_end(offset, offset + _FAR)
+        end = self.find_line_end(offset, offset + _MAX_LOOKAHEAD_BYTES)
         return end is not None and end < self.size
 
-    def backwards(self) -> Iterator[tuple[int, bool]]:
+    def iterate_backwards(self) -> Iterator[tuple[int, bool]]:
         """Offsets from the end of the file to its beginning, and whether a line begins there; each of those is told."""
         offset = self.size
         while offset > self.start:
             self.stop.check()
             base = max(self.start, offset - SAMPLE_BYTES)
-            base += -(base - self.start) % self.encoding.unit
-            block = self.at(base, offset - base)
-            for end in self._ends_backwards(block, base, len(block)):
+            base += -(base - self.start) % self.encoding.unit_bytes
+            block = self.read_at(base, offset - base)
+            for end in self._find_ends_backwards(block, base, len(block)):
                 # A line feed at the very end closes the last line and opens none.
                 if base + end != self.size:
                     yield base + end, True
@@ -200,50 +206,50 @@ class Lines:
 
     # Characters
 
-    def whole_characters(self, data: bytes, limit: int) -> int:
+    def count_whole_characters(self, data: bytes, limit: int) -> int:
         """How many bytes at the beginning of `data` are whole characters: at most `limit`, but one at least."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)("replace")
         decoder.decode(data[:limit])
-        whole = limit - len(decoder.getstate()[0])
-        while not whole and limit < len(data):
+        complete = limit - len(decoder.getstate()[0])
+        while not complete and limit < len(data):
             decoder.decode(data[limit : limit + 1])
             limit += 1
-            whole = limit - len(decoder.getstate()[0])
-        return whole or len(data)
+            complete = limit - len(decoder.getstate()[0])
+        return complete or len(data)
 
-    def boundary(self, begin: int, at: int) -> int:
+    def find_character_boundary(self, begin: int, at: int) -> int:
         """The first beginning of a character at or behind `at`, in a line that begins at or before `begin`."""
-        at += -(at - self.start) % self.encoding.unit
+        at += -(at - self.start) % self.encoding.unit_bytes
         decoder = codecs.getincrementaldecoder(self.encoding.name)("replace")
-        offset = self._certain(begin, at)
+        offset = self._find_certain_boundary(begin, at)
         while offset < at:
             self.stop.check()
-            block = self.at(offset, min(_BLOCK, at - offset))
+            block = self.read_at(offset, min(_BLOCK_BYTES, at - offset))
             if not block:
                 return at
             decoder.decode(block)
             offset += len(block)
-        begun = decoder.getstate()[0]
-        data = begun + self.at(at, LONGEST_CHARACTER) if begun else b""
+        pending = decoder.getstate()[0]
+        data = pending + self.read_at(at, MAX_CHARACTER_BYTES) if pending else b""
         # What is begun may be damaged, and the next character begin before it would have ended.
-        ends = range(len(begun), len(data) + 1, self.encoding.unit)
-        return at + next((end for end in ends if self._parts(data, end)), len(data)) - len(begun)
+        ends = range(len(pending), len(data) + 1, self.encoding.unit_bytes)
+        return at + next((end for end in ends if self._is_boundary(data, end)), len(data)) - len(pending)
 
-    def _parts(self, data: bytes, at: int) -> bool:
+    def _is_boundary(self, data: bytes, at: int) -> bool:
         """Whether a character begins at `at`, given that one begins where `data` does."""
         texts = [part.decode(self.encoding.name, "replace") for part in (data[:at], data[at:], data)]
         return texts[0] + texts[1] == texts[2]
 
-    def _certain(self, begin: int, at: int) -> int:
+    def _find_certain_boundary(self, begin: int, at: int) -> int:
         """A place at or before `at` where a character is known to begin."""
         if self.encoding.name == "utf-8":
-            near = self.at(max(begin, at - 3), at - max(begin, at - 3))
+            near = self.read_at(max(begin, at - 3), at - max(begin, at - 3))
             return at - next((back for back, byte in enumerate(reversed(near), 1) if not 0x80 <= byte < 0xC0), 0)
-        if self.encoding.unit > 1:
-            return max(begin, at - self.encoding.unit)
+        if self.encoding.unit_bytes > 1:
+            return max(begin, at - self.encoding.unit_bytes)
         while at > begin:
-            base = max(begin, at - _NEAR)
-            block = self.at(base, at - base)
+            base = max(begin, at - _SHORT_READ_BYTES)
+            block = self.read_at(base, at - base)
             # No second byte of any encoding of two or four is below that of `0`.
             for back, byte in enumerate(reversed(block)):
                 if byte < 0x30:

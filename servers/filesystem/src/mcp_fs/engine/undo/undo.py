@@ -20,9 +20,9 @@ from mcp_fs.engine.handles.temp_files import hold, remove_all
 from mcp_fs.engine.journal.journal import CALL, Intent, Step
 from mcp_fs.engine.journal.states import MADE, State, is_still, state_of
 from mcp_fs.engine.journal.store import Item, Kept, Record, Store
-from mcp_fs.engine.listing.walk import spoken
+from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.text.edit import unified_diff
-from mcp_fs.engine.text.encodings import MOST_BYTES, decode, shown
+from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, decode, replace_undecodable
 from mcp_fs.models import Steps, Undone, UndoStep
 from mcp_fs.policy import Policy, Writable
 
@@ -54,9 +54,11 @@ class _Entry:
     @property
     def way(self) -> str:
         """What taking it back does, in words."""
-        at, before = spoken(self.place), self.item.before
+        at, before = display_path(self.place), self.item.before
         if self.source is not None:
-            return f"move {at} back to {spoken(self.source)}" + (", put back what it replaced" if self.kept else "")
+            return f"move {at} back to {display_path(self.source)}" + (
+                ", put back what it replaced" if self.kept else ""
+            )
         if before is None:
             return f"delete {at}"
         if self.item.after is None:
@@ -71,7 +73,7 @@ class _Step:
 
     @property
     def line(self) -> UndoStep:
-        paths = list(dict.fromkeys(spoken(place) for entry in self.entries for place in reversed(entry.places)))
+        paths = list(dict.fromkeys(display_path(place) for entry in self.entries for place in reversed(entry.places)))
         return UndoStep(self.record.kept.id, self.record.kept.time, self.did, paths)
 
     @property
@@ -175,7 +177,7 @@ def _diffs(chosen: Sequence[_Step], stop: Stop) -> list[str]:
         except (OSError, Problem):
             continue  # no text
         if now != then:
-            name = spoken(place)
+            name = display_path(place)
             diffs.append(unified_diff(now or "", then or "", name, created=now is None, deleted=then is None))
         if sum(map(len, diffs)) > DEFAULT_PAGE_BYTES:
             break
@@ -190,13 +192,13 @@ def _text(place: Writable) -> str | None:
     """
     try:
         with open_file(place) as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_EDIT_BYTES + 1)
     except NotFound:
         return None
-    decoded = decode(data) if len(data) <= MOST_BYTES else None
+    decoded = decode(data) if len(data) <= MAX_EDIT_BYTES else None
     if decoded is None:
-        raise Invalid(f"{quote(spoken(place))} is not text.")
-    return shown(decoded.text)
+        raise Invalid(f"{quote(display_path(place))} is not text.")
+    return replace_undecodable(decoded.text)
 
 
 def _mine(policy: Policy, store: Store, stop: Stop, unread: list[Kept]) -> list[_Step]:
@@ -317,7 +319,7 @@ def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequenc
             touched.add(place)
     if not changed:
         return
-    named = ", ".join(quote(spoken(place)) for place in changed[:_MOST_NAMED])
+    named = ", ".join(quote(display_path(place)) for place in changed[:_MOST_NAMED])
     more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
     about = _Touched(changed)
     others = [one.record.kept.id for one in later if any(about.meets(entry.places) for entry in one.entries)]

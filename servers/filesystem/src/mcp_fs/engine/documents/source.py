@@ -14,27 +14,27 @@ from typing import BinaryIO, cast
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
-from mcp_fs.engine.documents.converter import Taken, taken
+from mcp_fs.engine.documents.converter import Extracted, extract
 from mcp_fs.engine.handles.path_opening import open_file, status
 from mcp_fs.policy import Readable
 
 __all__ = [
-    "Member",
-    "as_file",
+    "ArchiveMember",
     "is_document",
-    "is_inside",
-    "members",
+    "is_in_archive",
+    "needs_worker",
     "open_content",
-    "source_of",
-    "takes_time",
-    "text_file",
+    "open_text",
+    "raw_source_path",
+    "read_members",
+    "to_anonymous_file",
 ]
 
-_OWN = {"mail": "message.txt", "notebook": "notebook.json"}
+_RAW_MEMBERS = {"mail": "message.txt", "notebook": "notebook.json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A file of an archive, with its text or its bytes."""
 
     place: Readable
@@ -51,56 +51,56 @@ def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator
     Raises:
         Problem: it can't be opened, or its text can't be taken out.
     """
-    with _opened(place) as (file, inner):
-        found = None
+    with _open_file_or_archive(place) as (file, inner):
+        extracted = None
         if inner is not None:
             archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
-            found = taken(file, archive, inner, "bytes" if raw else "text", place.display, stop)
+            extracted = extract(file, archive, inner, "bytes" if raw else "text", place.display, stop)
         elif not raw:
-            found = _text(file, place, stop)
-        if found is None:
+            extracted = _extract_text(file, place, stop)
+        if extracted is None:
             yield file, None
         else:
-            with as_file(found.data) as copy:
-                yield copy, _label(found, place)
+            with to_anonymous_file(extracted.data) as copy:
+                yield copy, _describe_text(extracted, place)
 
 
-def text_file(file: BinaryIO, place: Readable, stop: Stop) -> tuple[BinaryIO, str]:
+def open_text(file: BinaryIO, place: Readable, stop: Stop) -> tuple[BinaryIO, str]:
     """The text of an open document as a file of its own, or the file itself if it is none; why the rest is missing."""
-    found = _text(file, place, stop)
-    if found is None:
+    extracted = _extract_text(file, place, stop)
+    if extracted is None:
         return file, ""
     file.close()
-    return as_file(found.data), found.cut
+    return to_anonymous_file(extracted.data), extracted.cut_reason
 
 
-def _text(file: BinaryIO, place: Readable, stop: Stop) -> Taken | None:
+def _extract_text(file: BinaryIO, place: Readable, stop: Stop) -> Extracted | None:
     """The text of an open document or archive; None, and the file at its beginning, for what is read as it is."""
     kind = kind_of(place.name, file.read(HEAD_BYTES))
     file.seek(0)
     if kind is None:
         return None
-    found = taken(file, place.name, (), "text", place.display, stop)
+    extracted = extract(file, place.name, (), "text", place.display, stop)
     file.seek(0)
     # What has the name of a notebook and could not be read as one.
-    return None if kind == "notebook" and not found.label else found
+    return None if kind == "notebook" and not extracted.label else extracted
 
 
-def takes_time(place: Readable) -> bool:
+def needs_worker(place: Readable) -> bool:
     """Whether reading a place is likely to wait for the process that takes text out."""
     return is_document(place.name) or is_archive(place.name) or any(part.endswith("!") for part in place.parts)
 
 
-def is_inside(place: Readable) -> bool:
+def is_in_archive(place: Readable) -> bool:
     """Whether `place` is an archive, or lies in one."""
     try:
-        with _opened(place) as (file, inner):
+        with _open_file_or_archive(place) as (file, inner):
             return inner is not None or kind_of(place.name, file.read(HEAD_BYTES)) not in (None, *SUFFIXES.values())
     except Problem:
         return False
 
 
-def members(place: Readable, stop: Stop) -> tuple[Sequence[Member], str]:
+def read_members(place: Readable, stop: Stop) -> tuple[Sequence[ArchiveMember], str]:
     """The files of an archive, or of a folder in it, with their text or bytes, and why the rest is missing.
 
     What is protected is left out.
@@ -108,27 +108,27 @@ def members(place: Readable, stop: Stop) -> tuple[Sequence[Member], str]:
     Raises:
         Problem: it can't be read.
     """
-    with _opened(place) as (file, inner):
+    with _open_file_or_archive(place) as (file, inner):
         above = place.parts if inner is None else place.parts[: len(place.parts) - len(inner)]
         name = above[-1].removesuffix("!") if inner is not None else place.name
-        found = taken(file, name, inner or (), "all", place.display, stop)
+        extracted = extract(file, name, inner or (), "all", place.display, stop)
     top = (*above[:-1], name + "!")
-    listed: list[Member] = []
-    for path, data in found.members:
+    archive_members: list[ArchiveMember] = []
+    for path, data in extracted.members:
         parts = (*top, *path.split("/")) if path else place.parts
         if not place.policy.protected(parts):
-            listed.append(Member(place.at(place.root, parts), data))
-    return listed, found.cut
+            archive_members.append(ArchiveMember(place.at(place.root, parts), data))
+    return archive_members, extracted.cut_reason
 
 
 @contextmanager
-def _opened(place: Readable) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
+def _open_file_or_archive(place: Readable) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
     """The file at `place`, or the archive it lies in and the names in that."""
     inner = None
     try:
         file = open_file(place)
     except NotFound:
-        above = _archive_above(place)
+        above = _find_archive(place)
         if above is None:
             raise
         archive, inner = above
@@ -137,7 +137,7 @@ def _opened(place: Readable) -> Generator[tuple[BinaryIO, tuple[str, ...] | None
         yield file, inner
 
 
-def _archive_above(place: Readable) -> tuple[Readable, tuple[str, ...]] | None:
+def _find_archive(place: Readable) -> tuple[Readable, tuple[str, ...]] | None:
     for number, part in enumerate(place.parts):
         if part.endswith("!") and len(part) > 1:
             archive = place.at(place.root, (*place.parts[:number], part[:-1]))
@@ -149,33 +149,33 @@ def _archive_above(place: Readable) -> tuple[Readable, tuple[str, ...]] | None:
     return None
 
 
-def as_file(data: bytes) -> BinaryIO:
+def to_anonymous_file(data: bytes) -> BinaryIO:
     """`data` as a file that has no name."""
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("mcp-fs", os.MFD_CLOEXEC), "w+b", buffering=0)
     else:
         file = cast("BinaryIO", tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - whoever asked closes it
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.write(remaining) :]
     file.seek(0)
     return cast("BinaryIO", file)
 
 
-def source_of(place: Readable) -> str | None:
+def raw_source_path(place: Readable) -> str | None:
     """The path of a file as it is written, where its text is another; None where the text is all there is to edit."""
-    own = _OWN.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
+    own = _RAW_MEMBERS.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
     return None if own is None else f"{place.display}!/{own}"
 
 
-def _label(found: Taken, place: Readable) -> str:
+def _describe_text(extracted: Extracted, place: Readable) -> str:
     """What kind of text is shown, and how to get at the rest."""
-    label = found.label or "unpacked"
-    if found.label.startswith("listing"):
+    label = extracted.label or "unpacked"
+    if extracted.label.startswith("listing"):
         name = place.display.removesuffix("!")
         if "folder" in label:
             name = name.rpartition("!/")[0] or name
         label += f": read what is in it as `{name}!/NAME`"
-    elif found.label and (source := source_of(place)) is not None:
+    elif extracted.label and (source := raw_source_path(place)) is not None:
         label += f", the file itself is `{source}`"
-    return label + (f", {found.cut}" if found.cut else "")
+    return label + (f", {extracted.cut_reason}" if extracted.cut_reason else "")
