@@ -25,7 +25,7 @@ from mcp_fs.engine.patterns.regex import compile_byte_filter, compile_line_searc
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search import file_list, ripgrep
 from mcp_fs.engine.search.find import FindSort, find_files
-from mcp_fs.engine.search.grep import grep
+from mcp_fs.engine.search.grep import GrepOptions, grep
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.engine.text.encodings import detect_encoding, is_utf8
@@ -270,9 +270,9 @@ def test_matches_and_context_are_those_of_a_plain_loop(
     with tempfile.TemporaryFile() as file:
         file.write(text.encode())
         file.seek(0)
-        found = grep(
-            file.fileno(), compile_line_search("x", literal=False, ignore_case=False), context, most, after, Stop()
-        )
+        search = compile_line_search("x", literal=False, ignore_case=False)
+        options = GrepOptions(context=context, max_matches=most, after_line=after)
+        found = grep(file.fileno(), search, options, Stop())
     assert [(match.line, match.text, match.is_match) for match in found.lines] == wanted
     assert found.has_more == (len(hits) > most)
 

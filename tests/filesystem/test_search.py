@@ -32,7 +32,7 @@ from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search import file_list, ripgrep, text_search
 from mcp_fs.engine.search import sources as opened_module
 from mcp_fs.engine.search.find import find_files
-from mcp_fs.engine.search.grep import count_matches
+from mcp_fs.engine.search.grep import GrepOptions, count_matches
 from mcp_fs.engine.search.grep import grep as lines_of_file
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
@@ -411,7 +411,7 @@ def test_a_search_over_lines_ends_when_it_is_told_to(tmp_path: Path, counts: boo
     try:
         with pytest.raises(Stopped):
             count_matches(fd, find, stop, multiline=True) if counts else lines_of_file(
-                fd, find, 0, 50, 0, stop, multiline=True
+                fd, find, GrepOptions(max_matches=50, multiline=True), stop
             )
     finally:
         os.close(fd)

@@ -3,7 +3,7 @@
 from mcp_fs.models.formatting import escape_line_breaks, is_one_line, pluralize
 from mcp_fs.models.listing import Comparison, Entry, FileInfo, FolderPage, Tree
 from mcp_fs.models.reading import FileSlices, FullContents, Media, TextSlice
-from mcp_fs.models.searching import FilePage, Match, MatchCounts, Matches
+from mcp_fs.models.searching import FilePage, Match, MatchCounts, MatchedFile, Matches, MatchTotal
 from mcp_fs.models.undoing import Steps, Undone, UndoStep
 from mcp_fs.models.writing import Edited, Moved, MovedAll, Replaced, Written, clipped_diff
 
@@ -18,6 +18,8 @@ __all__ = [
     "FullContents",
     "Match",
     "MatchCounts",
+    "MatchTotal",
+    "MatchedFile",
     "Matches",
     "Media",
     "Moved",

@@ -51,12 +51,15 @@ class Entry:
     note: str = ""
 
     def line(self, time_prefix: str = "") -> str:
-        """Its line below a head that tells `told`, the beginning of when it was modified."""
-        label = self.path + "/" if self.kind == "folder" and not self.path.endswith("/") else self.path
-        size = "" if self.size is None else f"{self.size:,}"
-        return "\t".join(
-            filter(None, (label, size, self.modified.removeprefix(time_prefix).removeprefix("T"), self.note))
-        )
+        """Return its line below a head that tells the beginning of when it was modified."""
+        label = self.path
+        if self.kind == "folder" and not label.endswith("/"):
+            label += "/"
+        size = ""
+        if self.size is not None:
+            size = f"{self.size:,}"
+        modified = self.modified.removeprefix(time_prefix).removeprefix("T")
+        return "\t".join(filter(None, (label, size, modified, self.note)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class FolderPage(TextResult):
 
     Attributes:
         total: entries in the folder, left-out ones not counted.
-        left_out: hidden and ignored entries that were left out.
+        excluded_count: hidden and ignored entries that were left out.
         cursor: position of the next page; None on the last.
         uri: of the folder, for views that follow it.
     """
@@ -83,17 +86,17 @@ class FolderPage(TextResult):
         return {"uri": self.uri} if self.uri else {}
 
     def text(self) -> str:
-        if self.cursor is None and len(self.entries) == self.total:
-            head = f"{self.path}: {pluralize(self.total, 'entry')}"
-        else:
+        head = f"{self.path}: {pluralize(self.total, 'entry')}"
+        if self.cursor is not None or len(self.entries) < self.total:
             head = f"{self.path}: {len(self.entries):,} of {pluralize(self.total, 'entry')} by {self.sort}"
         if self.excluded_count:
             head += f", {self.excluded_count:,} hidden or ignored left out"
         if self.cursor is not None:
             head += f'; continue with cursor="{self.cursor}"'
-        folder_prefix = f"{self.path}/"
-        if time_prefix := common_time_prefix([entry.modified for entry in self.entries if entry.modified]):
+        time_prefix = common_time_prefix([entry.modified for entry in self.entries if entry.modified])
+        if time_prefix:
             head += f"; all changed {time_prefix}"
+        folder_prefix = f"{self.path}/"
         return "\n".join(
             [f"[{head}]", *(entry.line(time_prefix).removeprefix(folder_prefix) for entry in self.entries)]
         )
@@ -145,10 +148,13 @@ class Comparison(TextResult):
     max_bytes: int
 
     def text(self) -> str:
-        head, lines, left = f"{self.names[0]} and {self.names[1]}: {self.head}", list[str](), self.max_bytes
+        first, second = self.names
+        head = f"{first} and {second}: {self.head}"
+        lines: list[str] = []
+        remaining_bytes = self.max_bytes
         for line in self.lines:
-            left -= len(line.encode("utf-8", "replace")) + 1
-            if left < 0:
+            remaining_bytes -= len(line.encode("utf-8", "replace")) + 1
+            if remaining_bytes < 0:
                 head += f"; {len(lines):,} of {len(self.lines):,} lines: raise max_bytes, or compare less"
                 break
             lines.append(line)

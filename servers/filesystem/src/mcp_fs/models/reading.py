@@ -20,20 +20,20 @@ class TextSlice(TextResult):
         path: as tools take it.
         body: the lines, with numbers when asked for.
         encoding: told where it is not UTF-8.
-        first: number of the first line; None when only the distance from the end is known.
-        last: number of the last line; None when the file does not reach `first` yet.
-        total: lines in the file; None when counting them would mean reading a large file.
+        first_line: number of the first line; None when only the distance from the end is known.
+        last_line: number of the last line; None when the file does not reach `first_line` yet.
+        total_lines: lines in the file; None when counting them would mean reading a large file.
         size: bytes of the file.
         bytes_shown: bytes of the file in `body`.
         column: byte of the first line that `body` begins with, from 1; None within a line whose beginning is far.
         end_line: last line wanted; None for as many as there are.
         next_line: where the next page begins; None if nothing wanted is left.
         next_column: byte where the last line goes on when it was cut, from 1.
-        following: the line after that one, if there is one and it is wanted.
+        line_after_cut: the line after the one that was cut, if there is one and it is wanted.
         lines_shown: lines in `body`.
-        lines_asked: last lines asked for when they, or the one, are more than a page.
-        replaced: whether bytes that do not decode are shown as U+FFFD.
-        unterminated: whether the file's last line is shown and has no line end.
+        requested_tail: last lines asked for when they, or the one, are more than a page.
+        has_undecodable: whether bytes that do not decode are shown as U+FFFD.
+        lacks_final_newline: whether the file's last line is shown and has no line end.
         hash: of the whole content, of a file that can be edited.
     """
 
@@ -59,7 +59,9 @@ class TextSlice(TextResult):
     @property
     def status(self) -> str:
         """One line: what is shown, of what, and the exact next call."""
-        facts = [self._describe_span(), *([self.encoding] if self.encoding != "utf-8" else [])]
+        facts = [self._describe_span()]
+        if self.encoding != "utf-8":
+            facts.append(self.encoding)
         if self.hash is not None:
             facts.append(f"hash {self.hash}")
         if self.has_undecodable:
@@ -80,30 +82,34 @@ class TextSlice(TextResult):
             return f"the end of the last line, {self.bytes_shown:,} of {self.size:,} bytes"
         if self.first_line is None:
             return f"last {pluralize(self.lines_shown, 'line')} of {self.size:,} bytes"
-        span = (
-            f"line {self.first_line}"
-            if self.first_line == self.last_line
-            else f"lines {self.first_line}-{self.last_line}"
-        )
+        span = f"lines {self.first_line}-{self.last_line}"
+        if self.first_line == self.last_line:
+            span = f"line {self.first_line}"
         if self.column > 1:
             span += f" from column {self.column}"
-        return f"{span} of {self.total_lines:,}" if self.total_lines is not None else f"{span} of {self.size:,} bytes"
+        if self.total_lines is not None:
+            return f"{span} of {self.total_lines:,}"
+        return f"{span} of {self.size:,} bytes"
 
     def _describe_next_call(self) -> str:
-        until = "" if self.end_line is None else f", end_line={self.end_line}"
+        until = ""
+        if self.end_line is not None:
+            until = f", end_line={self.end_line}"
         if self.next_column is not None:
             line = self.last_line or 1
-            rest = f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
-            return (
-                rest
-                if self.line_after_cut is None
-                else f"{rest}; the next line at start_line={self.line_after_cut}{until}"
+            next_call = (
+                f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
             )
+            if self.line_after_cut is not None:
+                next_call += f"; the next line at start_line={self.line_after_cut}{until}"
+            return next_call
         if self.requested_tail == 1:
             return "; the line is cut: raise max_bytes for more of it"
         if self.requested_tail is not None:
             return f"; {self.requested_tail:,} lines were asked for: raise max_bytes for more"
-        return "" if self.next_line is None else f"; continue with start_line={self.next_line}{until}"
+        if self.next_line is not None:
+            return f"; continue with start_line={self.next_line}{until}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +126,10 @@ class FileSlices(TextResult):
         name = escape_line_breaks(name)
         if isinstance(outcome, Problem):
             return f"=== {name}: failed: {outcome}\n"
-        end = "" if not outcome.body or outcome.body.endswith("\n") else "\n"
-        return f"=== {name} [{outcome.status}]\n{outcome.body}{end}"
+        text = f"=== {name} [{outcome.status}]\n{outcome.body}"
+        if outcome.body and not outcome.body.endswith("\n"):
+            text += "\n"
+        return text
 
 
 @dataclass(frozen=True, slots=True)

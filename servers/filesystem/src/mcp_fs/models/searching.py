@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcp_batteries.server.results import TextResult, below
 from mcp_fs.models.formatting import common_time_prefix, escape_line_breaks, pluralize
 
-__all__ = ["FilePage", "Match", "MatchCounts", "Matches"]
+__all__ = ["FilePage", "Match", "MatchCounts", "MatchTotal", "MatchedFile", "Matches"]
 
 _MOST_ENDINGS = 8
 
@@ -32,16 +33,19 @@ class FilePage(TextResult):
     measures: Sequence[str] = ()
 
     def text(self) -> str:
-        head = f"{self.total:,} found" if self.cursor is None else f"{len(self.paths):,} of {self.total:,}"
+        head = f"{self.total:,} found"
         notes = list(self.notes)
         if self.cursor is not None:
+            head = f"{len(self.paths):,} of {self.total:,}"
             notes.append(f'continue with cursor="{self.cursor}"')
-        if time_prefix := common_time_prefix(self.measures):
+        time_prefix = common_time_prefix(self.measures)
+        if time_prefix:
             notes.append(f"all changed {time_prefix}")
-        measures = [measure.removeprefix(time_prefix).removeprefix("T") for measure in self.measures]
-        named = itertools.zip_longest(self.paths, measures)
-        lines = below(("", f"{path}\t{measure}" if measure else path, ()) for path, measure in named)
-        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
+        rows: list[tuple[str, str, Sequence[str]]] = []
+        for path, measure in itertools.zip_longest(self.paths, self.measures, fillvalue=""):
+            measure = measure.removeprefix(time_prefix).removeprefix("T")
+            rows.append(("", f"{path}\t{measure}" if measure else path, ()))
+        return "\n".join([_head_line(head, notes), *below(rows)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,9 @@ class Match:
     Attributes:
         line: number, from 1.
         text: the line without its end, cut around the match if it is long.
-        hit: False for a line of context.
+        is_match: False for a line of context.
         column: byte where `text` begins if the line was cut, from 1.
-        size: bytes of the whole line.
+        line_bytes: size of the whole line.
     """
 
     line: int
@@ -63,53 +67,84 @@ class Match:
     line_bytes: int = 0
 
 
+class MatchedFile(NamedTuple):
+    """The matching lines of one file.
+
+    Attributes:
+        lines: with their context, in order.
+        match_count: how many of its lines match in all where not all are in `lines`; else 0.
+    """
+
+    path: str
+    lines: Sequence[Match]
+    match_count: int
+
+
+class MatchTotal(NamedTuple):
+    """What matches on all pages.
+
+    Attributes:
+        lines: lines that match; of a search for files only they mean nothing.
+        files: files that have some.
+        at_least: whether there are more than were counted.
+    """
+
+    lines: int
+    files: int
+    at_least: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Matches(TextResult):
     """A page of matching lines, file by file.
 
     Attributes:
-        files: for each file its path, its lines and, where not all are here, how many of it match in all; else 0.
         notes: what was not searched.
         cursor: position of the next page; None when the search is complete.
-        total: lines that match, files that have some, and whether there are more than were counted. Of a search for
-            files only, lines mean nothing.
         bound: the argument that limited the lines of a file, which the cursor does not continue; empty if none did.
     """
 
-    files: Sequence[tuple[str, Sequence[Match], int]]
+    files: Sequence[MatchedFile]
     notes: Sequence[str]
     cursor: str | None
-    total: tuple[int, int, bool]
+    total: MatchTotal
     bound: str = ""
 
     def text(self) -> str:
-        hits = sum(match.is_match for _, lines, _ in self.files for match in lines)
-        lines, files, at_least = self.total
-        head = pluralize(len(self.files), "file")
-        if hits:
-            known = f"{'at least ' * at_least}{lines:,}"
-            if hits < lines and len(self.files) == files:
-                head = f"{hits:,} of {known} matches in {head}"
-            else:
-                more_files = f", of {known} in {pluralize(files, 'file')}" if hits < lines else ""
-                head = f"{pluralize(hits, 'match')} in {head}{more_files}"
-        else:
-            head += " matches" if len(self.files) == 1 else " match"
-            if len(self.files) < files:
-                head += f", of {'at least ' * at_least}{files:,}"
+        head = self._head()
         notes = list(self.notes)
         if self.bound:
             notes.append(f"raise {self.bound} for more")
         if self.cursor is not None:
             notes.append(f'more match: continue with cursor="{self.cursor}"')
-        shown = ["; ".join([f"[{head}", *notes]) + "]"]
-        # Of a search that found one file alone, the first line has told it.
-        tells = files > 1
-        lines_of = (
-            (path, [*_format_lines(found), *[f"{whole:,} in all"] * (tells and whole > 0)])
-            for path, found, whole in self.files
-        )
-        return "\n".join([*shown, *below(("", path, found) for path, found in lines_of)])
+        rows: list[tuple[str, str, Sequence[str]]] = []
+        for file in self.files:
+            lines = _format_lines(file.lines)
+            # Of a search that found one file alone, the first line has told it.
+            if self.total.files > 1 and file.match_count:
+                lines.append(f"{file.match_count:,} in all")
+            rows.append(("", file.path, lines))
+        return "\n".join([_head_line(head, notes), *below(rows)])
+
+    def _head(self) -> str:
+        """Say how much matches, and how much of that is here."""
+        matches_here = 0
+        for file in self.files:
+            matches_here += sum(match.is_match for match in file.lines)
+        total = self.total
+        at_least = "at least " if total.at_least else ""
+        head = pluralize(len(self.files), "file")
+        if not matches_here:
+            head += " matches" if len(self.files) == 1 else " match"
+            if len(self.files) < total.files:
+                head += f", of {at_least}{total.files:,}"
+            return head
+        if matches_here >= total.lines:
+            return f"{pluralize(matches_here, 'match')} in {head}"
+        if len(self.files) == total.files:
+            return f"{matches_here:,} of {at_least}{total.lines:,} matches in {head}"
+        of_all = f"of {at_least}{total.lines:,} in {pluralize(total.files, 'file')}"
+        return f"{pluralize(matches_here, 'match')} in {head}, {of_all}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +153,10 @@ class MatchCounts(TextResult):
 
     Attributes:
         rows: files, by path, with their matching lines; or what matched, the most frequent first.
-        of: `file`, `text`, or `sum`: texts that end in the sums of what came with them.
-        kinds: rows in all.
+        kind: what the rows are: `file`, `text`, or `sum`: texts that end in the sums of what came with them.
+        row_count: rows in all.
         total: lines that match and files that have some.
-        matches: of texts, how many in files of each ending, the most first.
+        matches_by_suffix: of texts, how many in files of each ending, the most first.
     """
 
     rows: Sequence[tuple[str, int]]
@@ -137,33 +172,50 @@ class MatchCounts(TextResult):
         head = f"{pluralize(lines, 'matching line')} in {pluralize(files, 'file')}"
         notes = list(self.notes)
         if self.kind != "file":
-            sums = " and sum" if self.kind == "sum" else ""
-            notes.insert(0, f"{pluralize(self.row_count, 'text')}, each with its number{sums}")
-            if (number := sum(number for _, number in self.matches_by_suffix)) > lines or len(
-                self.matches_by_suffix
-            ) > 1:
-                of = ", ".join(
-                    f"{one:,} in {escape_line_breaks(ending) or 'others'}"
-                    for ending, one in self.matches_by_suffix[:_MOST_ENDINGS]
-                )
-                notes.insert(0, f"{pluralize(number, 'match')}{f': {of}' if len(self.matches_by_suffix) > 1 else ''}")
+            notes = [*self._describe_texts(), *notes]
         if self.cursor is not None:
             notes.append(f'{len(self.rows):,} of {self.row_count:,}: continue with cursor="{self.cursor}"')
         if self.kind == "file":
             rows = below(("", path, [str(number)]) for path, number in self.rows)
         else:
             rows = [f"{number}\t{text}" for text, number in self.rows]
-        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *rows])
+        return "\n".join([_head_line(head, notes), *rows])
+
+    def _describe_texts(self) -> list[str]:
+        """Say how many texts there are, and where they come from if that tells more than the first line."""
+        sums = " and sum" if self.kind == "sum" else ""
+        notes = [f"{pluralize(self.row_count, 'text')}, each with its number{sums}"]
+        lines, _ = self.total
+        match_count = sum(number for _, number in self.matches_by_suffix)
+        if match_count <= lines and len(self.matches_by_suffix) <= 1:
+            return notes
+        matches = pluralize(match_count, "match")
+        if len(self.matches_by_suffix) > 1:
+            counts: list[str] = []
+            for suffix, number in self.matches_by_suffix[:_MOST_ENDINGS]:
+                counts.append(f"{number:,} in {escape_line_breaks(suffix) or 'others'}")
+            matches += f": {', '.join(counts)}"
+        return [matches, *notes]
+
+
+def _head_line(head: str, notes: Sequence[str]) -> str:
+    """Return the first line of an answer."""
+    return f"[{'; '.join([head, *notes])}]"
 
 
 def _format_lines(matches: Sequence[Match]) -> list[str]:
+    """Return lines of a file as they are shown, `--` between those that are apart if there is context."""
     lines: list[str] = []
-    context = any(not match.is_match for match in matches)
-    for number, match in enumerate(matches):
-        if context and number and match.line > matches[number - 1].line + 1:
+    has_context = any(not match.is_match for match in matches)
+    previous_line = None
+    for match in matches:
+        if has_context and previous_line is not None and match.line > previous_line + 1:
             lines.append("--")
-        mark = ":" if match.is_match else "-"
-        at = "" if match.column is None else f"{match.column}{mark}"
-        cut = "" if match.column is None else f" [cut: {match.line_bytes:,} bytes]"
-        lines.append(f"{match.line}{mark}{at}{match.text}{cut}")
+        previous_line = match.line
+        sign = ":" if match.is_match else "-"
+        if match.column is None:
+            lines.append(f"{match.line}{sign}{match.text}")
+        else:
+            column = f"{match.column}{sign}"
+            lines.append(f"{match.line}{sign}{column}{match.text} [cut: {match.line_bytes:,} bytes]")
     return lines

@@ -8,6 +8,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.patterns.regex import LineSearch
@@ -21,15 +22,49 @@ from mcp_fs.engine.text.encodings import (
 )
 from mcp_fs.models import Match
 
-__all__ = ["FileMatches", "count_matches", "grep"]
+__all__ = ["FileMatches", "GrepOptions", "LineSelection", "clip_line", "count_matches", "grep"]
 
 _BLOCK_BYTES = 4 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 _MAX_SHOWN_BYTES = 300
 _SHOWN_BEFORE_MATCH = 80
 _LINE_FEED = ord("\n")
+# Lines that are shown of a match behind its first.
 _MAX_LINES_OF_MATCH = 50
-"""Lines that are shown of a match behind its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrepOptions:
+    """What is collected of one file.
+
+    Attributes:
+        context: lines before and after each match.
+        max_matches: matching lines at most.
+        after_line: only lines behind this one.
+        search_binary: whether a binary file is searched too, as lines of bytes.
+        keep_last: whether it is the last `max_matches` lines that are collected.
+        multiline: whether a match may go over several lines, of which those behind the first are context.
+    """
+
+    context: int = 0
+    max_matches: int = 1
+    after_line: int = 0
+    search_binary: bool = False
+    keep_last: bool = False
+    multiline: bool = False
+
+
+class LineSelection(NamedTuple):
+    """Lines that are chosen for a page.
+
+    Attributes:
+        match_count: matching lines among them.
+        is_cut: whether some matching lines were left out.
+    """
+
+    lines: Sequence[Match]
+    match_count: int
+    is_cut: bool
 
 
 @dataclass(slots=True)
@@ -38,9 +73,9 @@ class FileMatches:
 
     Attributes:
         lines: matching lines and their context, in order.
-        more: whether more lines match than were wanted.
+        has_more: whether more lines match than were wanted.
         too_long: whether a line longer than 64 MiB was not searched, or as large a file over several lines.
-        binary: whether it is not text and was not searched.
+        is_binary: whether it is not text and was not searched.
     """
 
     lines: list[Match] = field(default_factory=list[Match])
@@ -48,116 +83,180 @@ class FileMatches:
     too_long: bool = False
     is_binary: bool = False
 
-    def take_first(self, matches: int, size: int) -> tuple[Sequence[Match], int, bool]:
-        """(lines, matches among them, whether some were cut): at most so many matches and, but for one, bytes.
+    def select_first(self, max_matches: int, max_bytes: int) -> LineSelection:
+        """Return the first lines: at most so many matches and bytes, but for one match.
 
         The context that follows the last match is kept with it.
         """
-        taken = end = 0
+        match_count = 0
+        end = 0
         for index, line in enumerate(self.lines):
             if line.is_match:
-                if taken == matches or (taken and size < 0):
-                    return self.lines[:end], taken, True
-                taken, end = taken + 1, index + 1
-            elif end == index and taken and line.line == self.lines[index - 1].line + 1:
+                if match_count == max_matches or (match_count and max_bytes < 0):
+                    return LineSelection(self.lines[:end], match_count, is_cut=True)
+                match_count += 1
                 end = index + 1
-            size -= len(line.text)
-        return self.lines, taken, False
+            elif end == index and match_count and line.line == self.lines[index - 1].line + 1:
+                end = index + 1
+            max_bytes -= len(line.text)
+        return LineSelection(self.lines, match_count, is_cut=False)
 
-    def take_last(self, size: int, context: int) -> tuple[Sequence[Match], int, bool]:
-        """(lines, matches among them, whether some were cut): the last ones, but for one of so many bytes."""
-        taken = 0
+    def select_last(self, max_bytes: int, context: int) -> LineSelection:
+        """Return the last lines: at most so many bytes, but for one match."""
+        match_count = 0
         for line in reversed(self.lines):
-            size -= len(line.text)
-            if taken and size < 0:
-                return _keep_last(self.lines, taken, context), taken, True
-            taken += line.is_match
-        return self.lines, taken, False
+            max_bytes -= len(line.text)
+            if match_count and max_bytes < 0:
+                return LineSelection(_keep_last(self.lines, match_count, context), match_count, is_cut=True)
+            if line.is_match:
+                match_count += 1
+        return LineSelection(self.lines, match_count, is_cut=False)
 
 
 def grep(
     fd: int,
     find: LineSearch,
-    context: int,
-    max_matches: int,
-    after_line: int,
+    options: GrepOptions,
     stop: Stop,
     may_match: Callable[[bytes], bool] = lambda text: True,
-    *,
-    search_binary: bool = False,
-    keep_last: bool = False,
-    multiline: bool = False,
 ) -> FileMatches:
-    """The first `most` lines that match, from behind `after_line` on; none in a binary file.
+    """Return the matching lines of an open file; none of a binary one.
 
     Its first 64 KiB tell what encoding a file is in, as when it is read. NUL bytes of what is text otherwise, as a log
     has where it was cut while a program wrote it, are passed over.
 
     Args:
-        binary: whether a binary file is searched too, as lines of bytes.
-        last: whether it is the last `most` lines.
-        several: whether a match may go over several lines, of which those behind the first are context.
         may_match: asked with bytes of a file that is not UTF-8 before its encoding is looked for.
 
     Raises:
         OSError: it can't be read.
     """
-    hits = FileMatches()
-    first, count, owed = 1, 0, 0  # number of the block's first line, matches so far, lines still due after the last
-    before: list[tuple[int, bytes]] = []  # the last lines of the block before
-    earlier = b""
-    for block in _read_blocks(fd, hits, stop, may_match, search_binary, as_one_block=multiline):
+    collector = _LineCollector(find, options, stop)
+    matches = collector.matches
+    for block in _read_blocks(fd, matches, stop, may_match, options.search_binary, as_one_block=options.multiline):
         stop.check()
-        first += earlier.count(b"\n")
-        at, line, shown_to, earlier = 0, first, 0, block
-        while at < len(block):
-            found = find(block, at)
-            begin = len(block) if found is None else block.rfind(b"\n", 0, found[0]) + 1
-            for offset, text in _lines_between(block, shown_to, begin, owed):
-                hits.lines.append(clip_line(line + block.count(b"\n", at, offset), text, None))
-                owed, shown_to = owed - 1, offset + len(text) + 1
-            if found is None or begin == len(block):
+        collector.add_block(block)
+        if collector.is_full:
+            break
+    return collector.finish()
+
+
+class _LineCollector:
+    """Collects the matching lines of one file, and the lines around them, block by block.
+
+    Attributes:
+        matches: what is collected.
+        is_full: whether there are as many matches as were wanted, and one more.
+    """
+
+    def __init__(self, find: LineSearch, options: GrepOptions, stop: Stop) -> None:
+        self.matches = FileMatches()
+        self.is_full = False
+        self._find = find
+        self._options = options
+        self._stop = stop
+        self._match_count = 0
+        self._due_context = 0  # lines to show behind the last match
+        self._block_line = 1  # number of the first line of the block
+        self._last_block = b""
+        self._last_lines: list[tuple[int, bytes]] = []  # the end of the block before, as context of what follows
+
+    def add_block(self, block: bytes) -> None:
+        """Search a block of whole lines."""
+        options = self._options
+        self._block_line += self._last_block.count(b"\n")
+        self._last_block = block
+        position = 0
+        line = self._block_line
+        shown_until = 0
+        while position < len(block):
+            span = self._find(block, position)
+            begin = len(block) if span is None else block.rfind(b"\n", 0, span[0]) + 1
+            if self._due_context:
+                for offset, text in _lines_between(block, shown_until, begin, self._due_context):
+                    number = line + block.count(b"\n", position, offset)
+                    self.matches.lines.append(clip_line(number, text, None))
+                    self._due_context -= 1
+                    shown_until = offset + len(text) + 1
+            if span is None or begin == len(block):
                 break
-            line += block.count(b"\n", at, begin)
-            if multiline:
-                stop.check()  # a block is the whole file
-            end = _end_of_match(block, found)
-            text, *rest = block[begin:end].split(b"\n") if multiline else [block[begin:end]]
-            if line > after_line:
-                if count == max_matches and not keep_last:
-                    hits.has_more = True
-                    return hits
-                if count == 2 * max_matches:
-                    hits.lines, count = _keep_last(hits.lines, max_matches, context), max_matches
-                    hits.has_more = True
-                if context:
-                    near = [*before] if not shown_to else []
-                    near += [(line - back, text) for back, text in _lines_before(block, begin, shown_to, context)]
-                    known = max(hits.lines[-1].line if hits.lines else 0, after_line)
-                    hits.lines += [clip_line(number, text, None) for number, text in near[-context:] if number > known]
-                hits.lines.append(clip_line(line, text, found[0] - begin))
-                more = [b"... %d more lines of this match" % (len(rest) - _MAX_LINES_OF_MATCH)] * (
-                    len(rest) > _MAX_LINES_OF_MATCH
-                )
-                below = [*rest[:_MAX_LINES_OF_MATCH], *more]
-                hits.lines += [clip_line(number, part, None) for number, part in enumerate(below, line + 1)]
-                count, owed = count + 1, context
-            line, at = line + 1 + len(rest), end + 1
-            shown_to = at
-        if context:
-            lines = first + block.count(b"\n")
-            tail = [(lines - back, text) for back, text in _lines_before(block, len(block), 0, context)]
-            before = [*before, *tail][-context:]
-    if count > max_matches:
-        hits.lines, hits.has_more = _keep_last(hits.lines, max_matches, context), True
-    return hits
+            line += block.count(b"\n", position, begin)
+            end = _end_of_match(block, span)
+            matching_lines = [block[begin:end]]
+            if options.multiline:
+                self._stop.check()  # a block is the whole file
+                matching_lines = block[begin:end].split(b"\n")
+            if line > options.after_line:
+                self._make_room()
+                if self.is_full:
+                    return
+                if options.context:
+                    self._add_context_before(block, begin, line, shown_until)
+                self._add_match(line, matching_lines, span[0] - begin)
+            line += len(matching_lines)
+            position = end + 1
+            shown_until = position
+        if options.context:
+            end_line = self._block_line + block.count(b"\n")
+            tail = [(end_line - back, text) for back, text in _lines_before(block, len(block), 0, options.context)]
+            self._last_lines = [*self._last_lines, *tail][-options.context :]
+
+    def finish(self) -> FileMatches:
+        """Return what was collected, no more than was wanted."""
+        options = self._options
+        if self._match_count > options.max_matches:
+            self.matches.lines = _keep_last(self.matches.lines, options.max_matches, options.context)
+            self.matches.has_more = True
+        return self.matches
+
+    def _make_room(self) -> None:
+        """Note that there is a match too many, or forget the first half where the last ones are wanted."""
+        options = self._options
+        if self._match_count == options.max_matches and not options.keep_last:
+            self.matches.has_more = True
+            self.is_full = True
+        elif self._match_count == 2 * options.max_matches:
+            self.matches.lines = _keep_last(self.matches.lines, options.max_matches, options.context)
+            self.matches.has_more = True
+            self._match_count = options.max_matches
+
+    def _add_context_before(self, block: bytes, begin: int, line: int, shown_until: int) -> None:
+        context = self._options.context
+        before: list[tuple[int, bytes]] = []
+        if not shown_until:
+            before += self._last_lines
+        before += [(line - back, text) for back, text in _lines_before(block, begin, shown_until, context)]
+        known_line = self._options.after_line
+        if self.matches.lines:
+            known_line = max(self.matches.lines[-1].line, known_line)
+        for number, text in before[-context:]:
+            if number > known_line:
+                self.matches.lines.append(clip_line(number, text, None))
+
+    def _add_match(self, line: int, matching_lines: list[bytes], offset: int) -> None:
+        lines = self.matches.lines
+        lines.append(clip_line(line, matching_lines[0], offset))
+        following = matching_lines[1:]
+        if len(following) > _MAX_LINES_OF_MATCH:
+            omitted = len(following) - _MAX_LINES_OF_MATCH
+            following = [*following[:_MAX_LINES_OF_MATCH], b"... %d more lines of this match" % omitted]
+        for number, text in enumerate(following, line + 1):
+            lines.append(clip_line(number, text, None))
+        self._match_count += 1
+        self._due_context = self._options.context
 
 
-def _keep_last(lines: Sequence[Match], matches: int, context: int) -> list[Match]:
-    """So many matches at the end of `lines`, with what stands round them; a match before those is context too."""
-    first = [line.line for line in lines if line.is_match][-matches]
-    near = [replace(line, is_match=False) for line in lines if first - context <= line.line < first]
-    return [*near, *(line for line in lines if line.line >= first)]
+def _keep_last(lines: Sequence[Match], count: int, context: int) -> list[Match]:
+    """Return the last `count` matches with what stands around them; a match before those becomes context."""
+    matching_numbers = [line.line for line in lines if line.is_match]
+    first = matching_numbers[-count]
+    kept: list[Match] = []
+    for line in lines:
+        if line.line >= first:
+            kept.append(line)
+        elif line.line >= first - context:
+            kept.append(replace(line, is_match=False))
+    return kept
 
 
 def count_matches(
@@ -171,96 +270,131 @@ def count_matches(
     read_groups: Callable[[bytes, int], Iterator[bytes]] | None = None,
     multiline: bool = False,
 ) -> tuple[int, FileMatches]:
-    """How many lines match, and what could not be searched; `texts` learns what matched, each match counted.
+    """Return how many lines match, and what could not be searched; `texts` learns what matched, each match counted.
 
     Args:
-        taken: what counts of matching lines in place of what matched.
-        several: whether a match may go over several lines; it counts as one.
+        read_groups: what counts of matching lines in place of what matched.
+        multiline: whether a match may go over several lines; it counts as one.
     """
-    hits, lines = FileMatches(), 0
-    for block in _read_blocks(fd, hits, stop, may_match, search_binary, as_one_block=multiline):
+    matches = FileMatches()
+    line_count = 0
+    for block in _read_blocks(fd, matches, stop, may_match, search_binary, as_one_block=multiline):
         stop.check()
-        at = 0
-        while at < len(block) and (found := find(block, at)) is not None:
-            begin, end = found
-            if begin >= len(block):
+        position = 0
+        while position < len(block):
+            span = find(block, position)
+            if span is None or span[0] >= len(block):
                 break
-            lines += 1
+            line_count += 1
+            begin, end = span
             if multiline:
                 stop.check()  # a block is the whole file
                 if texts is not None:
-                    texts[next(read_groups(block, at), b"") if read_groups else block[begin:end]] += 1
-                at = max(end, begin + 1)
+                    text = next(read_groups(block, position), b"") if read_groups else block[begin:end]
+                    texts[text] += 1
+                position = max(end, begin + 1)
                 continue
-            at = min(_end_of_match(block, found) + 1, len(block))
-            if texts is not None and read_groups is not None:
-                texts.update(read_groups(block[block.rfind(b"\n", 0, begin) + 1 : at].removesuffix(b"\n"), 0))
+            position = min(_end_of_match(block, span) + 1, len(block))
+            if texts is None:
                 continue
-            while texts is not None:
-                texts[block[begin:end]] += 1
-                again = find(block, max(end, begin + 1))
-                if again is None or again[0] >= at:
-                    break
-                begin, end = again
-    return lines, hits
+            if read_groups is None:
+                _count_texts_of_line(block, find, span, position, texts)
+            else:
+                line = block[block.rfind(b"\n", 0, begin) + 1 : position].removesuffix(b"\n")
+                texts.update(read_groups(line, 0))
+    return line_count, matches
 
 
-def _end_of_match(block: bytes, found: tuple[int, int]) -> int:
-    """Where the last line of a match ends."""
-    begin, end = found
-    close = block.find(b"\n", end - (begin < end and block[end - 1] == _LINE_FEED))
-    return len(block) if close < 0 else close
+def _count_texts_of_line(
+    block: bytes, find: LineSearch, span: tuple[int, int], line_end: int, texts: Counter[bytes]
+) -> None:
+    """Count the match at `span`, and those that follow in its line."""
+    next_span: tuple[int, int] | None = span
+    while next_span is not None:
+        begin, end = next_span
+        texts[block[begin:end]] += 1
+        next_span = find(block, max(end, begin + 1))
+        if next_span is not None and next_span[0] >= line_end:
+            return
+
+
+def _end_of_match(block: bytes, span: tuple[int, int]) -> int:
+    """Return where the last line of a match ends."""
+    begin, end = span
+    if begin < end and block[end - 1] == _LINE_FEED:
+        end -= 1
+    line_end = block.find(b"\n", end)
+    return len(block) if line_end < 0 else line_end
 
 
 def _read_blocks(
     fd: int,
-    hits: FileMatches,
+    matches: FileMatches,
     stop: Stop,
     may_match: Callable[[bytes], bool],
     search_binary: bool,
     *,
     as_one_block: bool,
 ) -> Iterator[bytes]:
-    """The file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds, or as one block."""
+    """Give the file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds, or as one block."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return
     # Whether it is text at all is told before more of it is read.
-    wanted = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
-    data = os.read(fd, wanted)
-    at_end = len(data) < wanted
-    encoding, decoder, drop = None, None, False
+    sample_size = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
+    data = os.read(fd, sample_size)
+    at_end = len(data) < sample_size
+    encoding = None
     if b"\0" in data or not data.isascii():
-        encoding = encoding_from_bom(data) or _detect_without_bom(data, hits, may_match if at_end else None)
-    if hits.is_binary and (search_binary or is_text_with_nuls(fd, status.st_size)):
-        hits.is_binary, drop = False, True
-    if hits.is_binary:
+        encoding = encoding_from_bom(data) or _detect_without_bom(data, matches, may_match if at_end else None)
+    drops_nuls = False
+    if matches.is_binary:
+        drops_nuls = search_binary or is_text_with_nuls(fd, status.st_size)
+        matches.is_binary = not drops_nuls
+    if matches.is_binary:
         return
+    converter = _Utf8Converter(encoding, drops_nuls=drops_nuls)
     if encoding is not None:
         data = data[len(encoding.bom) :]
-        if encoding.name != "utf-8":
-            decoder = codecs.getincrementaldecoder(encoding.name)("replace")
-            data = decoder.decode(data, at_end).encode("utf-8", "replace")
-    if drop:
-        data = data.translate(None, b"\0")
+    data = converter.convert(data, is_last=at_end)
     while not at_end:
-        end = 0 if as_one_block else data.rfind(b"\n") + 1
+        end = 0
+        if not as_one_block:
+            end = data.rfind(b"\n") + 1
         if end:
             yield _with_line_feeds(data[:end])
         elif len(data) > _MAX_LINE_BYTES:
-            hits.too_long = True
+            matches.too_long = True
             return
         stop.check()
         chunk = os.read(fd, _BLOCK_BYTES)
         at_end = not chunk
-        if decoder is not None:
-            chunk = decoder.decode(chunk, at_end).encode("utf-8", "replace")
-        if drop:
-            # Seventy times as fast as to replace them, where there is nothing else.
-            chunk = chunk.translate(None, b"\0")
-        data = data[end:] + chunk
+        data = data[end:] + converter.convert(chunk, is_last=at_end)
     if data:
         yield _with_line_feeds(data)
+
+
+class _Utf8Converter:
+    """Makes UTF-8 of the bytes of a file, piece by piece.
+
+    Args:
+        encoding: what the file is in; None where its bytes are searched as they are.
+        drops_nuls: whether NUL bytes are passed over.
+    """
+
+    def __init__(self, encoding: Encoding | None, *, drops_nuls: bool) -> None:
+        self._decoder = None
+        if encoding is not None and encoding.name != "utf-8":
+            self._decoder = codecs.getincrementaldecoder(encoding.name)("replace")
+        self._drops_nuls = drops_nuls
+
+    def convert(self, data: bytes, *, is_last: bool) -> bytes:
+        if self._decoder is not None:
+            data = self._decoder.decode(data, is_last).encode("utf-8", "replace")
+        if self._drops_nuls:
+            # Seventy times as fast as to replace them, where there is nothing else.
+            data = data.translate(None, b"\0")
+        return data
 
 
 def _detect_without_bom(data: bytes, hits: FileMatches, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
@@ -280,31 +414,36 @@ def _with_line_feeds(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n") if b"\r" in data else data
 
 
-def _lines_between(block: bytes, begin: int, end: int, most: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, text) of up to `most` lines in [begin, end)."""
-    while begin < end and most:
-        close = block.find(b"\n", begin, end)
-        close = end if close < 0 else close
-        yield begin, block[begin:close]
-        begin, most = close + 1, most - 1
+def _lines_between(block: bytes, begin: int, end: int, count: int) -> Iterator[tuple[int, bytes]]:
+    """Give (offset, text) of up to `count` lines in [begin, end)."""
+    while begin < end and count:
+        line_end = block.find(b"\n", begin, end)
+        if line_end < 0:
+            line_end = end
+        yield begin, block[begin:line_end]
+        begin = line_end + 1
+        count -= 1
 
 
-def _lines_before(block: bytes, begin: int, end: int, most: int) -> list[tuple[int, bytes]]:
-    """(how many lines back, text) of up to `most` lines before the one at `begin`, not before `end`, in order."""
+def _lines_before(block: bytes, begin: int, end: int, count: int) -> list[tuple[int, bytes]]:
+    """Return (how many lines back, text) of up to `count` lines before the one at `begin`, not before `end`."""
     lines: list[tuple[int, bytes]] = []
-    while begin > end and len(lines) < most:
+    while begin > end and len(lines) < count:
         start = block.rfind(b"\n", 0, begin - 1) + 1
         lines.append((len(lines) + 1, block[start : begin - 1]))
         begin = start
-    return lines[::-1]
+    lines.reverse()
+    return lines
 
 
 def clip_line(line: int, text: bytes, match_offset: int | None) -> Match:
-    """A line as it is shown: cut round the match when it is long."""
-    column, size = None, len(text)
-    if size > _MAX_SHOWN_BYTES:
-        begin = max(0, min((match_offset or 0) - _SHOWN_BEFORE_MATCH, len(text) - _MAX_SHOWN_BYTES))
-        while begin and 0x80 <= text[begin] < 0xC0:
+    """Return a line as it is shown: cut around the match when it is long."""
+    column = None
+    line_bytes = len(text)
+    if line_bytes > _MAX_SHOWN_BYTES:
+        begin = max(0, min((match_offset or 0) - _SHOWN_BEFORE_MATCH, line_bytes - _MAX_SHOWN_BYTES))
+        while begin and 0x80 <= text[begin] < 0xC0:  # within a character
             begin -= 1
-        text, column = text[begin : begin + _MAX_SHOWN_BYTES], begin + 1
-    return Match(line, text.decode("utf-8", "replace"), match_offset is not None, column, size)
+        text = text[begin : begin + _MAX_SHOWN_BYTES]
+        column = begin + 1
+    return Match(line, text.decode("utf-8", "replace"), match_offset is not None, column, line_bytes)

@@ -17,20 +17,20 @@ from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.listing.walk import Skipped, page_byte_limit
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
 from mcp_fs.engine.search.file_list import FileList, Position
-from mcp_fs.engine.search.grep import FileMatches, clip_line, count_matches, grep
+from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, clip_line, count_matches, grep
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.sources import DocumentReader, SearchedFile, describe_failure
-from mcp_fs.models import Match, MatchCounts, Matches, pluralize
+from mcp_fs.models import Match, MatchCounts, MatchedFile, Matches, MatchTotal, pluralize
 from mcp_fs.policy import Readable
 
 __all__ = ["search_text"]
 
 _BYTES_PER_MATCH_ESTIMATE = 100
+# About the bytes of a line's number and end.
 _LINE_OVERHEAD_BYTES = 5
-"""About the bytes of a line's number and end."""
 _IS_NUMBER = re.compile(rb"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?").fullmatch
+# How long what does not fit on a page is counted.
 _COUNT_SECONDS = 0.5
-"""How long what does not fit on a page is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class _ResumePoint:
 
     Attributes:
         number: of the start.
-        names: of the file, below the start.
+        parts: names of the file, below the start.
         line: last line shown when there are more in the file, else 0.
-        before: matches shown of that file.
+        shown_matches: matches shown of that file.
         total: matches in all and files that have some, as they were counted for the first page.
     """
 
@@ -100,22 +100,21 @@ class _TextCounts:
 
 
 @dataclass(slots=True)
-class _MatchTotal:
-    """Matching lines in all and the files that have some; `at_least` when the counting was cut."""
+class _RunningTotal:
+    """What matches on all pages, as far as it was counted."""
 
     lines: int = 0
     files: int = 0
     at_least: bool = False
 
-    @property
-    def as_list(self) -> list[object]:
-        return [self.lines, self.files, self.at_least]
+    def freeze(self) -> MatchTotal:
+        return MatchTotal(self.lines, self.files, self.at_least)
 
 
 def search_text(
     starts: Sequence[Readable], query: Query, cursor: str | None, stop: Stop, program: str | None = None
 ) -> Matches | MatchCounts:
-    """A page of the lines that match in files at or below `starts`, or of what was counted.
+    """Return a page of the lines that match in files at or below `starts`, or of what was counted.
 
     Args:
         cursor: where the page before ended.
@@ -125,243 +124,348 @@ def search_text(
         Invalid: the pattern, a glob or the cursor can't be read.
         Problem: a start can't be opened.
     """
-    if query.count_only + query.only_matching + query.files_only > 1:
+    if sum((query.count_only, query.only_matching, query.files_only)) > 1:
         raise Invalid("`files_only`, `count_only` and `only_matching` can't be used together.", "Use one of them.")
-    found = _Search(starts, query, stop, program)
-    return found.count_page(cursor) if query.count_only or query.only_matching else found.find_page(cursor)
+    text_search = _TextSearch(starts, query, stop, program)
+    if query.count_only or query.only_matching:
+        return text_search.count_page(cursor)
+    return text_search.find_page(cursor)
 
 
-class _Search:
+@dataclass(slots=True)
+class _Page:
+    """A page of matching lines that is being filled.
+
+    Attributes:
+        total: what matches on all pages, as far as it was counted.
+        remaining_matches: how many matching lines it has room for.
+        remaining_bytes: how many bytes it has room for.
+        leaves_out: whether lines are left out that no cursor leads to.
+        end: where the next page begins, if there is one: the first fields of a `_ResumePoint`.
+    """
+
+    total: _RunningTotal
+    remaining_matches: int
+    remaining_bytes: int
+    files: list[MatchedFile] = field(default_factory=list[MatchedFile])
+    leaves_out: bool = False
+    end: list[object] | None = None
+
+
+class _TextSearch:
+    """One search in the contents of files."""
+
     def __init__(self, starts: Sequence[Readable], query: Query, stop: Stop, program: str | None) -> None:
-        self.query, self.stop = query, stop
         query.validate()
-        several, ignore_case = query.is_multiline, query.ignore_case
+        self.query = query
+        self.stop = stop
         self.find: LineSearch = compile_line_search(
-            query.lf_pattern, literal=query.literal, ignore_case=ignore_case, multiline=several
+            query.lf_pattern, literal=query.literal, ignore_case=query.ignore_case, multiline=query.is_multiline
         )
-        of_groups = query.only_matching and not query.literal
-        self.read_groups = (
-            compile_group_reader(query.lf_pattern, ignore_case=ignore_case, multiline=several) if of_groups else None
-        )
-        self.multiline = several
+        self.read_groups = None
+        if query.only_matching and not query.literal:
+            self.read_groups = compile_group_reader(
+                query.lf_pattern, ignore_case=query.ignore_case, multiline=query.is_multiline
+            )
+        # Worked out once, not for each file.
+        self.is_multiline = query.is_multiline
         self.skipped = Skipped.with_deadline()
         self.file_list = FileList(starts, query, stop, self.skipped, program)
         self.may_match = compile_byte_filter(self.file_list.byte_pattern, ignore_case=query.ignore_case)
-        self.searched_count = 0
-        self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
-        modes = (query.files_only, query.count_only, query.only_matching, query.include_binary, query.last_matches)
-        self.scope += [str(value) for value in (query.glob, query.file_type, *modes, query.walk_filter)]
-        self.binary_paths: list[str] = []
         self.documents = DocumentReader(self.skipped)
+        self.searched_count = 0
+        self.binary_paths: list[str] = []
+        options = (
+            query.pattern,
+            query.literal,
+            query.ignore_case,
+            query.glob,
+            query.file_type,
+            query.files_only,
+            query.count_only,
+            query.only_matching,
+            query.include_binary,
+            query.last_matches,
+            query.walk_filter,
+        )
+        self.scope = [[start.uri for start in starts], *map(str, options)]
 
     def find_page(self, cursor: str | None) -> Matches:
-        query = self.query
-        resume = None if cursor is None else _ResumePoint(*Cursor.decode("search", cursor, self.scope))
-        files: list[tuple[str, Sequence[Match], int]] = []
-        kept_away = False
-        room, size = query.limit, self.page_bytes()
-        end: list[object] | None = None
-        total = _MatchTotal() if resume is None else _MatchTotal(*resume.total)
-        rest = self.file_list.iterate(resume and resume.position)
-        for number, file in rest:
-            line, before = (resume.line, resume.shown_matches) if resume and resume.is_in(number, file) else (0, 0)
-            found = self.grep_file(file, line, before, room)
-            if not found.lines:
+        """Return the page of matching lines that begins at the cursor."""
+        resume = None
+        total = _RunningTotal()
+        if cursor is not None:
+            resume = _ResumePoint(*Cursor.decode("search", cursor, self.scope))
+            total = _RunningTotal(*resume.total)
+        page = _Page(total, self.query.limit, self.page_bytes())
+        remaining_files = self.file_list.iterate(resume and resume.position)
+        for number, file in remaining_files:
+            after_line = 0
+            shown_matches = 0
+            if resume is not None and resume.is_in(number, file):
+                after_line = resume.line
+                shown_matches = resume.shown_matches
+            matches = self.grep_file(file, after_line, shown_matches, page.remaining_matches)
+            if not matches.lines:
                 continue
-            if end is not None:
+            if page.end is not None:
                 # Only now is it sure that there is more.
                 if resume is None:
                     self.add_to_total([(number, file)], total)
-                    self.add_to_total(rest, total, budget=True)
-                return self.build_page(files, total, [*end, total.as_list], kept_away)
-            lines: Sequence[Match] = list[Match]()
-            taken, cut, more = 1, False, False
-            if not query.files_only:
-                if query.last_matches:
-                    lines, taken, more = found.take_last(size, query.context)
-                    more = more or found.has_more
-                else:
-                    lines, taken, cut = found.take_first(room, size)
-                    more = found.has_more and not cut
-            # Of a file that goes on from page to page, the first page told it.
-            whole = self.count_in_file(file, None) if more or (cut and not before) else 0
-            files.append((file.path, lines, whole))
-            kept_away = kept_away or more
-            if resume is None:
-                total.lines, total.files = total.lines + (whole or taken), total.files + 1
-            room -= taken
-            size -= _estimate_bytes(file.path, lines)
-            if cut:
-                end = [number, file.parts, lines[-1].line, before + taken]
+                    self.add_to_total(remaining_files, total, budget=True)
+                return self.build_page(page)
+            is_cut = self.add_file(page, number, file, matches, shown_matches, counts=resume is None)
+            if is_cut:
                 if resume is None:
-                    self.add_to_total(rest, total, budget=True)
-                return self.build_page(files, total, [*end, total.as_list], kept_away)
-            if room <= 0 or size <= 0:
-                end = [number, file.parts, 0, 0]
-        return self.build_page(files, total, None, kept_away)
+                    self.add_to_total(remaining_files, total, budget=True)
+                return self.build_page(page)
+        page.end = None
+        return self.build_page(page)
+
+    def add_file(
+        self, page: _Page, number: int, file: SearchedFile, matches: FileMatches, shown_matches: int, *, counts: bool
+    ) -> bool:
+        """Add what a file holds to a page; whether some of it is left for the next page.
+
+        Args:
+            number: of the start that the file lies below.
+            shown_matches: matches of this file on pages before.
+            counts: whether what matches in the file is added to the total.
+        """
+        selection = self.select_lines(page, matches)
+        leaves_out = matches.has_more and not selection.is_cut
+        goes_on = selection.is_cut
+        if self.query.files_only:
+            leaves_out = False
+        elif self.query.last_matches:
+            leaves_out = selection.is_cut or matches.has_more
+            goes_on = False
+        # Of a file that goes on from page to page, the first page told it.
+        matches_in_file = 0
+        if leaves_out or (goes_on and not shown_matches):
+            matches_in_file = self.count_in_file(file, None)
+        page.files.append(MatchedFile(file.path, selection.lines, matches_in_file))
+        if leaves_out:
+            page.leaves_out = True
+        if counts:
+            page.total.lines += matches_in_file or selection.match_count
+            page.total.files += 1
+        page.remaining_matches -= selection.match_count
+        page.remaining_bytes -= _estimate_bytes(file.path, selection.lines)
+        if goes_on:
+            page.end = [number, file.parts, selection.lines[-1].line, shown_matches + selection.match_count]
+        elif page.remaining_matches <= 0 or page.remaining_bytes <= 0:
+            page.end = [number, file.parts, 0, 0]
+        return goes_on
+
+    def select_lines(self, page: _Page, matches: FileMatches) -> LineSelection:
+        """Return the lines of a file that a page has room for."""
+        if self.query.files_only:
+            return LineSelection((), 1, is_cut=False)
+        if self.query.last_matches:
+            return matches.select_last(page.remaining_bytes, self.query.context)
+        return matches.select_first(page.remaining_matches, page.remaining_bytes)
 
     def page_bytes(self) -> int:
-        """Bytes that a page may take: enough that the usual limit of lines holds, with context too."""
+        """Return the bytes that a page may take: enough that the usual limit of lines holds, with context too."""
         if self.query.files_only:
             return page_byte_limit(self.query.limit)
         return max(DEFAULT_PAGE_BYTES, self.query.limit * _BYTES_PER_MATCH_ESTIMATE)
 
-    def build_page(
-        self,
-        files: Sequence[tuple[str, Sequence[Match], int]],
-        total: _MatchTotal,
-        end: list[object] | None,
-        kept_away: bool,
-    ) -> Matches:
-        cursor = None if end is None else Cursor.encode("search", end, self.scope)
-        counted = (total.lines, total.files, total.at_least)
-        bound = "limit" if self.query.last_matches and self.query.limit < self.query.max_per_file else "max_per_file"
+    def build_page(self, page: _Page) -> Matches:
+        total = page.total
+        cursor = None
+        if page.end is not None:
+            cursor = Cursor.encode("search", [*page.end, list(total.freeze())], self.scope)
+        bound = ""
+        if page.leaves_out:
+            bound = "max_per_file"
+            if self.query.last_matches and self.query.limit < self.query.max_per_file:
+                bound = "limit"
         notes = self.notes(nothing=not total.files)
-        return Matches(tuple(files), notes, cursor, counted, bound if kept_away else "")
+        return Matches(tuple(page.files), notes, cursor, total.freeze(), bound)
 
     def count_page(self, cursor: str | None) -> MatchCounts:
-        """How many lines match in each file, or what matched, each text once; all files are searched for each page."""
-        query = self.query
-        begin = 0 if cursor is None else int(Cursor.decode("tally", cursor, self.scope))
-        texts = _TextCounts() if query.only_matching else None
-        counts: list[tuple[str, int]] = []
-        total, kinds = _MatchTotal(), Counter[str]()
+        """Return how many lines match in each file, or what matched, each text once.
+
+        All files are searched for each page.
+        """
+        begin = 0
+        if cursor is not None:
+            begin = int(Cursor.decode("tally", cursor, self.scope))
+        if self.query.only_matching:
+            return self.count_texts(begin)
+        total = _RunningTotal()
+        rows: list[tuple[str, int]] = []
         for _, file in self.file_list.iterate(None):
-            here = None if texts is None else Counter[bytes]()
-            if lines := self.count_in_file(file, here):
-                counts.append((file.path, lines))
-                if texts is not None and here is not None:
-                    texts.add(here)
-                    kinds[os.path.splitext(file.path)[1]] += here.total()
-                total.lines, total.files = total.lines + lines, total.files + 1
-        if texts is not None:
-            counts = [(texts.format(text), number) for text, number in texts.sort()]
+            lines = self.count_in_file(file, None)
+            if lines:
+                rows.append((file.path, lines))
+                total.lines += lines
+                total.files += 1
+        return self.build_counts("file", rows, begin, total, self.notes(nothing=not total.files))
+
+    def count_texts(self, begin: int) -> MatchCounts:
+        """Return a page of what matched, each text once, from the row `begin` on."""
+        texts = _TextCounts()
+        total = _RunningTotal()
+        matches_by_suffix = Counter[str]()
+        for _, file in self.file_list.iterate(None):
+            texts_of_file = Counter[bytes]()
+            lines = self.count_in_file(file, texts_of_file)
+            if lines:
+                texts.add(texts_of_file)
+                matches_by_suffix[os.path.splitext(file.path)[1]] += texts_of_file.total()
+                total.lines += lines
+                total.files += 1
+        rows = [(texts.format(text), number) for text, number in texts.sort()]
+        kind = "sum" if texts.sums else "text"
+        notes = [*self.notes(nothing=not total.files), *texts.notes()]
+        return self.build_counts(kind, rows, begin, total, notes, matches_by_suffix.most_common())
+
+    def build_counts(
+        self,
+        kind: str,
+        rows: Sequence[tuple[str, int]],
+        begin: int,
+        total: _RunningTotal,
+        notes: Sequence[str],
+        matches_by_suffix: Sequence[tuple[str, int]] = (),
+    ) -> MatchCounts:
+        """Return the page of `rows` that begins at one of them."""
         page: list[tuple[str, int]] = []
-        size = page_byte_limit(query.limit)
-        for text, number in counts[begin : begin + query.limit]:
-            size -= len(text.encode("utf-8", "replace")) + 8
-            if page and size < 0:
+        remaining_bytes = page_byte_limit(self.query.limit)
+        for text, number in rows[begin : begin + self.query.limit]:
+            remaining_bytes -= len(text.encode("utf-8", "replace")) + 8
+            if page and remaining_bytes < 0:
                 break
             page.append((text, number))
         end = begin + len(page)
-        return MatchCounts(
-            tuple(page),
-            "file" if texts is None else "sum" if texts.sums else "text",
-            len(counts),
-            (total.lines, total.files),
-            [*self.notes(nothing=not total.files), *([] if texts is None else texts.notes())],
-            Cursor.encode("tally", end, self.scope) if end < len(counts) else None,
-            kinds.most_common(),
-        )
+        cursor = None
+        if end < len(rows):
+            cursor = Cursor.encode("tally", end, self.scope)
+        counts = (total.lines, total.files)
+        return MatchCounts(tuple(page), kind, len(rows), counts, notes, cursor, matches_by_suffix)
 
     def notes(self, *, nothing: bool) -> list[str]:
-        """What could not be searched; when nothing was found also what was left out."""
+        """Say what could not be searched; when nothing was found also what was left out."""
         notes = self.skipped.notes()
         if not nothing:
             return notes
         self.file_list.count_excluded()
         archives = [path for path in self.binary_paths if is_archive(path)]
         others = [path for path in self.binary_paths if not is_archive(path)]
-        for paths, what, way in (
-            (others, f"{len(others):,} binary", "set include_binary"),
-            (archives, pluralize(len(archives), "archive"), "name one as `path`"),
-        ):
-            if paths:
-                named = f"{', '.join(paths[:5])}{', ...' * (len(paths) > 5)}"
-                notes.append(f"{what} not searched ({named}); {way}")
+        if others:
+            notes.append(f"{len(others):,} binary not searched ({_name_some(others)}); set include_binary")
+        if archives:
+            count = pluralize(len(archives), "archive")
+            notes.append(f"{count} not searched ({_name_some(archives)}); name one as `path`")
         notes += self.skipped.describe_excluded(named=True)
         if not self.searched_count and (self.query.glob or self.query.file_type):
             notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
         return notes
 
     def add_to_total(
-        self, files: Iterable[tuple[int, SearchedFile]], total: _MatchTotal, *, budget: bool = False
+        self, files: Iterable[tuple[int, SearchedFile]], total: _RunningTotal, *, budget: bool = False
     ) -> None:
         """Add to `total` what matches in `files`; with a `budget` of time, as far as that goes."""
         deadline = time.monotonic() + _COUNT_SECONDS
         for _, file in files:
-            if lines := self.count_in_file(file, None):
-                total.lines, total.files = total.lines + lines, total.files + 1
+            lines = self.count_in_file(file, None)
+            if lines:
+                total.lines += lines
+                total.files += 1
             if budget and time.monotonic() > deadline:
                 total.at_least = True
                 return
 
     def count_in_file(self, file: SearchedFile, texts: Counter[bytes] | None) -> int:
+        """Return how many lines of a file match; `texts` learns what matched."""
         if self.query.files_only:
             return len(self.grep_file(file, 0, 0, 1).lines)
 
-        def work(fd: int) -> tuple[int, FileMatches]:
-            binary, taken, several = self.query.include_binary, self.read_groups, self.multiline
+        def count(fd: int) -> tuple[int, FileMatches]:
             return count_matches(
                 fd,
                 self.find,
                 self.stop,
                 self.may_match,
-                search_binary=binary,
+                search_binary=self.query.include_binary,
                 texts=texts,
-                read_groups=taken,
-                multiline=several,
+                read_groups=self.read_groups,
+                multiline=self.is_multiline,
             )
 
-        found = self.run_on_file(file, work)
-        return 0 if found is None else found[0]
+        result = self.run_on_file(file, count)
+        return 0 if result is None else result[0]
 
-    def grep_file(self, file: SearchedFile, after_line: int, before: int, room: int) -> FileMatches:
+    def grep_file(self, file: SearchedFile, after_line: int, shown_matches: int, room: int) -> FileMatches:
+        """Return the matching lines of a file.
+
+        Args:
+            shown_matches: how many were shown on pages before.
+            room: how many the page can take.
+        """
         self.stop.check()
         self.searched_count += 1
         if not self.searched_count % 100:
             tell(self.searched_count, None, f"{self.searched_count:,} files searched")
-        query, stop = self.query, self.stop
-        most = 1 if query.files_only else query.max_per_file - before
-        last = query.last_matches and not query.files_only
-        # What is left out of the last ones no cursor leads to. Behind a full page one line tells that more match.
-        most = min(most, max(room, 1)) if last else most
-        context = 0 if query.files_only else query.context
+        options = self.grep_options(after_line, shown_matches, room)
 
-        def work(fd: int) -> tuple[int, FileMatches]:
-            binary, several = query.include_binary, self.multiline
-            return 0, grep(
-                fd,
-                self.find,
-                context,
-                most,
-                after_line,
-                stop,
-                self.may_match,
-                search_binary=binary,
-                keep_last=last,
-                multiline=several,
-            )
+        def search(fd: int) -> tuple[int, FileMatches]:
+            return 0, grep(fd, self.find, options, self.stop, self.may_match)
 
-        found = self.run_on_file(file, work)
-        return FileMatches() if found is None else found[1]
+        result = self.run_on_file(file, search)
+        return FileMatches() if result is None else result[1]
+
+    def grep_options(self, after_line: int, shown_matches: int, room: int) -> GrepOptions:
+        query = self.query
+        if query.files_only:
+            return GrepOptions(after_line=after_line, search_binary=query.include_binary, multiline=self.is_multiline)
+        max_matches = query.max_per_file - shown_matches
+        if query.last_matches:
+            # What is left out of the last ones no cursor leads to. Behind a full page one line tells that more match.
+            max_matches = min(max_matches, max(room, 1))
+        return GrepOptions(
+            context=query.context,
+            max_matches=max_matches,
+            after_line=after_line,
+            search_binary=query.include_binary,
+            keep_last=query.last_matches,
+            multiline=self.is_multiline,
+        )
 
     def run_on_file(
         self, file: SearchedFile, work: Callable[[int], tuple[int, FileMatches]]
     ) -> tuple[int, FileMatches] | None:
-        """What `work` finds in a file, None where it can't be opened; learns what could not be searched."""
+        """Return what `work` finds in a file, None where it can't be opened; note what could not be searched."""
         try:
             fd = file.open(self.documents, self.stop)
             try:
-                count, found = work(fd)
+                count, matches = work(fd)
             finally:
                 os.close(fd)
         except (FileNotFoundError, NotFound):
             return None  # removed since it was listed
-        except (OSError, Problem) as error:
-            why = reason(error).lower() if isinstance(error, OSError) else describe_failure(error)
-            self.skipped.add(why, file.path)
+        except OSError as error:
+            self.skipped.add(reason(error).lower(), file.path)
             return None
-        if found.too_long:
-            self.skipped.add(
-                "too large to search over lines" if self.multiline else "line too long to search", file.path
-            )
-        if found.is_binary:
-            if file.parts:
-                self.binary_paths.append(file.path)
-            else:
-                self.skipped.add("binary, not searched: set include_binary, or use read_media", file.path)
-        return count, found
+        except Problem as error:
+            self.skipped.add(describe_failure(error), file.path)
+            return None
+        if matches.too_long:
+            failure = "too large to search over lines" if self.is_multiline else "line too long to search"
+            self.skipped.add(failure, file.path)
+        if matches.is_binary and file.parts:
+            self.binary_paths.append(file.path)
+        elif matches.is_binary:
+            self.skipped.add("binary, not searched: set include_binary, or use read_media", file.path)
+        return count, matches
+
+
+def _name_some(paths: Sequence[str]) -> str:
+    named = ", ".join(paths[:5])
+    return f"{named}, ..." if len(paths) > 5 else named
 
 
 def _estimate_bytes(path: str, lines: Sequence[Match]) -> int:
