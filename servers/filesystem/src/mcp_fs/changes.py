@@ -36,7 +36,7 @@ class _WatchedPaths:
     engine: Engine
 
     def locate(self, uri: str) -> str | None:
-        """The path of `uri`, as spelled in it; None for another scheme.
+        """Return the path of `uri`, as spelled in it; None for another scheme.
 
         Raises:
             Problem: the policy refuses it, or it can never change: a link that leads outside, a glob.
@@ -56,7 +56,7 @@ class _WatchedPaths:
         return path
 
     def probe(self, path: str) -> Hashable | None:
-        """A value that changes with the thing at `path`; None if nothing is there."""
+        """Return a value that changes with the thing at `path`; None if nothing is there."""
         return self.engine.read_state(self.policy.readable(path))
 
 
@@ -83,7 +83,7 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
 
 
 def _find_visible_folder(path: str) -> str | None:
-    """A visible folder that is not a link or junction."""
+    """Return a visible folder that is not a link or junction."""
     with os.scandir(path) as entries:
         found = (entry.path for entry in entries if not is_hidden(entry) and entry.is_dir(follow_symlinks=False))
         return next((folder for folder in found if os.path.realpath(folder) == folder), None)

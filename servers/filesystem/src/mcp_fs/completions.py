@@ -49,7 +49,7 @@ class Completions:
 
 
 def _spell_path(above: str, name: str, place: Readable) -> str:
-    """The path as the tools take it; a URI if no text can spell it."""
+    """Return the path as the tools take it; a URI if no text can spell it."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -42,7 +42,9 @@ class Prompts:
         """Review one file and propose changes."""
         place = self.policy.readable(path)
         contents = await self.resources.read_file(place.uri)
-        attention = f" Pay most attention to this: {focus}." if focus else ""
+        attention = ""
+        if focus:
+            attention = f" Pay most attention to this: {focus}."
         ask = (
             f"Review the file {quote(place.display)}, attached.{attention} For each finding give the line, what is"
             " wrong, why it matters, and the smallest change that mends it, the most important first. Read "

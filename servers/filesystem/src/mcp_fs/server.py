@@ -29,7 +29,7 @@ __all__ = ["build"]
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for the folders in `settings`.
+    """Return the server for the folders in `settings`.
 
     Raises:
         Unavailable: none of the folders can be served.

@@ -51,4 +51,6 @@ class Settings(Common):
     undo_days: int = Field(7, ge=1, le=3650, description="Days to keep those old contents.")
 
     def depends_on(self) -> Dependencies | None:
-        return None if self.client_roots == "narrow" else Dependencies(places=self.folders)
+        if self.client_roots == "narrow":
+            return None
+        return Dependencies(places=self.folders)

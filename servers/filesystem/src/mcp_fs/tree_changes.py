@@ -30,10 +30,10 @@ _log = logging.getLogger(__name__)
 
 _GLOB = frozenset("*?[{")
 _ROUND_SECONDS = 2.0
+# Of one processor, what slow looks take at most.
 _MAX_CPU_SHARE = 0.005
-"""Of one processor, what slow looks take at most."""
+# Looks after events take at most one part of this many and one.
 _PAUSE_FACTOR = 4
-"""Looks after events take at most one part of this many and one."""
 _UNCERTAIN_SECONDS = 0.05
 
 
@@ -51,7 +51,8 @@ class TreeWatcher:
     list_keys: Collection[Hashable] = ()
 
     def __init__(self, policy: Policy, engine: Engine, settings: Settings) -> None:
-        self._policy, self._engine = policy, engine
+        self._policy = policy
+        self._engine = engine
         self._text_budget = TextBudget()
         looks = itertools.count()
         self._files = FileWatcher(
@@ -62,8 +63,8 @@ class TreeWatcher:
             inside=True,
         )
         self._trees: dict[Hashable, _WatchedTree] = {}
+        # By watched folder: whose files lie in it.
         self._keys_by_folder: dict[str, set[Hashable]] = {}
-        """By watched folder: whose files lie in it."""
         self._touched_keys: set[Hashable] = set()
         self._uncertain_keys: set[Hashable] = set()
         self._touched_event = anyio.Event()
@@ -71,7 +72,7 @@ class TreeWatcher:
         self._added_event = anyio.Event()
 
     def key(self, uri: str) -> Hashable | None:
-        """The subtree that a URI with a glob means; None for any other."""
+        """Return the subtree that a URI with a glob means; None for any other."""
         if not uri.lower().startswith("file:"):
             return None
         place = self._policy.readable(uri)
@@ -85,7 +86,7 @@ class TreeWatcher:
         return Subtree(start, glob)
 
     def followed(self, uri: str) -> Hashable | None:
-        """What a path, a glob or a URI means for `list_changes`: a folder means all files below it."""
+        """Return what a path, a glob or a URI means for `list_changes`: a folder means all files below it."""
         place = self._policy.readable(uri)
         if any(_GLOB & {*part} for part in place.parts) and (key := self.key(place.uri)) is not None:
             return key
@@ -120,7 +121,10 @@ class TreeWatcher:
                 tasks.start_soon(self._poll_uncertain)
                 tasks.start_soon(self._poll_slowly)
         finally:
-            self._trees, self._keys_by_folder, self._touched_keys, self._uncertain_keys = {}, {}, set(), set()
+            self._trees = {}
+            self._keys_by_folder = {}
+            self._touched_keys = set()
+            self._uncertain_keys = set()
 
     async def look(self, keys: Collection[Hashable]) -> None:
         for key in keys:
@@ -129,7 +133,8 @@ class TreeWatcher:
 
     def news(self, key: Hashable) -> Iterable[Change]:
         tree = self._trees[key]
-        news, tree.changes = tree.changes, []
+        news = tree.changes
+        tree.changes = []
         return news
 
     def shown(self, change: Change) -> str:
@@ -185,7 +190,8 @@ class TreeWatcher:
         """Watch the current folders of a tree's files; returns whether there are new ones."""
         top = tree.snapshot.subtree.start.root.path
         folders = {os.path.join(top, *parts) for parts in tree.snapshot.folders}
-        new, gone = folders - tree.folders, tree.folders - folders
+        new = folders - tree.folders
+        gone = tree.folders - folders
         tree.folders = folders
         self._unwatch_folders(key, gone)
         unwatched = [folder for folder in new if folder not in self._keys_by_folder]
@@ -208,7 +214,8 @@ class TreeWatcher:
         while True:
             await self._touched_event.wait()
             self._touched_event = anyio.Event()
-            touched, self._touched_keys = self._touched_keys, set()
+            touched = self._touched_keys
+            self._touched_keys = set()
             took = sum([await self._poll(key) for key in touched])
             await anyio.sleep(_PAUSE_FACTOR * took)
 

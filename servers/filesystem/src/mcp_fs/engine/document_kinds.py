@@ -28,16 +28,19 @@ __all__ = [
 
 Kind = str
 HEAD_BYTES = 1024
-FRAME, RANGE = struct.Struct(">cI"), struct.Struct(">QI")
-"""The head of what the other process sends: a letter and a length; which bytes of the file it asks for."""
-CPU_SECONDS, PAGE_CPU_SECONDS = 2.0, 6.0
-"""Of processor time, for one request; for the picture of a page."""
+# The head of what the other process sends: a letter and a length; which bytes of the file it asks for.
+FRAME = struct.Struct(">cI")
+RANGE = struct.Struct(">QI")
+# Of processor time, for one request; for the picture of a page.
+CPU_SECONDS = 2.0
+PAGE_CPU_SECONDS = 6.0
+# The label of a picture that models take as it is.
 SAFE_PICTURE = "safe"
-"""The label of a picture that models take as it is."""
+# Of one answer, and of what is held in memory.
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-"""Of one answer, and of what is held in memory."""
-CUT_AT_LIMIT, CUT_AT_DAMAGE = f"cut after {MAX_OUTPUT_BYTES:,} bytes", "cut where the file is damaged or ends too early"
-"""Why the rest of a text is missing."""
+# Why the rest of a text is missing.
+CUT_AT_LIMIT = f"cut after {MAX_OUTPUT_BYTES:,} bytes"
+CUT_AT_DAMAGE = "cut where the file is damaged or ends too early"
 
 _NAMES: dict[Kind, str] = {
     "word": "docx docm dotx",
@@ -49,8 +52,8 @@ _NAMES: dict[Kind, str] = {
     "mail": "eml",
     "notebook": "ipynb",
 }
+# Kinds of documents, whose text a search looks through wherever they are; archives are not among them.
 SUFFIXES: dict[str, Kind] = {suffix: kind for kind, names in _NAMES.items() for suffix in names.split()}
-"""Kinds of documents, whose text a search looks through wherever they are; archives are not among them."""
 
 LABELS: dict[Kind, str] = {
     "word": "text of a document",
@@ -67,24 +70,25 @@ LABELS: dict[Kind, str] = {
 
 _ARCHIVES = frozenset({"zip", "jar", "war", "whl", "tar", "tgz", "gz", "tbz", "tbz2", "bz2", "txz", "xz"})
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+# How files of Office before 2007 begin, and newer ones that are locked.
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""How files of Office before 2007 begin, and newer ones that are locked."""
 _COMPRESSED: dict[bytes, Kind] = {b"\x1f\x8b\x08": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 
 
 def is_archive(name: str) -> bool:
-    """Whether a name is that of an archive, or of something compressed."""
+    """Return whether a name is that of an archive, or of something compressed."""
     return name.rpartition(".")[2].lower() in _ARCHIVES
 
 
 def is_document(name: str) -> bool:
-    """Whether a name is that of a document, whatever is in it."""
+    """Return whether a name is that of a document, whatever is in it."""
     return name.rpartition(".")[2].lower() in SUFFIXES
 
 
 def kind_of(name: str, head: bytes) -> Kind | None:
-    """What a file of this name that begins with `head` is; None for what is read as it is."""
-    kind, is_zip = SUFFIXES.get(name.rpartition(".")[2].lower()), head.startswith(_ZIP)
+    """Return what a file of this name that begins with `head` is; None for what is read as it is."""
+    kind = SUFFIXES.get(name.rpartition(".")[2].lower())
+    is_zip = head.startswith(_ZIP)
     match kind:
         case "odf" | "epub" if is_zip:
             return kind

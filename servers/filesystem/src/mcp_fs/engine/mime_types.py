@@ -13,8 +13,8 @@ from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
 
 __all__ = ["UNKNOWN", "mime_type"]
 
+# True of any file.
 UNKNOWN = "application/octet-stream"
-"""True of any file."""
 
 # (offset, bytes, MIME type); the first that fits and that `_CERTAIN` does not deny.
 _MAGIC = (
@@ -48,7 +48,7 @@ _MAIN_BRANDS = {b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"M4P ": "audio/mp4"
 
 
 def mime_type(head: bytes, name: str) -> str:
-    """The MIME type of a file: by its first bytes, else for what is not an image or sound by its name."""
+    """Return the MIME type of a file: by its first bytes, else for what is not an image or sound by its name."""
     picture = picture_type(head)
     if picture is not None:
         return picture
@@ -57,7 +57,9 @@ def mime_type(head: bytes, name: str) -> str:
         return _MAIN_BRANDS.get(brands[0], "video/mp4")
     for offset, magic, kind in _MAGIC:
         if head.startswith(magic, offset) and _CONFIRMATIONS.get(kind, bool)(head):
-            return _zip_mime_type(name) if kind == "application/zip" else kind
+            if kind != "application/zip":
+                return kind
+            return _zip_mime_type(name)
     guessed = mimetypes.guess_type(name, strict=False)[0]
     if detect_encoding(head[:SAMPLE_BYTES]) is not None:
         is_shown = guessed != "image/svg+xml" and (guessed or "image").startswith(("audio", "image", "video"))

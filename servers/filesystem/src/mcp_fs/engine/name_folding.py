@@ -12,7 +12,9 @@ _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " "})
 
 def fold_name(name: str) -> str:
     """`name` without what only spellings differ in: composed (NFC), every blank a plain one."""
-    return name if name.isascii() else unicodedata.normalize("NFC", name).translate(_BLANKS)
+    if name.isascii():
+        return name
+    return unicodedata.normalize("NFC", name).translate(_BLANKS)
 
 
 def may_have_another_spelling(name: str) -> bool:

@@ -66,8 +66,8 @@ from mcp_fs.policy import Policy, Readable, Root, Writable
 
 __all__ = ["Engine"]
 
+# For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder.
 _MIN_DESCRIPTORS = 1024
-"""For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder."""
 _Result = TypeVar("_Result", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
 _P = TypeVar("_P", bound=Readable)
 _S = TypeVar("_S", bound=Readable | LineRange)
@@ -82,7 +82,8 @@ class Engine:
     """
 
     def __init__(self, policy: Policy, undo: Store | None = None) -> None:
-        self._policy, self._undo = policy, undo
+        self._policy = policy
+        self._undo = undo
         descriptors(_MIN_DESCRIPTORS)
         self._lines = LineIndex()
 
@@ -93,7 +94,7 @@ class Engine:
     # Reading
 
     async def read_text(self, place: Readable, part: PageRequest) -> TextSlice:
-        """The wanted lines of a text file, at most a page."""
+        """Return the wanted lines of a text file, at most a page."""
         long = needs_worker(place)
         if not long and is_in_page_cache(place):
             return read_page(place, part, self._lines, Stop())
@@ -106,11 +107,11 @@ class Engine:
         return await in_thread(lambda stop: read_pages(files, part, self._lines, stop), what="Reading", long=long)
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
-        """A picture, a sound, a page of a PDF, or bytes."""
+        """Return a picture, a sound, a page of a PDF, or bytes."""
         return await in_thread(lambda stop: read_media(place, page, stop), what="Reading", long=True)
 
     async def read_full_contents(self, place: Readable) -> FullContents:
-        """A whole file, or a folder's listing."""
+        """Return a whole file, or a folder's listing."""
         if is_in_page_cache(place):
             whole = read_full_contents(place, Stop())
         else:
@@ -120,15 +121,13 @@ class Engine:
         return await in_thread(lambda stop: with_safe_type(place, whole, stop), what="Reading", long=True)
 
     async def get_info(self, place: Readable) -> FileInfo:
-        """What is known of one entry."""
-        return (
-            read_info(place)
-            if is_in_page_cache(place)
-            else await in_thread(lambda stop: read_info(place), what="Looking it up")
-        )
+        """Return what is known of one entry."""
+        if is_in_page_cache(place):
+            return read_info(place)
+        return await in_thread(lambda stop: read_info(place), what="Looking it up")
 
     async def compare(self, one: Readable, other: Readable, max_bytes: int) -> Comparison:
-        """What differs between two files or folders."""
+        """Return what differs between two files or folders."""
         return await in_thread(lambda stop: compare(one, other, max_bytes, stop), what="Comparing", long=True)
 
     # Listing
@@ -143,7 +142,7 @@ class Engine:
         limit: int,
         cursor: str | None,
     ) -> FolderPage:
-        """A page of a folder's entries."""
+        """Return a page of a folder's entries."""
         return await in_thread(
             lambda stop: list_folder(
                 place, stop, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
@@ -153,11 +152,11 @@ class Engine:
         )
 
     async def list_roots(self, places: Sequence[Readable]) -> FolderPage:
-        """The served folders."""
+        """Return the served folders."""
         return await in_thread(lambda stop: list_roots(places), what="Listing")
 
     async def list_tree(self, place: Readable, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
-        """A folder's tree, folded to a size."""
+        """Return a folder's tree, folded to a size."""
         return await in_thread(
             lambda stop: list_tree(place, stop, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
             what="Listing",
@@ -165,7 +164,7 @@ class Engine:
         )
 
     async def list_top_files(self) -> Sequence[tuple[Root, Sequence[ListedFile]]]:
-        """Each served folder with the files directly in it."""
+        """Return each served folder with the files directly in it."""
         policy = self._policy
         return await in_thread(lambda stop: [(root, list_files(policy.top(root), stop)) for root in policy.roots])
 
@@ -192,7 +191,7 @@ class Engine:
         limit: int,
         cursor: str | None,
     ) -> FilePage:
-        """A page of the paths that a glob matches."""
+        """Return a page of the paths that a glob matches."""
         return await in_thread(
             lambda stop: find_files(starts, glob, stop, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor),
             what="Finding files",
@@ -200,7 +199,7 @@ class Engine:
         )
 
     async def search_text(self, starts: Sequence[Readable], query: Query, cursor: str | None) -> Matches | MatchCounts:
-        """A page of the lines that match, or of what was counted."""
+        """Return a page of the lines that match, or of what was counted."""
         return await in_thread(
             lambda stop: search_text(starts, query, cursor, stop, ripgrep.find_ripgrep()), what="Searching", long=True
         )
@@ -268,7 +267,7 @@ class Engine:
         )
 
     async def exists(self, place: Readable) -> bool:
-        """Whether there is anything at a place, be it a link that leads nowhere."""
+        """Return whether there is anything at a place, be it a link that leads nowhere."""
         return await in_thread(lambda stop: _exists(place, follow=False))
 
     async def create_folder(self, place: Writable) -> Moved:
@@ -302,15 +301,17 @@ class Engine:
         )
 
     async def expand_glob(self, start: _P, glob: str, name: str, limit: int) -> tuple[Sequence[_P], Sequence[str]]:
-        """The entries below `start` that a glob means, at most `most`, and what was left out."""
+        """Return the entries below `start` that a glob means, at most `most`, and what was left out."""
         return await in_thread(
             lambda stop: expand_glob(start, glob, name, limit, stop), what="Finding files", long=True
         )
 
     async def list_steps(self) -> Steps:
-        """What the caller's calls changed, as far as it can be taken back."""
+        """Return what the caller's calls changed, as far as it can be taken back."""
         undo = self._undo
-        return Steps((), 0) if undo is None else await in_thread(lambda stop: list_steps(self._policy, undo, stop))
+        if undo is None:
+            return Steps((), 0)
+        return await in_thread(lambda stop: list_steps(self._policy, undo, stop))
 
     async def undo(self, step: str, *, later: bool, dry_run: bool) -> Undone:
         """Take back one of these steps, or all from that one on."""
@@ -335,7 +336,9 @@ class Engine:
                 return work(stop, None)
             with Step(self._undo, stop) as step:
                 result = work(stop, step)
-            return replace(result, notes=[*result.notes, *step.notes]) if step.notes else result
+            if not step.notes:
+                return result
+            return replace(result, notes=[*result.notes, *step.notes])
 
         return await in_thread(run, what=what, long=long)
 
@@ -351,11 +354,11 @@ class Engine:
         status(place)
 
     def has_target(self, place: Readable) -> bool:
-        """Whether there is anything at a place, a link's target included."""
+        """Return whether there is anything at a place, a link's target included."""
         return _exists(place)
 
     def is_folder(self, place: Readable) -> bool:
-        """Whether a place is a folder, or a link to one.
+        """Return whether a place is a folder, or a link to one.
 
         Raises:
             Problem: as `look`.
@@ -363,7 +366,7 @@ class Engine:
         return stat.S_ISDIR(status(place).st_mode)
 
     def resolve_links(self, place: Readable) -> Readable:
-        """Where the links on the way to a place lead.
+        """Return where the links on the way to a place lead.
 
         Raises:
             Refused: as `look`.
@@ -376,7 +379,7 @@ class Engine:
         return spelled_names(place)
 
     def read_state(self, place: Readable) -> Hashable | None:
-        """A value that differs whenever the thing at `place` does; None when there is nothing."""
+        """Return a value that differs whenever the thing at `place` does; None when there is nothing."""
         try:
             status_result = status(place)
         except Problem:
@@ -392,7 +395,7 @@ class Engine:
 
 
 def _plan_patch(place: Writable, patch: FilePatch, stop: Stop) -> Change:
-    """What a patch makes of one file."""
+    """Return what a patch makes of one file."""
     shown = quote(place.display)
     apply = partial(apply_hunks, patch=patch, shown=shown, stop=stop)
     return Change(

@@ -12,7 +12,9 @@ __all__ = ["AUDIBLE_TYPES", "is_whole_sound"]
 
 AUDIBLE_TYPES = frozenset({"audio/wav", "audio/mpeg"})
 
-_PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_PCM = 1
+_FLOAT = 3
+_EXTENSIBLE = 0xFFFE
 _FORMAT = struct.Struct("<HHIIHH")
 _EXTENSIBLE_BYTES = 40
 _SUBFORMAT = 24

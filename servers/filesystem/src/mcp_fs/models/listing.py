@@ -29,7 +29,9 @@ class FileInfo(DataResult):
     unreadable: str | None = None
 
     def links(self) -> Sequence[Link]:
-        return [Link(self.uri, self.path, self.mime_type, self.size)] if self.kind == "file" else []
+        if self.kind == "file":
+            return [Link(self.uri, self.path, self.mime_type, self.size)]
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ class FolderPage(TextResult):
 
     @property
     def for_views(self) -> dict[str, str]:
-        return {"uri": self.uri} if self.uri else {}
+        if self.uri:
+            return {"uri": self.uri}
+        return {}
 
     def text(self) -> str:
         head = f"{self.path}: {pluralize(self.total, 'entry')}"

@@ -48,8 +48,9 @@ _MAX_FILES = 50
 
 
 def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first line and their number, as other servers take them."""
-    first, number = arguments.get("offset"), arguments.get("limit")
+    """Return the first line and their number, as other servers take them."""
+    first = arguments.get("offset")
+    number = arguments.get("limit")
     if not isinstance(first, int | None) or not isinstance(number, int | None) or first is number is None:
         return arguments
     rest = {name: value for name, value in arguments.items() if name not in ("offset", "limit")}
@@ -103,7 +104,8 @@ class ReadTools:
         return await self.engine.read_files(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers))
 
     async def _resolve_names(self, path: str) -> list[NamedFile]:
-        named, lines = lines_in(path), None
+        named = lines_in(path)
+        lines = None
         file, first, last = named or (path, 1, None)
         if "*" in path:
             try:

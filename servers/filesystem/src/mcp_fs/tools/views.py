@@ -6,9 +6,9 @@ from mcp_batteries.server.views import View
 
 __all__ = ["DIFF", "MEDIA", "TREE"]
 
+# What an edit does; a dry run is approved or dropped in it.
 DIFF = View("diff", "mcp_fs")
-"""What an edit does; a dry run is approved or dropped in it."""
+# A folder with sizes, opened level by level, the beginnings of files.
 TREE = View("tree", "mcp_fs")
-"""A folder with sizes, opened level by level, the beginnings of files."""
+# A picture or a sound.
 MEDIA = View("media", "mcp_fs")
-"""A picture or a sound."""

@@ -78,11 +78,13 @@ def open_archive(file: BinaryIO, kind: Kind) -> Archive | None:
     """`file` as an archive; None when it is none."""
     if kind in ("zip", "word", "slides", "odf", "epub", "sheet"):
         return Zip(file)
-    return Tar(file) if kind == "tar" else None
+    if kind != "tar":
+        return None
+    return Tar(file)
 
 
 def peek_head(file: BinaryIO) -> bytes:
-    """The first bytes, which are read again next."""
+    """Return the first bytes, which are read again next."""
     head = file.read(HEAD_BYTES)
     file.seek(0)
     return head
@@ -112,7 +114,8 @@ class _Decompressed(io.RawIOBase):
 
     def __init__(self, packed: Any) -> None:
         super().__init__()
-        self._compressed, self.is_truncated = packed, False
+        self._compressed = packed
+        self.is_truncated = False
 
     def readable(self) -> bool:
         return True
@@ -134,13 +137,14 @@ class _Decompressed(io.RawIOBase):
         except _DAMAGE_ERRORS:
             if not self._compressed.tell():
                 raise
-            self.is_truncated, data = True, b""
+            self.is_truncated = True
+            data = b""
         buffer[: len(data)] = data
         return len(data)
 
 
 def is_truncated(stream: BinaryIO) -> bool:
-    """Whether `stream`, read to its end, lacks what is behind some damage."""
+    """Return whether `stream`, read to its end, lacks what is behind some damage."""
     plain = getattr(stream, "raw", None)
     return isinstance(plain, _Decompressed) and plain.is_truncated
 
@@ -155,7 +159,7 @@ def read_beginning(stream: BinaryIO) -> BinaryIO:
 
 
 def read_all(stream: BinaryIO) -> BinaryIO:
-    """What `stream` still has, in memory.
+    """Return what `stream` still has, in memory.
 
     Raises:
         TooLarge: that is more than `MOST_BYTES`.
@@ -170,10 +174,12 @@ def read_all(stream: BinaryIO) -> BinaryIO:
 
 
 def _member_path(written: str) -> str:
-    """The name to ask for a member by; empty where it would lead out of the archive or can't be spelled."""
+    """Return the name to ask for a member by; empty where it would lead out of the archive or can't be spelled."""
     parts = [part for part in written.replace("\\", "/").split("/") if part not in ("", ".")]
     outside = ".." in parts or written.startswith(("/", "\\")) or "\0" in written or _NOT_TEXT.search(written)
-    return "" if outside else "/".join(parts)
+    if outside:
+        return ""
+    return "/".join(parts)
 
 
 class Zip:
@@ -203,9 +209,11 @@ class Zip:
         return list(self._members)
 
     def member(self, name: str) -> BinaryIO | None:
-        """The content of a member by the name in the archive; None where there is none."""
+        """Return the content of a member by the name in the archive; None where there is none."""
         info = self._members.get(name)
-        return None if info is None else cast("BinaryIO", _LazyMember(self._zip, info))
+        if info is None:
+            return None
+        return cast("BinaryIO", _LazyMember(self._zip, info))
 
 
 def _zip_member_name(info: zipfile.ZipInfo) -> str:
@@ -222,7 +230,8 @@ class _LazyMember:
     """A member that is opened when it is read: most are only listed."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        self._archive, self._info = archive, info
+        self._archive = archive
+        self._info = info
         self._stream: BinaryIO | None = None
 
     def read(self, size: int) -> bytes:
@@ -262,8 +271,10 @@ class _LastRead:
     """A file that knows what was read of it last."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self.last = file, b""
-        self.seek, self.tell = file.seek, file.tell
+        self._file = file
+        self.last = b""
+        self.seek = file.seek
+        self.tell = file.tell
 
     def read(self, size: int = -1) -> bytes:
         self.last = self._file.read(size)

@@ -24,9 +24,10 @@ __all__ = ["Extracted", "Output", "extract"]
 
 Output = Literal["text", "bytes", "all", "page", "picture", "safety"]
 
+# A process that waits for its turn on a busy machine is not one that works: five times what it may work.
 _WALL_SECONDS = 10.0
-"""A process that waits for its turn on a busy machine is not one that works: five times what it may work."""
-_MAX_IDLE, _MAX_BUSY = 2, 4
+_MAX_IDLE = 2
+_MAX_BUSY = 4
 _POLL_SECONDS = 0.05
 # Isolated from the variables and the folder that a Python looks at, it finds what this one found.
 _START_CODE = "import sys; sys.path[:] = sys.argv[1:]; from mcp_fs.engine.documents.worker import main; main()"
@@ -78,7 +79,7 @@ def extract(
     page: int = 0,
     mime_type: str = "",
 ) -> Extracted:
-    """What `want` names of an open file, or of a member of it.
+    """Return what `want` names of an open file, or of a member of it.
 
     Args:
         name: of the file: what it is, that tells in part.
@@ -186,7 +187,8 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        self.is_reusable, self._was_late = True, False
+        self.is_reusable = True
+        self._was_late = False
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _START_CODE, *filter(os.path.isabs, sys.path)],
             stdin=subprocess.PIPE,
@@ -281,7 +283,7 @@ class _Worker:
 
 
 def _crash_name(code: int) -> str:
-    """The name of the crash that a process ended by; empty when it ended otherwise."""
+    """Return the name of the crash that a process ended by; empty when it ended otherwise."""
     if code >= 0:
         return _WINDOWS_CRASHES.get(code, "")
     return next((name for name in _CRASHES if getattr(signal, name, None) == -code), "")
@@ -322,7 +324,7 @@ class _WorkerPool:
 
     @contextmanager
     def acquire(self, stop: Stop) -> Generator[_Worker]:
-        """A process for one request; one that has not answered it to its end is ended."""
+        """Yield a process for one request; one that has not answered it to its end is ended."""
         while not self._slots.acquire(timeout=_POLL_SECONDS):
             stop.check()
         try:
@@ -339,7 +341,9 @@ class _WorkerPool:
 
     def _reuse_or_start(self) -> _Worker:
         with self._lock:
-            worker = self._idle.pop() if self._idle else None
+            worker = None
+            if self._idle:
+                worker = self._idle.pop()
         if worker is not None:
             if worker.is_alive:
                 return worker
@@ -359,7 +363,8 @@ class _WorkerPool:
     def end(self) -> None:
         """End those that wait; the next request starts another."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         for worker in idle:
             worker.end()
 
@@ -394,4 +399,5 @@ def _cached_bytes(result: Extracted | _WorkerFailure) -> int:
     return 1000 + len(result.data) + sum(len(data) for _, data in result.members)
 
 
-_pool, _cache = _WorkerPool(), _ResultCache()
+_pool = _WorkerPool()
+_cache = _ResultCache()

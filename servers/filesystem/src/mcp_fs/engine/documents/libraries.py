@@ -15,8 +15,8 @@ from mcp_fs.engine.documents.archives import Unreadable, read_all
 
 __all__ = ["NotInstalled", "read_pdf", "read_pdf_page", "read_workbook"]
 
+# 108 dots per inch: readable, and below the size at which hosts scale pictures of usual pages down.
 _SCALE = 1.5
-"""108 dots per inch: readable, and below the size at which hosts scale pictures of usual pages down."""
 
 
 class NotInstalled(Exception):
@@ -24,7 +24,7 @@ class NotInstalled(Exception):
 
 
 def read_workbook(file: BinaryIO) -> Iterator[str]:
-    """A workbook: of each sheet a line for each row, its cells between tabs."""
+    """Yield a workbook: of each sheet a line for each row, its cells between tabs."""
     try:
         import python_calamine
     except ImportError:
@@ -50,11 +50,13 @@ def _cell(value: object) -> str:
         return str(int(value))
     if isinstance(value, datetime):
         return value.isoformat(" ")
-    return " ".join(str(value).split()) if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return " ".join(str(value).split())
+    return str(value)
 
 
 def read_pdf(file: BinaryIO) -> Iterator[str]:
-    """The text of a PDF, page by page."""
+    """Yield the text of a PDF, page by page."""
     with _open_pdf(file) as document:
         for number in range(len(document)):
             text = _page_text(document[number])
@@ -94,7 +96,7 @@ def _page_text(page: Any) -> str:
 
 
 def _render_page(page: Any) -> bytes:
-    """A page as PNG, smaller than usual where it is larger than models take."""
+    """Return a page as PNG, smaller than usual where it is larger than models take."""
     sides = page.get_size()
     scale = min(_SCALE, (LONGEST_SIDE - 1) / max(*sides, 1))  # a side is rounded up
     while len(picture := _encode_png(page.render(scale=scale, rev_byteorder=True))) > MOST_BYTES:
@@ -103,8 +105,10 @@ def _render_page(page: Any) -> bytes:
 
 
 def _encode_png(bitmap: Any) -> bytes:
-    """A bitmap in RGB as PNG (RFC 2083): small enough here to need no imaging library."""
-    width, height, channels = bitmap.width, bitmap.height, bitmap.n_channels
+    """Return a bitmap in RGB as PNG (RFC 2083): small enough here to need no imaging library."""
+    width = bitmap.width
+    height = bitmap.height
+    channels = bitmap.n_channels
     pixels = bytes(bitmap.buffer)
     rows = (pixels[at : at + width * channels] for at in range(0, height * bitmap.stride, bitmap.stride))
     raw = b"".join(b"\0" + row for row in rows)

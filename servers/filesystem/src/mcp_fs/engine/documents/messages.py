@@ -18,8 +18,8 @@ from mcp_fs.engine.documents.office import read_html
 __all__ = ["Mail", "Notebook"]
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
+# What a mail says, the better first.
 _TEXTS = ("text/plain", "text/html")
-"""What a mail says, the better first."""
 
 
 class _LenientPolicy(email.policy.EmailPolicy):
@@ -83,7 +83,10 @@ class Mail:
             name = re.split(r"[/\\]", part.get_filename() or "")[-1].strip("\0 .") or f"part{number}"
             if not part.get_filename():
                 name += mimetypes.guess_extension(part.get_content_type()) or ""
-            name = name if name not in names else f"{number}-{name}"
+            if name not in names:
+                name = name
+            else:
+                name = f"{number}-{name}"
             names.add(name)
             content = _attachment_bytes(part)
             yield ArchiveEntry(name, name, len(content)), io.BytesIO(content)
@@ -94,7 +97,7 @@ def _is_multipart(part: MIMEPart) -> bool:
 
 
 def _is_text(part: MIMEPart) -> bool:
-    """Whether a part is there to be read, not to be saved."""
+    """Return whether a part is there to be read, not to be saved."""
     return part.get_content_type() in _TEXTS and not (part.is_attachment() or part.get_filename())
 
 
@@ -107,7 +110,7 @@ def _iterate_texts(part: MIMEPart) -> Iterator[MIMEPart]:
 
 
 def _attachment_bytes(part: MIMEPart) -> bytes:
-    """What is attached as a file, as it would be saved: of a mail that is forwarded all of it."""
+    """Return what is attached as a file, as it would be saved: of a mail that is forwarded all of it."""
     if part.is_multipart():
         inner = cast("list[Message]", part.get_payload())
         try:
@@ -138,7 +141,9 @@ class Notebook:
     def text(self) -> list[str] | None:
         """Its cells; None of what is not a notebook as nbformat has it."""
         cells = notebook_cells(self._data)
-        return None if cells is None else [cell.text for cell in cells]
+        if cells is None:
+            return None
+        return [cell.text for cell in cells]
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         yield ArchiveEntry(self.RAW_MEMBER, self.RAW_MEMBER, len(self._data)), io.BytesIO(self._data)

@@ -33,7 +33,7 @@ class Cell:
 
 
 def notebook_cells(data: bytes | str) -> Sequence[Cell] | None:
-    """The cells of a notebook; None of what is none as nbformat has it, such as one in the middle of a merge."""
+    """Return the cells of a notebook; None of what is none as nbformat has it, such as one in the middle of a merge."""
     try:
         book = json.loads(data)
         cells: list[Any] = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
@@ -44,7 +44,9 @@ def notebook_cells(data: bytes | str) -> Sequence[Cell] | None:
 
 def with_final_newline(text: str) -> str:
     """`text` with a line end behind its last line."""
-    return text if not text or text.endswith("\n") else text + "\n"
+    if not text or text.endswith("\n"):
+        return text
+    return text + "\n"
 
 
 def _cell(number: int, cell: dict[str, Any]) -> Cell:
@@ -68,4 +70,6 @@ def _format_output(output: dict[str, Any]) -> Iterator[str]:
 
 
 def _join_lines(text: Any) -> str:
-    return "".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else str(text)
+    if isinstance(text, list):
+        return "".join(map(str, cast("list[Any]", text)))
+    return str(text)

@@ -24,12 +24,13 @@ _MOST_PARTS = 8 * 1024 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # What is shown a second time for older programs, what was deleted, and codes of fields.
 _IGNORED_ELEMENTS = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
-_MOST_CELLS, _MOST_ROWS = 16_384, 1_048_576
-"""In a sheet of any spreadsheet."""
+# In a sheet of any spreadsheet.
+_MOST_CELLS = 16_384
+_MOST_ROWS = 1_048_576
 
 
 def _create_parser() -> expat.XMLParserType:
-    """A parser of names as `namespace name` that takes no entities: a few bytes of them can become gigabytes."""
+    """Return a parser of names as `namespace name` that takes no entities: a few bytes of them can become gigabytes."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
 
@@ -53,7 +54,9 @@ class _LineBuilder:
 
     def __init__(self, *, all_text: bool) -> None:
         self.ready: list[str] = []
-        self._all_text, self._line, self._prefix = all_text, list[str](), ""
+        self._all_text = all_text
+        self._line = list[str]()
+        self._prefix = ""
         self._path: list[str] = []
         self._cells: list[list[str]] = []  # of each open cell its lines
         self._rows: list[list[str]] = []  # of each open row its cells
@@ -66,7 +69,9 @@ class _LineBuilder:
         if self._skipped or name in _IGNORED_ELEMENTS:
             self._skipped += 1
             return
-        above = self._path[-1] if self._path else ""
+        above = ""
+        if self._path:
+            above = self._path[-1]
         self._path.append(name)
         given = {_local_name(key): value for key, value in attributes.items()}
         match name:
@@ -111,11 +116,13 @@ class _LineBuilder:
             case "t":
                 self._texts -= 1
             case "tc" | "table-cell" | "covered-table-cell":
-                cell, times = " ".join(filter(None, self._cells.pop())), self._repeated.pop()
+                cell = " ".join(filter(None, self._cells.pop()))
+                times = self._repeated.pop()
                 if self._rows:
                     self._rows[-1] += [cell] * min(times, _MOST_CELLS - len(self._rows[-1]))
             case "tr" | "table-row":
-                row, times = self._rows.pop(), self._repeated.pop()
+                row = self._rows.pop()
+                times = self._repeated.pop()
                 while row and not row[-1]:
                     row.pop()
                 if row:
@@ -129,7 +136,8 @@ class _LineBuilder:
 
     def _end_line(self, *, always: bool = False) -> None:
         if self._line or always:
-            text, self._line = "".join(self._line), []
+            text = "".join(self._line)
+            self._line = []
             if text or not self._cells:
                 self._add_line(self._prefix * bool(text) + text)
         self._prefix = ""
@@ -145,8 +153,10 @@ class _LineBuilder:
 
 
 def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
-    lines, parser = _LineBuilder(all_text=all_text), _create_parser()
-    parser.StartElementHandler, parser.EndElementHandler = lines.start, lines.end
+    lines = _LineBuilder(all_text=all_text)
+    parser = _create_parser()
+    parser.StartElementHandler = lines.start
+    parser.EndElementHandler = lines.end
     parser.CharacterDataHandler = lines.text
     try:
         while block := stream.read(_BLOCK_BYTES):
@@ -160,7 +170,7 @@ def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
 
 
 def _read_elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
-    """The elements of a small part, with their attributes, by their local names."""
+    """Return the elements of a small part, with their attributes, by their local names."""
     found: list[tuple[str, dict[str, str]]] = []
     if stream is None:
         return found
@@ -180,14 +190,16 @@ def _read_elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
 
 
 def read_word(file: Zip) -> Iterator[str]:
-    """A document of ECMA-376: its body, then notes, comments, headers and footers."""
+    """Yield a document of ECMA-376: its body, then notes, comments, headers and footers."""
     body = file.member(_find_main_part(file, "word/document.xml"))
     if body is None:
         raise Unreadable("is damaged: it has no text")
     yield from _read_xml_lines(body, all_text=False)
     for name in sorted(file.names()):
         found = re.fullmatch(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml", name)
-        stream = file.member(name) if found else None
+        stream = None
+        if found:
+            stream = file.member(name)
         if found and stream is not None:
             text = "".join(_read_xml_lines(stream, all_text=False))
             if text.strip():
@@ -197,7 +209,8 @@ def read_word(file: Zip) -> Iterator[str]:
 def read_slides(file: Zip) -> Iterator[str]:
     """Slides of ECMA-376 in their order, each with its notes."""
     main = _find_main_part(file, "ppt/presentation.xml")
-    targets, show = _find_related_parts(file, main), file.member(main)
+    targets = _find_related_parts(file, main)
+    show = file.member(main)
     if show is None:
         raise Unreadable("is damaged: it has no slides")
     order = [targets.get(given.get("r:id", ""), "") for name, given in _read_elements(show) if name == "sldId"]
@@ -210,8 +223,10 @@ def read_slides(file: Zip) -> Iterator[str]:
 
 
 def _find_main_part(file: Zip, usual: str) -> str:
-    """The part that a package is about, which some programs name otherwise."""
-    return usual if usual in file.names() else _find_related_parts(file, "", key="Type").get("officeDocument", usual)
+    """Return the part that a package is about, which some programs name otherwise."""
+    if usual in file.names():
+        return usual
+    return _find_related_parts(file, "", key="Type").get("officeDocument", usual)
 
 
 def _find_related_parts(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
@@ -226,7 +241,7 @@ def _find_related_parts(file: Zip, part: str, *, key: str = "Id") -> dict[str, s
 
 
 def read_open_document(file: Zip) -> Iterator[str]:
-    """A text, sheets or slides of ISO/IEC 26300."""
+    """Yield a text, sheets or slides of ISO/IEC 26300."""
     body = file.member("content.xml")
     if body is None:
         raise Unreadable("is damaged: it has no text")
@@ -234,7 +249,7 @@ def read_open_document(file: Zip) -> Iterator[str]:
 
 
 def read_epub(file: Zip) -> Iterator[str]:
-    """A book of EPUB: its pages in the order of reading."""
+    """Yield a book of EPUB: its pages in the order of reading."""
     roots = [given.get("full-path", "") for _, given in _read_elements(file.member("META-INF/container.xml"))]
     package = next(filter(None, roots), "")
     elements = _read_elements(file.member(package))
@@ -287,8 +302,9 @@ class _PageParser(HTMLParser):
 
 
 def read_html(stream: BinaryIO) -> Iterator[str]:
-    """A page of HTML as lines of text."""
-    page, decoder = _PageParser(), codecs.getincrementaldecoder("utf-8-sig")("replace")
+    """Yield a page of HTML as lines of text."""
+    page = _PageParser()
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     while block := stream.read(_BLOCK_BYTES):
         page.feed(decoder.decode(block))
     page.close()

@@ -43,7 +43,7 @@ class ArchiveMember:
 
 @contextmanager
 def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator[tuple[BinaryIO, str | None]]:
-    """What is to be read at `place`, open, and what it is when that is not the file itself.
+    """Yield what is to be read at `place`, open, and what it is when that is not the file itself.
 
     Args:
         raw: whether a document is wanted as it is; a member of an archive is unpacked in any case.
@@ -87,12 +87,12 @@ def _extract_text(file: BinaryIO, place: Readable, stop: Stop) -> Extracted | No
 
 
 def needs_worker(place: Readable) -> bool:
-    """Whether reading a place is likely to wait for the process that takes text out."""
+    """Return whether reading a place is likely to wait for the process that takes text out."""
     return is_document(place.name) or is_archive(place.name) or any(part.endswith("!") for part in place.parts)
 
 
 def is_in_archive(place: Readable) -> bool:
-    """Whether `place` is an archive, or lies in one."""
+    """Return whether `place` is an archive, or lies in one."""
     try:
         with _open_file_or_archive(place) as (file, inner):
             return inner is not None or kind_of(place.name, file.read(HEAD_BYTES)) not in (None, *SUFFIXES.values())
@@ -101,7 +101,7 @@ def is_in_archive(place: Readable) -> bool:
 
 
 def read_members(place: Readable, stop: Stop) -> tuple[Sequence[ArchiveMember], str]:
-    """The files of an archive, or of a folder in it, with their text or bytes, and why the rest is missing.
+    """Return the files of an archive, or of a folder in it, with their text or bytes, and why the rest is missing.
 
     What is protected is left out.
 
@@ -109,13 +109,22 @@ def read_members(place: Readable, stop: Stop) -> tuple[Sequence[ArchiveMember], 
         Problem: it can't be read.
     """
     with _open_file_or_archive(place) as (file, inner):
-        above = place.parts if inner is None else place.parts[: len(place.parts) - len(inner)]
-        name = above[-1].removesuffix("!") if inner is not None else place.name
+        if inner is None:
+            above = place.parts
+        else:
+            above = place.parts[: len(place.parts) - len(inner)]
+        if inner is not None:
+            name = above[-1].removesuffix("!")
+        else:
+            name = place.name
         extracted = extract(file, name, inner or (), "all", place.display, stop)
     top = (*above[:-1], name + "!")
     archive_members: list[ArchiveMember] = []
     for path, data in extracted.members:
-        parts = (*top, *path.split("/")) if path else place.parts
+        if path:
+            parts = (*top, *path.split("/"))
+        else:
+            parts = place.parts
         if not place.policy.protected(parts):
             archive_members.append(ArchiveMember(place.at(place.root, parts), data))
     return archive_members, extracted.cut_reason
@@ -123,7 +132,7 @@ def read_members(place: Readable, stop: Stop) -> tuple[Sequence[ArchiveMember], 
 
 @contextmanager
 def _open_file_or_archive(place: Readable) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
-    """The file at `place`, or the archive it lies in and the names in that."""
+    """Yield the file at `place`, or the archive it lies in and the names in that."""
     inner = None
     try:
         file = open_file(place)
@@ -165,11 +174,13 @@ def to_anonymous_file(data: bytes) -> BinaryIO:
 def raw_source_path(place: Readable) -> str | None:
     """The path of a file as it is written, where its text is another; None where the text is all there is to edit."""
     own = _RAW_MEMBERS.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
-    return None if own is None else f"{place.display}!/{own}"
+    if own is None:
+        return None
+    return f"{place.display}!/{own}"
 
 
 def _describe_text(extracted: Extracted, place: Readable) -> str:
-    """What kind of text is shown, and how to get at the rest."""
+    """Return what kind of text is shown, and how to get at the rest."""
     label = extracted.label or "unpacked"
     if extracted.label.startswith("listing"):
         name = place.display.removesuffix("!")

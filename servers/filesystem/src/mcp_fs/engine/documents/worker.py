@@ -15,7 +15,7 @@ import signal
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.media import pictures
 from mcp_fs.engine.document_kinds import (
@@ -61,13 +61,16 @@ class _Pipes:
     """The two pipes, and how much of an answer is left."""
 
     def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
-        self._requests, self._answers = requests, answers
+        self._requests = requests
+        self._answers = answers
         self.remaining_bytes = MAX_OUTPUT_BYTES
 
     def request(self) -> dict[str, Any] | None:
         line = self._requests.readline()
         self.remaining_bytes = MAX_OUTPUT_BYTES
-        return json.loads(line) if line else None
+        if not line:
+            return None
+        return json.loads(line)
 
     def send(self, letter: bytes, payload: bytes = b"") -> None:
         self._answers.write(FRAME.pack(letter, len(payload)) + payload)
@@ -99,7 +102,9 @@ class _RemoteFile(io.RawIOBase):
 
     def __init__(self, pipes: _Pipes, size: int) -> None:
         super().__init__()
-        self._pipes, self._size, self._position = pipes, size, 0
+        self._pipes = pipes
+        self._size = size
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -113,7 +118,9 @@ class _RemoteFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         wanted = min(len(buffer), _BLOCK_BYTES, max(0, self._size - self._position))
-        data = self._pipes.bytes_at(self._position, wanted) if wanted else b""
+        data = b""
+        if wanted:
+            data = self._pipes.bytes_at(self._position, wanted)
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)
@@ -142,7 +149,10 @@ def main() -> None:
         except MemoryError:
             _send_error(pipes, "unreadable", "takes more memory than it may")
         except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
-            what = "ends too early" if isinstance(error, EOFError) else f"is damaged: {type(error).__name__}"
+            if isinstance(error, EOFError):
+                what = "ends too early"
+            else:
+                what = f"is damaged: {type(error).__name__}"
             _send_damage(pipes, request["want"], what)
         _set_cpu_timer(0)
         pipes.send(b"D")
@@ -280,60 +290,106 @@ def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
 
 
 def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
-    archive = Mail(file) if kind == "mail" else Notebook(file) if kind == "notebook" else open_archive(file, kind or "")
+    if kind == "mail":
+        archive = Mail(file)
+    else:
+        if kind == "notebook":
+            archive = Notebook(file)
+        else:
+            archive = open_archive(file, kind or "")
     if archive is None:
         raise MemberNotFound("is not an archive that can be looked into")
     return archive
 
 
 def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
-    """The content and the name of what `parts` lead to, through archives in archives; a folder's name has a slash."""
+    """Return the content and the name of a member, through archives in archives; a folder's name has a slash."""
     while True:
-        found, last = _find_member(archive, parts)
-        if found is None:
-            return io.BytesIO(), "/".join(last)
-        inner, name, rest = found
-        if not rest:
-            return inner, name
-        inner, name, kind = decompress(inner, name)
-        archive, parts = _open_as_archive(inner, kind), rest
+        member = _find_member(archive, parts)
+        if member is None:
+            return io.BytesIO(), "/".join((*parts, ""))
+        if not member.remaining_parts:
+            return member.content, member.name
+        inner, _, kind = decompress(member.content, member.name)
+        archive = _open_as_archive(inner, kind)
+        parts = member.remaining_parts
 
 
-def _find_member(archive: Archive, parts: list[str]) -> tuple[tuple[BinaryIO, str, list[str]] | None, list[str]]:
-    """What `parts` name in an archive: (content, name, what is left to go in it), or None for a folder of it."""
-    ways = [("/".join(parts), list[str]())]
+class _Member(NamedTuple):
+    """A file in an archive.
+
+    Attributes:
+        remaining_parts: names to follow in it, if it is an archive itself.
+    """
+
+    content: BinaryIO
+    name: str
+    remaining_parts: list[str]
+
+
+class _MemberPath(NamedTuple):
+    """A name in an archive that some path may mean, and the names to follow in it."""
+
+    name: str
+    remaining_parts: list[str]
+
+
+def _possible_members(parts: list[str]) -> dict[str, _MemberPath]:
+    """Return what `parts` may name, by folded names: each `x!` on the way may be an archive called `x`."""
+    paths = [_MemberPath("/".join(parts), [])]
     for number, part in enumerate(parts):
         if part.endswith("!") and len(part) > 1:
-            ways.append(("/".join((*parts[:number], part[:-1])), parts[number + 1 :]))
-    wanted = {fold_name(name): (name, rest) for name, rest in reversed(ways)}
-    inside = fold_name("/".join((*parts, "")))
-    best: tuple[tuple[int, bool], str, BinaryIO] | None = None
+            paths.append(_MemberPath("/".join((*parts[:number], part[:-1])), parts[number + 1 :]))
+    # Of two that fold to one name, the first stays.
+    return {fold_name(path.name): path for path in reversed(paths)}
+
+
+def _find_member(archive: Archive, parts: list[str]) -> _Member | None:
+    """Return what `parts` name in an archive; None for a folder of it.
+
+    Raises:
+        MemberNotFound: they name nothing, or a link.
+    """
+    paths = _possible_members(parts)
+    folder_prefix = fold_name("/".join((*parts, "")))
+    best: _Member | None = None
+    best_rank = (0, False)
     is_folder = not parts
     names: list[str] = []
     damage: Unreadable | None = None
     try:
         for entry, content in archive.entries():
-            name = fold_name(entry.name)
-            is_folder = is_folder or name.startswith(inside)
-            if name in wanted:
-                if entry.link_target:
-                    raise MemberNotFound(f"is a link in the archive ({entry.link_target}), which is not followed")
-                # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
-                rank = len(name), entry.name == wanted[name][0]
-                if content is not None and (best is None or rank >= best[0]):
-                    best = rank, name, content if isinstance(archive, Zip) else read_beginning(content)
             names.append(entry.name)
+            name = fold_name(entry.name)
+            is_folder = is_folder or name.startswith(folder_prefix)
+            if name not in paths:
+                continue
+            if entry.link_target:
+                raise MemberNotFound(f"is a link in the archive ({entry.link_target}), which is not followed")
+            # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
+            rank = (len(name), entry.name == paths[name].name)
+            if content is not None and (best is None or rank >= best_rank):
+                if not isinstance(archive, Zip):
+                    content = read_beginning(content)
+                best_rank = rank
+                best = _Member(content, name.rpartition("/")[2], paths[name].remaining_parts)
     except Unreadable as error:
         damage = error  # what stands before it is whole
     if best is not None:
-        _, name, content = best
-        return (read_beginning(content), name.rpartition("/")[2], wanted[name][1]), []
+        return best._replace(content=read_beginning(best.content))
     if is_folder:
-        return None, [*parts, ""]
+        return None
     if damage is not None:
         raise MemberNotFound(f"is not in what can be read of the archive, which {damage}")
-    near = [name for name in names if fold_name(name.rpartition("/")[2]) == fold_name(parts[-1])][:3]
-    raise MemberNotFound("is not in the archive" + (f"; near it are {', '.join(near)}" if near else ""))
+    raise MemberNotFound("is not in the archive" + _name_similar(names, parts[-1]))
+
+
+def _name_similar(names: list[str], name: str) -> str:
+    """Return the members of that name in other folders, as the end of a sentence."""
+    similar = [path for path in names if fold_name(path.rpartition("/")[2]) == fold_name(name)]
+    if not similar:
+        return ""
+    return f"; near it are {', '.join(similar[:3])}"
 
 
 def _list_members(archive: Archive, folder: str) -> Iterator[str]:
@@ -353,44 +409,66 @@ def _format_entry(entry: ArchiveEntry) -> str:
     )
     if entry.link_target:
         return f"{shown}\tlink\n"
-    said = f"{entry.size:,}" if entry.name else "not readable: its path leads out, or is not text"
+    said = "not readable: its path leads out, or is not text"
+    if entry.name:
+        said = f"{entry.size:,}"
     return f"{shown}\t{said}\n"
 
 
 def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:
-    """Every file of an archive, in a folder of it: documents as text, archives not at all."""
+    """Send every file of an archive, or of a folder in it: documents as text, archives not at all."""
     if not parts and kind not in ("zip", "tar", "mail", "notebook"):
         pipes.send(b"M")
         _send_file(pipes, file, kind)
         return
     archive = _open_as_archive(file, kind)
-    inner = max((number for number, part in enumerate(parts, 1) if part.endswith("!")), default=0)
-    if inner:
-        file, name = _open_member(archive, [*parts[: inner - 1], parts[inner - 1].removesuffix("!")])
+    depth = _depth_of_innermost_archive(parts)
+    if depth:
+        member_path = [*parts[: depth - 1], parts[depth - 1].removesuffix("!")]
+        file, name = _open_member(archive, member_path)
         file, name, kind = decompress(file, name)
         archive = _open_as_archive(file, kind)
-    folder, is_there = fold_name("/".join(parts[inner:])), False
+    folder = fold_name("/".join(parts[depth:]))
+    has_members = False
     for entry, content in archive.entries():
-        own = isinstance(archive, Mail | Notebook) and entry.name == archive.RAW_MEMBER and not folder
-        if (
-            content is None
-            or not entry.name
-            or own
-            or (folder and not fold_name(f"{entry.name}/").startswith(f"{folder}/"))
-        ):
+        if content is None or not _is_in_folder(entry, folder) or _is_archive_itself(archive, entry, folder):
             continue
-        is_there = True
-        pipes.send_content(b"M", "/".join((*parts[:inner], entry.name)).encode("utf-8", "replace"))
-        name = entry.name.rpartition("/")[2]
-        try:
-            whole = read_all(content)
-            kind = kind_of(name, peek_head(whole))
-            if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
-                _send_file(pipes, whole, kind)
-        except (Unreadable, libraries.NotInstalled):
-            pipes.send_content(b"B", b"\0")  # not searched, as a binary file is not
-    if folder and not is_there:
+        has_members = True
+        pipes.send_content(b"M", "/".join((*parts[:depth], entry.name)).encode("utf-8", "replace"))
+        _send_member(pipes, content, entry.name.rpartition("/")[2])
+    if folder and not has_members:
         raise MemberNotFound("is not in the archive")
+
+
+def _depth_of_innermost_archive(parts: list[str]) -> int:
+    """Return how many names lead to the last archive on the way; 0 if all of them are in the file itself."""
+    depth = 0
+    for number, part in enumerate(parts, 1):
+        if part.endswith("!"):
+            depth = number
+    return depth
+
+
+def _is_in_folder(entry: ArchiveEntry, folder: str) -> bool:
+    """Return whether a member can be asked for and lies in a folder; the top of an archive has no name."""
+    if not entry.name:
+        return False
+    return not folder or fold_name(f"{entry.name}/").startswith(f"{folder}/")
+
+
+def _is_archive_itself(archive: Archive, entry: ArchiveEntry, folder: str) -> bool:
+    """Return whether a member is the file of a mail or a notebook as it is written."""
+    return isinstance(archive, Mail | Notebook) and entry.name == archive.RAW_MEMBER and not folder
+
+
+def _send_member(pipes: _Pipes, content: BinaryIO, name: str) -> None:
+    try:
+        data = read_all(content)
+        kind = kind_of(name, peek_head(data))
+        if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
+            _send_file(pipes, data, kind)
+    except (Unreadable, libraries.NotInstalled):
+        pipes.send_content(b"B", b"\0")  # not searched, as a binary file is not
 
 
 if __name__ == "__main__":

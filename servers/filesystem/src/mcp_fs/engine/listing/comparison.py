@@ -25,12 +25,13 @@ from mcp_fs.policy import Readable
 __all__ = ["compare"]
 
 _BLOCK_BYTES = 1024 * 1024
-_MAX_DIFFED_BYTES, _SAMPLE_BYTES = 64 * 1024, 8 * 1024
+_MAX_DIFFED_BYTES = 64 * 1024
+_SAMPLE_BYTES = 8 * 1024
 _Parts = tuple[str, ...]
 
 
 def compare(first: Readable, second: Readable, max_bytes: int, stop: Stop) -> Comparison:
-    """What differs between two files, as a diff, or between two folders, entry by entry.
+    """Return what differs between two files, as a diff, or between two folders, entry by entry.
 
     Raises:
         Problem: one of them can't be opened, or only one is a folder.
@@ -55,7 +56,9 @@ def _compare_files(one: Readable, other: Readable, stop: Stop) -> tuple[str, lis
     with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
         begins = first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1)
         alike = _common_prefix_length(*begins)
-        rest = _compare_rest(first, second, stop) if alike == max(map(len, begins)) else 0
+        rest = 0
+        if alike == max(map(len, begins)):
+            rest = _compare_rest(first, second, stop)
         if rest is None:
             # The text of a document is not all of it, and the listing of an archive least of all.
             shown_only = label or other_label
@@ -99,8 +102,9 @@ def _line_end_name(decoded: Decoded) -> str:
 
 
 def _common_prefix_length(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
-    equal_bytes, limit = 0, min(len(one), len(other))
+    """Return how many bytes both begin with."""
+    equal_bytes = 0
+    limit = min(len(one), len(other))
     while equal_bytes < limit:
         half = (equal_bytes + limit + 1) // 2
         if one[equal_bytes:half] == other[equal_bytes:half]:
@@ -111,11 +115,12 @@ def _common_prefix_length(one: bytes, other: bytes) -> int:
 
 
 def _compare_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> int | None:
-    """How many bytes of the rest of both are the same; None if all are."""
+    """Return how many bytes of the rest of both are the same; None if all are."""
     same = 0
     while True:
         stop.check()
-        first, second = _read_block(one), _read_block(other)
+        first = _read_block(one)
+        second = _read_block(other)
         if first != second:
             return same + _common_prefix_length(first, second)
         if not first:
@@ -124,81 +129,133 @@ def _compare_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> int | None:
 
 
 def _read_block(file: BinaryIO) -> bytes:
-    """The next block, short only at the end of the file."""
+    """Return the next block, short only at the end of the file."""
     data = b""
     while len(data) < _BLOCK_BYTES and (more := file.read(_BLOCK_BYTES - len(data))):
         data += more
     return data
 
 
-def _compare_folders(one: Readable, other: Readable, most_bytes: int, stop: Stop) -> tuple[str, list[str]]:
-    """What differs between two folders; of small text files the diffs that `most_bytes` hold, behind all the rest."""
-    skipped, until = Skipped.with_deadline(), time.monotonic() + WALK_SECONDS
-    first, second = _read_entries(one, skipped, stop), _read_entries(other, skipped, stop)
-    lines, changed = list[str](), list[_Parts]()
-    held = _count_files(first), _count_files(second)
-    only, differ, same = [0, 0], 0, 0
-    for parts in sorted({*first, *second}, key=walk_order):
-        stop.check()
+def _compare_folders(first: Readable, second: Readable, max_diff_bytes: int, stop: Stop) -> tuple[str, list[str]]:
+    """Return what differs between two folders; the diffs of small text files stand behind all the rest.
+
+    Args:
+        max_diff_bytes: how much these diffs may take.
+    """
+    comparison = _FolderComparison(first, second, stop)
+    comparison.compare_entries()
+    diffs, missing_diffs = _collect_diffs(
+        first, second, comparison.changed_files, max_diff_bytes, comparison.deadline, stop
+    )
+    facts = comparison.facts()
+    if missing_diffs:
+        facts.append(f"for the lines of {pluralize(missing_diffs, 'file')} more compare each")
+    return "; ".join(facts), [*comparison.lines, *diffs]
+
+
+class _FolderComparison:
+    """What differs between two folders, entry by entry.
+
+    Attributes:
+        lines: one for each entry that differs.
+        changed_files: files on both sides whose contents differ.
+        deadline: when, by `time.monotonic`, no more contents are compared.
+    """
+
+    def __init__(self, first: Readable, second: Readable, stop: Stop) -> None:
+        self.lines: list[str] = []
+        self.changed_files: list[_Parts] = []
+        self.deadline = time.monotonic() + WALK_SECONDS
+        self._first = first
+        self._second = second
+        self._stop = stop
+        self._skipped = Skipped.with_deadline()
+        self._first_entries = _read_entries(first, self._skipped, stop)
+        self._second_entries = _read_entries(second, self._skipped, stop)
+        self._first_counts = _count_files(self._first_entries)
+        self._second_counts = _count_files(self._second_entries)
+        self._only_first = 0
+        self._only_second = 0
+        self._different = 0
+        self._same = 0
+
+    def compare_entries(self) -> None:
+        for parts in sorted({*self._first_entries, *self._second_entries}, key=walk_order):
+            self._stop.check()
+            if parts not in self._second_entries:
+                # What a folder holds that the other side lacks goes without saying.
+                if len(parts) == 1 or parts[:-1] in self._second_entries:
+                    self._only_first += 1
+                    self._add_one_sided("-", parts, self._first_entries, self._first_counts)
+            elif parts not in self._first_entries:
+                if len(parts) == 1 or parts[:-1] in self._first_entries:
+                    self._only_second += 1
+                    self._add_one_sided("+", parts, self._second_entries, self._second_counts)
+            else:
+                self._compare_entry(parts)
+
+    def facts(self) -> list[str]:
+        return [
+            f"{pluralize(self._different, 'file')} (~) differ",
+            f"{self._only_first:,} only in the first (-)",
+            f"{self._only_second:,} only in the second (+)",
+            f"{self._same:,} same",
+            *self._skipped.describe_excluded(named=False),
+            *self._skipped.notes(),
+        ]
+
+    def _add_one_sided(
+        self, sign: str, parts: _Parts, entries: dict[_Parts, str], file_counts: Counter[_Parts]
+    ) -> None:
+        line = f"{sign} {escape_line_breaks('/'.join(parts))}"
+        if entries[parts] == "folder":
+            line += f"/\t{pluralize(file_counts[parts], 'file')}"
+        self.lines.append(line)
+
+    def _compare_entry(self, parts: _Parts) -> None:
+        """Compare an entry that both sides have."""
         path = escape_line_breaks("/".join(parts))
-        if (parts in first) != (parts in second):
-            side, lacks = (0, second) if parts in first else (1, first)
-            # What a folder holds that the other side lacks goes without saying.
-            if len(parts) == 1 or parts[:-1] in lacks:
-                only[side] += 1
-                is_folder = (first, second)[side][parts] == "folder"
-                holds = f"/\t{pluralize(held[side][parts], 'file')}" if is_folder else ""
-                lines.append(f"{'-+'[side]} {path}{holds}")
-            continue
-        if first[parts] != second[parts]:
-            differ += 1
-            lines.append(f"~ {path}\t{first[parts]}\t{second[parts]}")
-            continue
-        if first[parts] == "folder":
-            continue
-        if time.monotonic() > until:
-            skipped.add(f"not compared within {WALK_SECONDS:g} s", path)
-            continue
+        kind = self._first_entries[parts]
+        other_kind = self._second_entries[parts]
+        if kind != other_kind:
+            self._different += 1
+            self.lines.append(f"~ {path}\t{kind}\t{other_kind}")
+            return
+        if kind == "folder":
+            return
+        if time.monotonic() > self.deadline:
+            self._skipped.add(f"not compared within {WALK_SECONDS:g} s", path)
+            return
         try:
-            said = _describe_difference(_entry_at(one, parts), _entry_at(other, parts), first[parts], stop)
+            difference = _describe_difference(
+                _entry_at(self._first, parts), _entry_at(self._second, parts), kind, self._stop
+            )
         except Problem:
-            skipped.add("could not be compared", path)
-            continue
-        if said is None:
-            same += 1
-            tell(same, None, f"{pluralize(same, 'file')} the same")
-        else:
-            differ += 1
-            lines.append(f"~ {path}{said}")
-            if first[parts] == "file":
-                changed.append(parts)
-    diffs, untold = _collect_diffs(one, other, changed, most_bytes, until, stop)
-    facts = [f"{pluralize(differ, 'file')} (~) differ", f"{only[0]:,} only in the first (-)"]
-    facts += [
-        f"{only[1]:,} only in the second (+)",
-        f"{same:,} same",
-        *skipped.describe_excluded(named=False),
-        *skipped.notes(),
-    ]
-    if untold:
-        facts.append(f"for the lines of {pluralize(untold, 'file')} more compare each")
-    return "; ".join(facts), [*lines, *diffs]
+            self._skipped.add("could not be compared", path)
+            return
+        if difference is None:
+            self._same += 1
+            tell(self._same, None, f"{pluralize(self._same, 'file')} the same")
+            return
+        self._different += 1
+        self.lines.append(f"~ {path}{difference}")
+        if kind == "file":
+            self.changed_files.append(parts)
 
 
 def _collect_diffs(
     one: Readable, other: Readable, changed: Sequence[_Parts], most_bytes: int, until: float, stop: Stop
 ) -> tuple[list[str], int]:
     """The diffs of files that differ, each whole, at most so many bytes; and how many text files have none here."""
-    diffs, untold = list[str](), 0
+    diffs = list[str]()
+    untold = 0
     for parts in changed:
         stop.check()
         lines = None
         with suppress(Problem):
-            lines = (
-                _diff_small_files(_entry_at(one, parts), _entry_at(other, parts), stop)
-                if time.monotonic() < until
-                else None
-            )
+            lines = None
+            if time.monotonic() < until:
+                lines = _diff_small_files(_entry_at(one, parts), _entry_at(other, parts), stop)
         size = sum(len(line.encode("utf-8", "replace")) + 1 for line in lines or ())
         if lines is None or size > most_bytes:
             untold += 1
@@ -209,23 +266,28 @@ def _collect_diffs(
 
 
 def _diff_small_files(one: Readable, other: Readable, stop: Stop) -> list[str] | None:
-    """The diff of two files, of others than text no line; None where it would take long."""
+    """Return the diff of two files, of others than text no line; None where it would take long."""
     for place in (one, other):
         if status(place).st_size > _MAX_DIFFED_BYTES:
             with open_file(place) as file:
-                return None if is_text(file.read(_SAMPLE_BYTES)) else []
+                if is_text(file.read(_SAMPLE_BYTES)):
+                    return None
+                return []
     return _compare_files(one, other, stop)[1]
 
 
 def _read_entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
-    """What each entry below a folder is."""
+    """Return what each entry below a folder is."""
     found: dict[_Parts, str] = {}
     for visit in walk(start, WalkFilter(), stop, skipped):
         tell(len(found), None, f"{len(found):,} entries seen")
         for name in visit.folders:
             found[*visit.parts, name] = "folder"
         for name in visit.files:
-            kind = "link" if name in visit.links else "special" if name in visit.special_files else "file"
+            if name in visit.links:
+                kind = "link"
+            else:
+                kind = "special" if name in visit.special_files else "file"
             found[*visit.parts, name] = kind
             place = visit.folder.place
             if place.policy.protected((*place.parts, name)):
@@ -235,7 +297,7 @@ def _read_entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts,
 
 
 def _count_files(entries: dict[_Parts, str]) -> Counter[_Parts]:
-    """How many files each folder holds, at any depth."""
+    """Return how many files each folder holds, at any depth."""
     file_counts = Counter[_Parts]()
     for parts in sorted(entries, key=len, reverse=True):
         file_counts[parts[:-1]] += file_counts[parts] if entries[parts] == "folder" else 1
@@ -247,7 +309,7 @@ def _entry_at(start: Readable, parts: _Parts) -> Readable:
 
 
 def _describe_difference(one: Readable, other: Readable, kind: str, stop: Stop) -> str | None:
-    """How two entries of one kind differ; None where they don't."""
+    """Return how two entries of one kind differ; None where they don't."""
     if kind == "link":
         return None if read_link(one) == read_link(other) else "\tlinks elsewhere"
     if kind != "file":

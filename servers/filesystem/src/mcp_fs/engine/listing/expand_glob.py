@@ -30,7 +30,9 @@ def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tupl
         Problem: the start can't be opened, or the glob can't be read.
     """
     (chooses,) = compile_choosers([start], f"/{glob}")
-    skipped, paths, folders = Skipped(), list[_P](), glob.endswith("/")
+    skipped = Skipped()
+    paths = list[_P]()
+    folders = glob.endswith("/")
     for visit in walk(start, WalkFilter(), stop, skipped):
         folder = visit.folder.place
         prefix = "".join(part + "/" for part in visit.parts)

@@ -53,7 +53,7 @@ def list_folder(
     limit: int = 200,
     cursor: str | None = None,
 ) -> FolderPage:
-    """A page of the folder's entries: by name, or the largest or newest first.
+    """Return a page of the folder's entries: by name, or the largest or newest first.
 
     Args:
         sums: whether a folder has the size of all that is in it.
@@ -64,14 +64,20 @@ def list_folder(
     """
     walk_filter = walk_filter or WalkFilter(hidden=True, ignored=True)
     scope = [place.uri, sort, str(walk_filter), folder_sizes]
-    after = None if cursor is None else _Key(*Cursor.decode("folder", cursor, scope))
+    after = None
+    if cursor is not None:
+        after = _Key(*Cursor.decode("folder", cursor, scope))
     with open_folder(place) as folder:
-        sizes = _FolderSizes(folder.place, walk_filter, stop) if folder_sizes else None
+        sizes = None
+        if folder_sizes:
+            sizes = _FolderSizes(folder.place, walk_filter, stop)
         keys_of_entries = _EntryKeys(folder, sort, walk_filter, stop, sizes)
         keys = (key for key in keys_of_entries if after is None or key > after)
         page = heapq.nsmallest(limit + 1, keys)
         entries = _take_entries((_read_entry(folder, key.name, sizes) for key in page[:limit]), page_byte_limit(limit))
-    last = page[len(entries) - 1] if len(page) > len(entries) else None
+    last = None
+    if len(page) > len(entries):
+        last = page[len(entries) - 1]
     return FolderPage(
         display_path(place),
         entries,
@@ -84,13 +90,13 @@ def list_folder(
 
 
 def list_roots(places: Sequence[Readable]) -> FolderPage:
-    """The served folders, as entries."""
+    """Return the served folders, as entries."""
     entries = tuple(Entry(display_path(place), "folder", None, format_time(status(place).st_mtime)) for place in places)
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
 def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, Readable]]:
-    """The names in a folder that begin with `start`, as a shell completes them, a slash behind those of folders.
+    """Return the names in a folder that begin with `start`, as a shell completes them, a slash behind those of folders.
 
     None of a folder that can't be listed; at most 1,000.
     """
@@ -109,7 +115,7 @@ def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, 
 
 
 def _take_entries(entries: Iterable[Entry], max_bytes: int) -> tuple[Entry, ...]:
-    """The first of `entries` that take at most `left` bytes, but one at least."""
+    """Return the first of `entries` that take at most `left` bytes, but one at least."""
     taken_entries: list[Entry] = []
     for entry in entries:
         max_bytes -= _line_bytes(entry.line())
@@ -140,12 +146,17 @@ class _EntryKeys:
     excluded_count: int = 0
 
     def __iter__(self) -> Iterator[_Key]:
-        rules = None if self.walk_filter.ignored else _load_rules(self.folder)
+        rules = None
+        if not self.walk_filter.ignored:
+            rules = _load_rules(self.folder)
         prefix = "/".join((*self.folder.place.parts, ""))
         for number, entry in enumerate(self.folder.scan()):
             if not number % _ENTRIES_PER_CHECK:
                 self.stop.check()
-            hidden = {entry.name} if not self.walk_filter.hidden and is_hidden(entry) else set[str]()
+            if not self.walk_filter.hidden and is_hidden(entry):
+                hidden = {entry.name}
+            else:
+                hidden = set[str]()
             if rules is not None and rules.exclude(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden):
                 self.excluded_count += 1
                 continue
@@ -161,21 +172,26 @@ class _EntryKeys:
             return 1  # removed since
         if self.sort == "size" and self.sizes is not None and entry.is_dir(follow_symlinks=False):
             return -self.sizes.size_of(entry.name)[0]
-        return -found.st_size if self.sort == "size" else -found.st_mtime_ns
+        if self.sort == "size":
+            return -found.st_size
+        return -found.st_mtime_ns
 
 
 class _FolderSizes:
     """The bytes of the files in folders, at any depth; a file with several names counts once."""
 
     def __init__(self, above: Readable, wanted: WalkFilter, stop: Stop) -> None:
-        self._above, self._wanted, self._stop = above, wanted, stop
+        self._above = above
+        self._wanted = wanted
+        self._stop = stop
         self._skipped = Skipped.with_deadline()
         self._sizes: dict[str, tuple[int, bool]] = {}
 
     def size_of(self, name: str) -> tuple[int, bool]:
         """(bytes of a folder, whether that is all of them)."""
         if name not in self._sizes:
-            size, seen = 0, set[tuple[int, int]]()
+            size = 0
+            seen = set[tuple[int, int]]()
             self._skipped.reasons.clear()
             try:
                 for visit in walk(self._above / name, self._wanted, self._stop, self._skipped):
@@ -222,7 +238,10 @@ def _read_entry(folder: Folder[Readable], name: str, sizes: _FolderSizes | None)
     size = found.st_size if kind == "file" else None
     if kind == "folder" and sizes is not None:
         size, whole = sizes.size_of(name)
-        note = note if whole else ", ".join(filter(None, ("at least", note)))
+        if whole:
+            note = note
+        else:
+            note = ", ".join(filter(None, ("at least", note)))
     return Entry(path, kind, size, format_time(found.st_mtime), note)
 
 
@@ -237,11 +256,13 @@ def _describe_link(folder: Folder[Readable], name: str, note: str) -> str:
         return f"link, {reason}"
     except OSError:
         return "link, unreadable"
-    return "link" if target.startswith("/") else f"link to {ascii(target)[1:-1]}"
+    if target.startswith("/"):
+        return "link"
+    return f"link to {ascii(target)[1:-1]}"
 
 
 def format_time(seconds: float) -> str:
-    """A time of the file system as UTC, to the second."""
+    """Return a time of the file system as UTC, to the second."""
     try:
         # Windows's own function takes nothing before 1970.
         return f"{(datetime(1970, 1, 1) + timedelta(seconds=int(seconds))).isoformat()}Z"

@@ -18,17 +18,17 @@ from mcp_fs.policy import Readable
 __all__ = ["list_tree"]
 
 _MAX_NAMED = 10
+# Numbered files of which only the first and the last are named. Counted without zeros in front, no ten more follow.
 _MIN_SEQUENCE = 11
-"""Numbered files of which only the first and the last are named. Counted without zeros in front, no ten more follow."""
 _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*(?:\.\w{1,5})?)", re.DOTALL)
+# A file's name twice, and 1; or the first and the last of a run, and how many there are.
 _Row = tuple[str, str, int]
-"""A file's name twice, and 1; or the first and the last of a run, and how many there are."""
 
 
 def list_tree(
     place: Readable, stop: Stop, *, depth: int = 3, walk_filter: WalkFilter | None = None, max_bytes: int = 10_000
 ) -> Tree:
-    """The folder's tree within `max_bytes`: level by level until they are spent, the rest folded.
+    """Return the folder's tree within `max_bytes`: level by level until they are spent, the rest folded.
 
     A folder that is folded is listed, so that it says what is directly in it, and never walked: a tree costs what it
     shows. Hidden and ignored entries that are not wanted are named and marked.
@@ -41,7 +41,8 @@ def list_tree(
         top = _Branch(folder.place, (), display_path(place).rstrip("/") + "/")
         grower.read_branch(top, folder, None if grower.walk_filter.ignored else Rules.load_above(folder.place))
     grower.expand(top)
-    lines, branches = tuple(_render(top)), list(_iterate_shown(top))
+    lines = tuple(_render(top))
+    branches = list(_iterate_shown(top))
     folded = [branch for branch in branches if not branch.is_expanded and branch.entry_count]
     return Tree(
         display_path(place),
@@ -92,7 +93,9 @@ class _Branch:
         assert self.place is not None
         first, last, number = row
         label = _label(self.place, first, self.links)
-        return label if number == 1 else f"{label} ... {_label(self.place, last, self.links)} ({number:,} files)"
+        if number == 1:
+            return label
+        return f"{label} ... {_label(self.place, last, self.links)} ({number:,} files)"
 
     @property
     def entry_count(self) -> int:
@@ -105,20 +108,27 @@ class _Branch:
         if self.excluded_count:
             facts.append(f"{self.excluded_count:,} left out")
         facts += [self.failure] if self.failure else []
-        return f"{self.label} ({', '.join(facts)})" if facts else self.label
+        if not facts:
+            return self.label
+        return f"{self.label} ({', '.join(facts)})"
 
 
 class _TreeBuilder:
     """Opens folders, level by level, as long as their lines fit; half of what is left each time is for their files."""
 
     def __init__(self, walk_filter: WalkFilter, depth: int, max_bytes: int, stop: Stop) -> None:
-        self.walk_filter, self.skipped = walk_filter, Skipped.with_deadline()
-        self._depth, self._stop = depth, stop
-        self._remaining_bytes, self._max_branches, self._listed_count = max_bytes, max_bytes, 0
+        self.walk_filter = walk_filter
+        self.skipped = Skipped.with_deadline()
+        self._depth = depth
+        self._stop = stop
+        self._remaining_bytes = max_bytes
+        self._max_branches = max_bytes
+        self._listed_count = 0
 
     def expand(self, top: _Branch) -> None:
         self._remaining_bytes -= _line_bytes(top.folded_line) + 200  # for the first line
-        level, drawn = [top], list[_Branch]()
+        level = [top]
+        drawn = list[_Branch]()
         while level:
             opened = [branch for branch in level if self._expand_branch(branch, always=branch is top)]
             level = [inner for branch in opened for inner in branch.branches]
@@ -152,7 +162,9 @@ class _TreeBuilder:
             for row in branch.rows[branch.shown_rows :]:
                 if (cost := _line_bytes(branch.row_label(row)) + 2) > share:
                     break
-                share, left, self._remaining_bytes = share - cost, left - cost, self._remaining_bytes - cost
+                share = share - cost
+                left = left - cost
+                self._remaining_bytes = self._remaining_bytes - cost
                 branch.shown_rows += 1
                 if branch.shown_rows == len(branch.rows):  # there are no more to tell of
                     self._remaining_bytes += _line_bytes(_more_line(branch.file_count, "file"))
@@ -162,19 +174,19 @@ class _TreeBuilder:
         self._listed_count += 1
         tell(self._listed_count, None, f"{self._listed_count:,} folders seen")
         visit, branch.rules = read_entries(folder, branch.parts, self.walk_filter, above)
-        branch.file_count, branch.excluded_count, branch.folder_names = (
-            len(visit.files),
-            len(visit.excluded),
-            visit.folders,
-        )
+        branch.file_count = len(visit.files)
+        branch.excluded_count = len(visit.excluded)
+        branch.folder_names = visit.folders
         if len(branch.parts) < self._depth:
-            branch.rows, branch.links = _group_numbered(visit.files, visit.links), visit.links
+            branch.rows = _group_numbered(visit.files, visit.links)
+            branch.links = visit.links
             if visit.excluded:
                 branch.excluded_line = _describe_excluded(folder.place, visit.excluded)
 
     def _create_branch(self, above: _Branch, name: str) -> _Branch:
         assert above.place is not None
-        label, parts = entry_display_path(above.place, name) + "/", (*above.parts, name)
+        label = entry_display_path(above.place, name) + "/"
+        parts = (*above.parts, name)
         try:
             return _Branch(above.place / name, parts, label)
         except Problem:
@@ -201,15 +213,22 @@ def _more_line(number: int, noun: str) -> str:
 
 
 def _label(above: Readable, name: str, links: frozenset[str]) -> str:
-    text = name if name.isprintable() else entry_display_path(above, name)
-    return f"{text} (link)" if name in links else text
+    if name.isprintable():
+        text = name
+    else:
+        text = entry_display_path(above, name)
+    if name not in links:
+        return text
+    return f"{text} (link)"
 
 
 def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
     """Files, of which those that are numbered in turn, none left out, are one row."""
     runs: list[list[str]] = []
     for name in names:
-        before = runs[-1][-1] if runs else ""
+        before = ""
+        if runs:
+            before = runs[-1][-1]
         if len(name) == len(before) and name == _next_in_sequence(before) and not links & {name, before}:
             runs[-1].append(name)
         else:
@@ -222,7 +241,7 @@ def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
 
 
 def _next_in_sequence(name: str) -> str | None:
-    """The name whose number is one more."""
+    """Return the name whose number is one more."""
     if (found := _NUMBERED.fullmatch(name)) is None:
         return None
     before, number, after = found.groups()
@@ -231,7 +250,9 @@ def _next_in_sequence(name: str) -> str | None:
 
 def _describe_excluded(above: Readable, entries: list[tuple[str, bool]]) -> str:
     named = [_label(above, name, frozenset()) + "/" * is_folder for name, is_folder in entries[:_MAX_NAMED]]
-    more = f" and {len(entries) - _MAX_NAMED:,} more" if len(entries) > _MAX_NAMED else ""
+    more = ""
+    if len(entries) > _MAX_NAMED:
+        more = f" and {len(entries) - _MAX_NAMED:,} more"
     return f"(left out: {', '.join(named)}{more})"
 
 

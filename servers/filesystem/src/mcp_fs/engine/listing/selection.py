@@ -30,14 +30,14 @@ __all__ = [
     "name_ending",
 ]
 
+# Whether a path below a start is meant.
 Chooser = Callable[[str], bool]
-"""Whether a path below a start is meant."""
 
 _WINDOWS = sys.platform == "win32"
 _SPECIAL = frozenset("*?[{\\")
 _DRIVE = re.compile("[A-Za-z]:/")
+# What comes before the end of a glob that stands for itself.
 _PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
-"""What comes before the end of a glob that stands for itself."""
 
 
 def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
@@ -87,7 +87,7 @@ def _combine(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
 
 
 def compile_chooser(globs: Sequence[str]) -> Chooser:
-    """Whether a path fits one of `globs`, whatever way it is composed."""
+    """Return whether a path fits one of `globs`, whatever way it is composed."""
     whole = [path_glob(glob) for glob in globs]
     matching = compile_path_set([translate(glob, utf8=True) for glob in whole])
     matching_bytes = compile_path_set([translate(glob) for glob in whole])
@@ -112,11 +112,13 @@ def as_file_glob(glob: str) -> str:
     spelled = _with_slashes(glob).removeprefix("./")
     if not spelled.endswith("/") or not spelled.strip("/"):
         return glob
-    return f"{glob}**" if "/" in _with_slashes(glob).rstrip("/") else f"**/{glob}**"
+    if "/" in _with_slashes(glob).rstrip("/"):
+        return f"{glob}**"
+    return f"**/{glob}**"
 
 
 def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
-    """Whether a path is kept: neither it nor a folder above it is what `chooses` means.
+    """Return whether a path is kept: neither it nor a folder above it is what `chooses` means.
 
     Args:
         folders: whether only folders are meant.
@@ -133,10 +135,12 @@ def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
 
 
 def compile_relevance(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
-    """Whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
+    """Return whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
     spelled = _with_slashes(fold_name(glob)).removeprefix("./")
     special = next((at for at, character in enumerate(spelled) if character in _SPECIAL), len(spelled))
-    top = spelled[:special].rpartition("/")[0] if "/" in spelled.rstrip("/") else ""
+    top = ""
+    if "/" in spelled.rstrip("/"):
+        top = spelled[:special].rpartition("/")[0]
     # A path may also begin above its start.
     above = any(find_nested_starts([start], outer) for outer in starts if outer is not start)
     anywhere = (
@@ -154,16 +158,20 @@ def compile_relevance(starts: Sequence[Readable], start: Readable, glob: str, ch
 
 
 def name_ending(glob: str) -> str:
-    """How each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
+    """Return how each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
     glob = _with_slashes(fold_name(glob)).removeprefix("./").rstrip("/")
     whole = glob.startswith("/") or _names_drive(glob)  # which may be the path of a start, and mean all that is in it
-    return "" if whole else _PATTERN.sub("", glob).rpartition("/")[2]
+    if whole:
+        return ""
+    return _PATTERN.sub("", glob).rpartition("/")[2]
 
 
 def as_name_globs(glob: str) -> list[str]:
     """`glob` for who compares names byte by byte and knows no slashes; nothing when it would miss some."""
     exact = glob.isascii() and not may_have_another_spelling(glob) and not _SPECIAL.intersection(glob) - {"*", "{"}
-    return [glob] if exact and "/" not in glob else []
+    if exact and "/" not in glob:
+        return [glob]
+    return []
 
 
 def _with_slashes(glob: str) -> str:
@@ -171,7 +179,9 @@ def _with_slashes(glob: str) -> str:
 
     A character is meant as itself in brackets: `[*]`, `[[]`.
     """
-    return glob.replace("\\", "/") if _WINDOWS else glob
+    if not _WINDOWS:
+        return glob
+    return glob.replace("\\", "/")
 
 
 def _names_drive(glob: str) -> bool:
@@ -183,19 +193,23 @@ def _choose_nothing(_: str) -> bool:
 
 
 def _strip_absolute_path(start: Readable, glob: str) -> str | None:
-    """The rest of a glob that begins with the absolute path of `start`; None for another."""
+    """Return the rest of a glob that begins with the absolute path of `start`; None for another."""
     for top in (start.root.path, start.root.real):
         base = _with_slashes(fold_name(os.path.join(top, *start.parts))).rstrip("/") + "/"
         if glob.startswith(base) or (_WINDOWS and glob.lower().startswith(base.lower())):
             # An anchor, so that a bare name stays one of the start's own.
-            return "/" + glob[len(base) :] if len(glob) > len(base) else "**"
+            if not (len(glob) > len(base)):
+                return "**"
+            return "/" + glob[len(base) :]
     return None
 
 
 def _strip_display_path(start: Readable, glob: str) -> list[str]:
     """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
     said = fold_name(start.display) + "/"
-    return ["/" + glob.removeprefix(said)] if glob.startswith(said) and glob != said else []
+    if glob.startswith(said) and glob != said:
+        return ["/" + glob.removeprefix(said)]
+    return []
 
 
 def _refuse_glob_outside(starts: Sequence[Readable], glob: str) -> None:

@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
@@ -20,24 +21,23 @@ from mcp_fs.engine.handles.path_opening import Folder, open_folder, open_regular
 from mcp_fs.engine.listing.selection import Chooser, compile_chooser
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.text.edit import unified_diff
-from mcp_fs.engine.text.encodings import decode, is_text
-from mcp_fs.engine.text.encodings import replace_undecodable as readable
+from mcp_fs.engine.text.encodings import decode, is_text, replace_undecodable
 from mcp_fs.models import clipped_diff, pluralize
 from mcp_fs.policy import Readable
 
 __all__ = ["Subtree", "TextBudget", "TreeSnapshot", "describe_change"]
 
 _MAX_FILES = 100_000
+# Bytes of a file whose text is kept.
 _MAX_TEXT_BYTES = 262_144
-"""Bytes of a file whose text is kept."""
+# Bytes at the end of a larger file by which it is known again.
 _TAIL_BYTES = 4096
-"""Bytes at the end of a larger file by which it is known again."""
 _MAX_ADDED_BYTES = 65_536
 _MAX_DIGESTED_BYTES = 4_194_304
+# Which a look may spend on reading what is not known to have changed.
 _READ_SECONDS = 2.0
-"""Which a look may spend on reading what is not known to have changed."""
+# Two changes closer than this may leave one time stamp.
 _CLOCK_TICK_NS = 20_000_000
-"""Two changes closer than this may leave one time stamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,32 +76,33 @@ class _FileSnapshot:
     mode: int
     is_uncertain: bool
     text: str | None = None
+    # A digest of the end.
     tail_digest: bytes | None = None
-    """A digest of the end."""
+    # Of all of a fresh file.
     digest: bytes | None = None
-    """Of all of a fresh file."""
 
 
 class TreeSnapshot:
     """A subtree as it was at the last look."""
 
     def __init__(self, subtree: Subtree, kept: TextBudget) -> None:
-        self.subtree, self._text_budget = subtree, kept
+        self.subtree = subtree
+        self._text_budget = kept
         self._files: dict[str, _FileSnapshot] = {}
         self._names: dict[str, str] = {}
         self._chooser: Chooser | None = compile_chooser([subtree.glob]) if subtree.glob else None
         self._has_polled = False
+        # Where its files lie, as names below the served folder.
         self.folders: frozenset[tuple[str, ...]] = frozenset()
-        """Where its files lie, as names below the served folder."""
+        # Whether to look again soon: what changed just now can change once more and look the same.
         self.is_uncertain = False
-        """Whether to look again soon: what changed just now can change once more and look the same."""
 
     @property
     def has_files(self) -> bool:
         return bool(self._files)
 
     def poll(self, stop: Stop) -> list[Change]:
-        """What has changed since the last look; nothing at the first.
+        """Return what has changed since the last poll; nothing at the first.
 
         Raises:
             TooLarge: there are too many files.
@@ -109,9 +110,9 @@ class TreeSnapshot:
         """
         changes: list[Change] = []
         files: dict[str, _FileSnapshot] = {}
-        called: dict[tuple[str, ...], Readable] = {}
-        kept = self._text_budget.total
-        until = time.monotonic() + _READ_SECONDS
+        roots_of_folders: dict[tuple[str, ...], Readable] = {}
+        kept_bytes = self._text_budget.total
+        read_deadline = time.monotonic() + _READ_SECONDS
         folders: set[tuple[str, ...]] = {self.subtree.start.parts[:-1]}
         for folder, path, name in self._iterate_files(folders, stop):
             if len(files) >= _MAX_FILES:
@@ -121,35 +122,37 @@ class TreeSnapshot:
                 )
             before = self._files.get(path)
             try:
-                found = folder.stat(name)
+                status = folder.stat(name)
             except OSError:
                 continue  # removed since
-            signature = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+            signature = _signature_of(status)
             if before is not None and before.signature == signature and not before.is_uncertain:
                 files[path] = before
                 continue
-            fresh = abs(time.time_ns() - found.st_ctime_ns) < _CLOCK_TICK_NS
-            seen = _FileSnapshot(signature, found.st_size, found.st_mode, fresh)
-            if stat.S_ISREG(found.st_mode) and (before is not None or time.monotonic() < until):
-                seen, added = self._read_contents(folder, name, seen, before)
-            else:
-                added = None
-            files[path] = seen
+            is_uncertain = abs(time.time_ns() - status.st_ctime_ns) < _CLOCK_TICK_NS
+            snapshot = _FileSnapshot(signature, status.st_size, status.st_mode, is_uncertain)
+            added = None
+            if stat.S_ISREG(status.st_mode) and (before is not None or time.monotonic() < read_deadline):
+                snapshot, added = self._read_contents(folder, name, snapshot, before)
+            files[path] = snapshot
             if before is None:
                 place = folder.place
-                if place.parts not in called:
-                    called[place.parts] = _in_innermost_root(place)
-                self._names[path] = entry_display_path(called[place.parts], name)
-                changes.append(Change(self._names[path], "created", after=seen.text))
-            elif not _is_unchanged(before, seen):
-                changes.append(Change(self._names[path], "changed", before.text, seen.text, added))
-        gone = sorted(self._files.keys() - files.keys())
-        changes += [Change(self._names.pop(path), "deleted", self._files[path].text) for path in gone]
-        self._text_budget.total = kept + _text_size(files.values()) - _text_size(self._files.values())
-        self._files, self.folders = files, frozenset(folders)
-        self.is_uncertain = any(seen.is_uncertain for seen in files.values())
-        began, self._has_polled = self._has_polled, True
-        return changes if began else []
+                if place.parts not in roots_of_folders:
+                    roots_of_folders[place.parts] = _in_innermost_root(place)
+                self._names[path] = entry_display_path(roots_of_folders[place.parts], name)
+                changes.append(Change(self._names[path], "created", after=snapshot.text))
+            elif not _is_unchanged(before, snapshot):
+                changes.append(Change(self._names[path], "changed", before.text, snapshot.text, added))
+        for path in sorted(self._files.keys() - files.keys()):
+            changes.append(Change(self._names.pop(path), "deleted", self._files[path].text))
+        self._text_budget.total = kept_bytes + _text_size(files.values()) - _text_size(self._files.values())
+        self._files = files
+        self.folders = frozenset(folders)
+        self.is_uncertain = any(snapshot.is_uncertain for snapshot in files.values())
+        if not self._has_polled:
+            self._has_polled = True
+            return []
+        return changes
 
     def release(self) -> None:
         self._text_budget.total -= _text_size(self._files.values())
@@ -157,7 +160,8 @@ class TreeSnapshot:
 
     def _iterate_files(self, folders: set[tuple[str, ...]], stop: Stop) -> Iterator[tuple[Folder[Readable], str, str]]:
         """(its folder, its path below the start, its name) for each file that is there and meant."""
-        start, only = self.subtree.start, self.subtree.name
+        start = self.subtree.start
+        only = self.subtree.name
         try:
             if only:
                 with open_folder(start) as folder:
@@ -178,56 +182,83 @@ class TreeSnapshot:
             raise
 
     def _read_contents(
-        self, folder: Folder[Readable], name: str, seen: _FileSnapshot, before: _FileSnapshot | None
+        self, folder: Folder[Readable], name: str, snapshot: _FileSnapshot, before: _FileSnapshot | None
     ) -> tuple[_FileSnapshot, str | None]:
-        """The file with its text or its mark, and what was added to a larger one."""
-        keeps = seen.size <= _MAX_TEXT_BYTES and (
-            self._text_budget.has_room(seen.size) or (before is not None and before.text is not None)
-        )
+        """Return the file with its text or the digest of its end, and what was added to a larger one."""
+        had_text = before is not None and before.text is not None
+        keeps_text = snapshot.size <= _MAX_TEXT_BYTES and (had_text or self._text_budget.has_room(snapshot.size))
         try:
             with open_regular(folder, name) as file:
-                if keeps:
+                if keeps_text:
                     decoded = decode(file.read(_MAX_TEXT_BYTES + 1))
                     if decoded is not None:
                         self._text_budget.total += len(decoded.text)
-                        return replace(seen, text=readable(decoded.text)), None
+                        return replace(snapshot, text=replace_undecodable(decoded.text)), None
+                added = _read_added(file, snapshot, before)
+                was_uncertain = before is not None and before.is_uncertain
+                if (snapshot.is_uncertain or was_uncertain) and snapshot.size <= _MAX_DIGESTED_BYTES:
                     file.seek(0)
-                added = None
-                if before is not None and before.tail_digest is not None and seen.size >= before.size:
-                    file.seek(max(0, before.size - _TAIL_BYTES))
-                    if _digest(file.read(min(_TAIL_BYTES, before.size))) == before.tail_digest:
-                        data = file.read(min(_MAX_ADDED_BYTES, seen.size - before.size))
-                        added = data.decode("utf-8", "replace") if is_text(data) else None
-                if (
-                    seen.is_uncertain or (before is not None and before.is_uncertain)
-                ) and seen.size <= _MAX_DIGESTED_BYTES:
-                    file.seek(0)
-                    seen = replace(seen, digest=_digest(file.read(_MAX_DIGESTED_BYTES)))
-                file.seek(max(0, seen.size - _TAIL_BYTES))
-                return replace(seen, tail_digest=_digest(file.read(min(_TAIL_BYTES, seen.size)))), added
+                    snapshot = replace(snapshot, digest=_digest(file.read(_MAX_DIGESTED_BYTES)))
+                return replace(snapshot, tail_digest=_digest_tail(file, snapshot.size)), added
         except (OSError, Problem):
-            return seen, None
+            return snapshot, None
+
+
+def _signature_of(status: os.stat_result) -> tuple[int, ...]:
+    return (
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_size,
+        status.st_ino,
+        status.st_dev,
+        status.st_mode,
+    )
+
+
+def _read_added(file: BinaryIO, snapshot: _FileSnapshot, before: _FileSnapshot | None) -> str | None:
+    """Return the text at the end of a file that still begins as it was; None if it does not, or is no text."""
+    if before is None or before.tail_digest is None or snapshot.size < before.size:
+        return None
+    if _digest_tail(file, before.size) != before.tail_digest:
+        return None
+    data = file.read(min(_MAX_ADDED_BYTES, snapshot.size - before.size))
+    if not is_text(data):
+        return None
+    return data.decode("utf-8", "replace")
+
+
+def _digest_tail(file: BinaryIO, size: int) -> bytes:
+    """Return the digest of the last bytes of the first `size`; the file is then at their end."""
+    file.seek(max(0, size - _TAIL_BYTES))
+    return _digest(file.read(min(_TAIL_BYTES, size)))
 
 
 def describe_change(change: Change) -> str:
-    """A change of a text file in lines: what was added at its end, else a diff; nothing where that is not known."""
+    """Return a change of a text file in lines: what was added at its end, else a diff; nothing if that is not known."""
     if change.what == "created":
-        return "" if change.after is None else pluralize(len(change.after.splitlines()), "line")
+        if change.after is None:
+            return ""
+        return pluralize(len(change.after.splitlines()), "line")
     if change.what == "deleted":
         return ""
     if change.before is None or change.after is None:
-        return _as_added_lines(change.added) if change.added else ""
+        if not change.added:
+            return ""
+        return _as_added_lines(change.added)
     if change.after.startswith(change.before) and change.before[-1:] in ("", "\n"):
         return _as_added_lines(change.after[len(change.before) :])
     diff = clipped_diff(unified_diff(change.before, change.after, change.name))
     lines = diff.split("\n")
-    return "\n".join(lines[next(number for number, line in enumerate(lines) if line.startswith("+++ ")) + 1 :])
+    header_end = next(number for number, line in enumerate(lines, 1) if line.startswith("+++ "))
+    return "\n".join(lines[header_end:])
 
 
 def _in_innermost_root(folder: Readable) -> Readable:
-    """A folder as part of the innermost served folder that it lies in, so that each file has one name."""
+    """Return a folder as part of the innermost served folder that it lies in, so that each file has one name."""
     found = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
-    return folder if found is None else folder.at(*found)
+    if found is None:
+        return folder
+    return folder.at(*found)
 
 
 def _as_added_lines(text: str) -> str:
@@ -235,7 +266,7 @@ def _as_added_lines(text: str) -> str:
 
 
 def _is_unchanged(before: _FileSnapshot, now: _FileSnapshot) -> bool:
-    """Whether nothing has changed but times: of what looks the same, or holds the same."""
+    """Return whether nothing has changed but times: of what looks the same, or holds the same."""
     if before.mode != now.mode:
         return False
     if before.text is not None and now.text is not None:

@@ -38,8 +38,8 @@ __all__ = [
     "walk_order",
 ]
 
+# After which an answer tells what was found so far: half of what a call may take.
 WALK_SECONDS = 30.0
-"""After which an answer tells what was found so far: half of what a call may take."""
 NOT_DOWNLOADED = "not downloaded yet, so not searched; `read_text` fetches it"
 _MAX_NAMED = 5
 _USUAL_PATHS = 200
@@ -85,7 +85,7 @@ class Skipped:
 
     @staticmethod
     def late_reason() -> str:
-        """The reason for what was left when time was up."""
+        """Return the reason for what was left when time was up."""
         return f"not reached within {WALK_SECONDS:g} s"
 
     def add(self, reason: str, path: str) -> None:
@@ -122,7 +122,9 @@ class Skipped:
         notes: list[str] = []
         for why, paths in self.reasons.items():
             named = ", ".join(paths[:_MAX_NAMED])
-            more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
+            more = ""
+            if len(paths) > _MAX_NAMED:
+                more = f" and {len(paths) - _MAX_NAMED:,} more"
             notes.append(f"{why}: {named}{more}")
         return notes
 
@@ -171,7 +173,8 @@ def walk(
     Raises:
         Problem: `start` can't be opened.
     """
-    folder, parts = open_folder(start.to_read()), tuple[str, ...]()
+    folder = open_folder(start.to_read())
+    parts = tuple[str, ...]()
     todo: list[tuple[Readable, tuple[str, ...], Rules | None]] = []
     rules: Rules | None = None
     while True:
@@ -212,14 +215,14 @@ def exclude_folders(visit: FolderEntries, apart: Set[tuple[str, ...]]) -> Folder
 
 
 def find_nested_starts(starts: Sequence[Readable], start: Readable) -> frozenset[tuple[str, ...]]:
-    """Those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
+    """Return those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
     above = split(os.path.join(start.root.real, *start.parts))
     paths = [split(os.path.join(other.root.real, *other.parts)) for other in starts]
     return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)
 
 
 def walk_order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
-    """The sort key of a file's names below the start, in the order of `walk`."""
+    """Return the sort key of a file's names below the start, in the order of `walk`."""
     return (*((True, part) for part in parts[:-1]), (False, parts[-1]))
 
 
@@ -229,16 +232,23 @@ def page_byte_limit(limit: int) -> int:
 
 
 def entry_display_path(folder: Readable, name: str) -> str:
-    """The path of an entry as tools take it, on one line: its URI where the text would not do."""
+    """Return the path of an entry as tools take it, on one line: its URI where the text would not do."""
     display = folder.display
     if name.isprintable() and display.isprintable() and not display.startswith("file://"):
-        return name if display == "." else f"{display}/{name}"
-    path = name if display == "." else f"{display}/{name}"
-    return path if is_one_line(path) and not display.startswith("file://") else folder.uri_of(name)
+        if display == ".":
+            return name
+        return f"{display}/{name}"
+    if display == ".":
+        path = name
+    else:
+        path = f"{display}/{name}"
+    if is_one_line(path) and not display.startswith("file://"):
+        return path
+    return folder.uri_of(name)
 
 
 def display_path(place: Readable) -> str:
-    """The path of `place` as tools take it, on one line: its URI where the text would not do."""
+    """Return the path of `place` as tools take it, on one line: its URI where the text would not do."""
     return place.display if is_one_line(place.display) else place.uri
 
 
@@ -246,12 +256,15 @@ class Visibility:
     """Whether a walk from `start` would come to a file, told without walking."""
 
     def __init__(self, start: Readable, walk_filter: WalkFilter) -> None:
-        self._start, self._walk_filter = start, walk_filter
-        above = None if walk_filter.ignored else Rules.load_above(start)
+        self._start = start
+        self._walk_filter = walk_filter
+        above = None
+        if not walk_filter.ignored:
+            above = Rules.load_above(start)
         self._outer_rules = above
         self._rules_by_folder: dict[tuple[str, ...], Rules | None] = {}
+        # True when rules above `start` may show what those below it alone would leave out.
         self.may_bring_back = above is not None and above.brings_back
-        """True when rules above `start` may show what those below it alone would leave out."""
 
     def is_visible(self, parts: tuple[str, ...]) -> bool:
         """True when the file `parts` below the start would be visited now."""
@@ -261,7 +274,10 @@ class Visibility:
             rules = self._rules_of(parts[:depth])
             prefix = "/".join((*self._start.parts, *parts[:depth], ""))
             name = parts[depth]
-            hidden = {name} if name.startswith(".") and not self._walk_filter.hidden else set[str]()
+            if name.startswith(".") and not self._walk_filter.hidden:
+                hidden = {name}
+            else:
+                hidden = set[str]()
             if rules.exclude(prefix, [name], depth < len(parts) - 1, hidden):
                 return False
         return True
@@ -271,7 +287,10 @@ class Visibility:
             return _NO_RULES
         rules = self._rules_by_folder.get(parts)
         if rules is None:
-            above = self._rules_of(parts[:-1]) if parts else self._outer_rules
+            if parts:
+                above = self._rules_of(parts[:-1])
+            else:
+                above = self._outer_rules
             place = self._start.at(self._start.root, (*self._start.parts, *parts))
             rules = self._rules_by_folder[parts] = Rules.load_in_folder(place, above)
         return rules
@@ -292,34 +311,53 @@ def _open_next(
 def read_entries(
     folder: Folder[Readable], parts: tuple[str, ...], walk_filter: WalkFilter, outer_rules: Rules | None
 ) -> tuple[FolderEntries, Rules | None]:
-    """What is directly in a folder that is reached as `parts`, and the rules that hold in it."""
+    """Return what is directly in a folder that is reached as `parts`, and the rules that hold in it."""
     folders: list[str] = []
     links: set[str] = set()
-    others: set[str] = set()
+    special_files: set[str] = set()
     dir_entries = folder.entries()
     files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
-    for entry in dir_entries if len(files) < len(dir_entries) else ():
-        if entry.is_dir(follow_symlinks=False):
-            folders.append(entry.name)
-        elif not entry.is_file(follow_symlinks=False):
-            files.append(entry.name)
-            (links if entry.is_symlink() else others).add(entry.name)
+    if len(files) < len(dir_entries):
+        for entry in dir_entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif not entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+                kind = links if entry.is_symlink() else special_files
+                kind.add(entry.name)
     files.sort()
     folders.sort()
     hidden_names = hidden_among(dir_entries, files, folders)
-    hidden = set[str]() if walk_filter.hidden else hidden_names
-    rules = None if walk_filter.ignored else Rules.load(folder, hidden_names, outer_rules)
-    left_out: list[tuple[str, bool]] = []
+    hidden = set[str]()
+    if not walk_filter.hidden:
+        hidden = hidden_names
+    rules = None
+    if not walk_filter.ignored:
+        rules = Rules.load(folder, hidden_names, outer_rules)
+    entries = FolderEntries(
+        folder,
+        parts,
+        files,
+        frozenset(links),
+        frozenset(special_files),
+        folders,
+        [],
+        hidden,
+        away_among(dir_entries),
+    )
     if rules is not None or not walk_filter.hidden:
-        prefix = "/".join((*folder.place.parts, ""))
-        for names, are_folders in ((files, False), (folders, True)):
-            excluded_names = (rules or _NO_RULES).exclude(prefix, names, are_folders, hidden)
-            if excluded_names:
-                left_out += ((name, are_folders) for name in sorted(excluded_names))
-                names[:] = [name for name in names if name not in excluded_names]
-    return FolderEntries(
-        folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away_among(dir_entries)
-    ), rules
+        _exclude(entries, rules or _NO_RULES)
+    return entries, rules
+
+
+def _exclude(entries: FolderEntries, rules: Rules) -> None:
+    """Take the hidden and ignored entries out of a folder's names."""
+    prefix = "/".join((*entries.folder.place.parts, ""))
+    for names, are_folders in ((entries.files, False), (entries.folders, True)):
+        excluded_names = rules.exclude(prefix, names, are_folders, entries.hidden)
+        if excluded_names:
+            entries.excluded += ((name, are_folders) for name in sorted(excluded_names))
+            names[:] = [name for name in names if name not in excluded_names]
 
 
 def _skip_until(entries: FolderEntries, after: tuple[str, ...]) -> None:
@@ -334,4 +372,6 @@ def _skip_until(entries: FolderEntries, after: tuple[str, ...]) -> None:
 
 
 def _describe_read_error(error: OSError) -> str:
-    return "could not be read" if error.strerror is None else reason(error).lower()
+    if error.strerror is None:
+        return "could not be read"
+    return reason(error).lower()

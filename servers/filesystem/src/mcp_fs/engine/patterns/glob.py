@@ -24,14 +24,20 @@ class GlobError(ValueError):
 
 
 def path_glob(glob: str) -> str:
-    """A caller's glob as one over paths below the searched folder: without a slash it is a name at any depth.
+    """Return a caller's glob as one over paths below the searched folder: without a slash it is a name at any depth.
 
     Raises:
         Invalid: it can't be read.
     """
     if glob.startswith("./"):
-        glob = glob[1:] if glob.strip("./") else ""
-    path_pattern = glob.removeprefix("/") if "/" in glob.rstrip("/") else "**/" + glob
+        if glob.strip("./"):
+            glob = glob[1:]
+        else:
+            glob = ""
+    if "/" in glob.rstrip("/"):
+        path_pattern = glob.removeprefix("/")
+    else:
+        path_pattern = "**/" + glob
     path_pattern = path_pattern.removesuffix("/") or "**"
     try:
         translate(path_pattern)
@@ -55,7 +61,10 @@ def translate(glob: str, *, utf8: bool = False) -> bytes:
 
 class _Translator:
     def __init__(self, glob: bytes, single_character: bytes) -> None:
-        self.glob, self.single_character, self.position, self.depth = glob, single_character, 0, 0
+        self.glob = glob
+        self.single_character = single_character
+        self.position = 0
+        self.depth = 0
 
     def translate(self) -> bytes:
         out: list[bytes] = []
@@ -116,12 +125,15 @@ class _Translator:
         end = self.glob.find(b"]", first + 1)
         if end < 0:
             raise GlobError("has an open bracket")
-        inner, self.position = self.glob[first:end], end + 1
-        ranges, index = [b"[^/" if negated else b"["], 0
+        inner = self.glob[first:end]
+        self.position = end + 1
+        ranges = [b"[^/" if negated else b"["]
+        index = 0
         while index < len(inner):
             low = high = inner[index]
             if inner[index + 1 : index + 2] == b"-" and index + 2 < len(inner):
-                high, index = inner[index + 2], index + 2
+                high = inner[index + 2]
+                index = index + 2
             if low > high:
                 raise GlobError("has a range in the wrong order")
             ranges.append(b"\\x%02x-\\x%02x" % (low, high))
@@ -130,4 +142,6 @@ class _Translator:
 
 
 def _escape_byte(byte: int) -> bytes:
-    return b"\\%c" % byte if byte in _SPECIAL else b"%c" % byte
+    if byte in _SPECIAL:
+        return b"\\%c" % byte
+    return b"%c" % byte

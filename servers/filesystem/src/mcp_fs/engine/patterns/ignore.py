@@ -40,7 +40,10 @@ class _RuleFile:
                 globs.append(rule[0])
                 self._kinds.append(rule[1:])
         self._match = compile_path_set(globs)
-        self.may_apply = compile_path_prefilter(globs) if globs else _never_applies
+        if globs:
+            self.may_apply = compile_path_prefilter(globs)
+        else:
+            self.may_apply = _never_applies
         self.brings_back = any(back for back, _ in self._kinds)
 
     def decide(self, path: bytes, is_folder: bool) -> bool | None:
@@ -69,7 +72,7 @@ class Rules:
 
     @classmethod
     def load(cls, folder: Folder[Readable], names: Collection[str], parent: Rules | None) -> Rules:
-        """The rules in an open folder.
+        """Return the rules in an open folder.
 
         Args:
             names: its entries; those that hold rules are enough.
@@ -79,7 +82,10 @@ class Rules:
         own_files.append(_load_git_exclude(folder) if ".git" in names else None)
         if parent is not None and own_files == [None] * 4:
             return parent
-        above = parent.chains if parent is not None else ((), (), (), ())
+        if parent is not None:
+            above = parent.chains
+        else:
+            above = ((), (), (), ())
         length = sum(len(os.fsencode(part)) + 1 for part in folder.place.parts)
         chains: list[_Chain] = []
         for number, rules in enumerate(own_files):
@@ -97,19 +103,20 @@ class Rules:
 
     @classmethod
     def load_in_folder(cls, place: Readable, outer: Rules | None) -> Rules:
-        """The rules in the folder `place`, which is not listed for them."""
+        """Return the rules in the folder `place`, which is not listed for them."""
         with open_folder(place) as folder:
             names = [name for name in (".git", *IGNORE_FILES) if _exists(folder, name)]
             return cls.load(folder, names, outer)
 
     def exclude(self, folder: str, names: list[str], are_folders: bool, hidden: Set[str]) -> set[str]:
-        """Which of `names` are ignored, or hidden and not brought back.
+        """Return which of `names` are ignored, or hidden and not brought back.
 
         Args:
             folder: path below the served folder of where they lie, empty or with a slash at its end.
             hidden: names that are hidden, unless they are wanted.
         """
-        path, lines = folder.encode("utf-8", _ERRORS), dict[bytes, bytes]()
+        path = folder.encode("utf-8", _ERRORS)
+        lines = dict[bytes, bytes]()
         deciders: list[tuple[_RuleFile, bytes]] = []
         for chain in self.chains if names else ():
             for rules, length in chain:
@@ -120,7 +127,9 @@ class Rules:
                 if rules.may_apply(lines[above]):
                     deciders.append((rules, above))
         if not deciders:
-            return set(names) & hidden if hidden else set()
+            if hidden:
+                return set(names) & hidden
+            return set()
         excluded: set[str] = set()
         for name in names:
             for rules, above in deciders:
@@ -179,9 +188,11 @@ def _parse_rule(line: str) -> tuple[bytes, bool, bool] | None:
         line = line[1:]
     else:
         if line.startswith("!"):
-            line, brings_back = line[1:], True
+            line = line[1:]
+            brings_back = True
         if line.startswith("/"):
-            line, anchored = line[1:], True
+            line = line[1:]
+            anchored = True
     folders_only = line.endswith("/")
     line = line.removesuffix("/")
     if not line:

@@ -12,8 +12,8 @@ from mcp_fs.engine.text.encodings import ASCII_ENCODINGS
 
 __all__ = ["byte_pattern", "wide_pattern"]
 
+# A character beyond ASCII: one to four bytes, the first of them high.
 _NON_ASCII = r"[\x80-\xff][^\n]{0,3}"
-"""A character beyond ASCII: one to four bytes, the first of them high."""
 
 _DIGITS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
 _SAME = frozenset("tfvra")
@@ -27,7 +27,7 @@ _FOLDED = {"k": "\u212a", "s": "\u017f"}
 
 
 def byte_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str | None:
-    """The expression over bytes for `pattern` (valid RE2); None when there is no certain one."""
+    """Return the expression over bytes for `pattern` (valid RE2); None when there is no certain one."""
     if "\0" in pattern or len(pattern) > 10_000:
         return None
     try:
@@ -37,22 +37,29 @@ def byte_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str | Non
 
 
 def wide_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str:
-    """The expression over bytes for what holds a match of `pattern` as UTF-16 or UTF-32, either end first.
+    """Return the expression over bytes for what holds a match of `pattern` as UTF-16 or UTF-32, either end first.
 
     It asks for the plain characters that a match begins with, each apart from the next by one NUL or three; for a
     NUL alone where there are fewer than two such characters.
     """
     begin = _PLAIN.match(pattern)
-    run = begin[0] if begin else ""
+    run = ""
+    if begin:
+        run = begin[0]
     if not literal:
         if "|" in pattern:
             return r"\x00"
         # The last one may be repeated, or not be there at all.
-        run = run if len(run) == len(pattern) else run[:-1]
+        if len(run) == len(pattern):
+            run = run
+        else:
+            run = run[:-1]
     if ignore_case:
         run = re.split("[kKsS]", run, maxsplit=1)[0]
     # Two texts as they stand: what an engine finds fastest.
-    return "|".join(gap.join(run) for gap in (r"\x00", r"\x00\x00\x00")) if len(run) > 1 else r"\x00"
+    if not (len(run) > 1):
+        return r"\x00"
+    return "|".join(gap.join(run) for gap in (r"\x00", r"\x00\x00\x00"))
 
 
 class _NoEquivalent(Exception):
@@ -61,7 +68,9 @@ class _NoEquivalent(Exception):
 
 class _Translator:
     def __init__(self, pattern: str, ignore_case: bool) -> None:
-        self.pattern, self.ignore_case, self.position = pattern, ignore_case, 0
+        self.pattern = pattern
+        self.ignore_case = ignore_case
+        self.position = 0
 
     @property
     def lookahead(self) -> str:
@@ -92,7 +101,9 @@ class _Translator:
             case "(":
                 return self.match_token(_GROUP)
             case "{":
-                return self.match_token(_REPEAT) if _REPEAT.match(self.pattern, self.position - 1) else r"\{"
+                if not _REPEAT.match(self.pattern, self.position - 1):
+                    return r"\{"
+                return self.match_token(_REPEAT)
             case "^" | "$" | "|" | ")" | "*" | "+" | "?" as char:
                 return char
             case char:
@@ -108,10 +119,19 @@ class _Translator:
     def translate_character(self, char: str) -> str:
         """One that stands for itself, in every way it is spelled."""
         if not char.isascii():
-            return f"(?:{_NON_ASCII}|[kKsS])" if self.ignore_case else _encode_in_all(char)
-        plain = "\\" + char if char in _META else char
-        folded = _FOLDED.get(char.lower()) if self.ignore_case else None
-        return plain if folded is None else f"(?:{plain}|{_encode_in_all(folded)})"
+            if self.ignore_case:
+                return f"(?:{_NON_ASCII}|[kKsS])"
+            return _encode_in_all(char)
+        if char in _META:
+            plain = "\\" + char
+        else:
+            plain = char
+        folded = None
+        if self.ignore_case:
+            folded = _FOLDED.get(char.lower())
+        if folded is None:
+            return plain
+        return f"(?:{plain}|{_encode_in_all(folded)})"
 
     def translate_escape(self) -> str:
         begin = self.position == 1
@@ -139,7 +159,8 @@ class _Translator:
         negated = self.lookahead.startswith("^")
         self.position += negated
         members: list[str] = []
-        beyond, first = negated, True
+        beyond = negated
+        first = True
         while (char := self.next_character()) != "]" or first:
             first = False
             member, foreign = self.member(char)
@@ -150,7 +171,9 @@ class _Translator:
             return rf"(?:[^{inner}\n]|{_NON_ASCII})"
         if not inner:
             return f"(?:{_NON_ASCII})"
-        return f"(?:[{inner}]|{_NON_ASCII})" if beyond or self.ignore_case else f"[{inner}]"
+        if beyond or self.ignore_case:
+            return f"(?:[{inner}]|{_NON_ASCII})"
+        return f"[{inner}]"
 
     def member(self, char: str) -> tuple[str, bool]:
         """(ASCII members, whether there are others) of one item of a class that begins with `char`."""
@@ -170,7 +193,9 @@ class _Translator:
             return r"\S\x0b", True
         low = self.class_character(char)
         if not self.lookahead.startswith("-") or self.lookahead in ("-", "-]"):
-            return (_hex_escape(low), False) if low.isascii() else ("", True)
+            if low.isascii():
+                return (_hex_escape(low), False)
+            return ("", True)
         self.next_character()
         high = self.class_character(self.next_character())
         if low > high or not low.isascii():
@@ -193,7 +218,7 @@ def _hex_escape(char: str) -> str:
 
 
 def _encode_in_all(char: str) -> str:
-    """A character beyond ASCII in each encoding that has it."""
+    """Return a character beyond ASCII in each encoding that has it."""
     spellings = dict.fromkeys([char.encode()])
     for codec in ASCII_ENCODINGS:
         try:

@@ -6,7 +6,8 @@ The only module that knows the library, which carries no types and is loaded on 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,11 +29,11 @@ __all__ = [
     "compile_replacement",
 ]
 
+# (text, offset) -> where the first match from the offset on begins and ends; it lies in one line unless asked for.
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
-"""(text, offset) -> where the first match from the offset on begins and ends; it lies in one line unless asked for."""
 
+# Offset -> where the first match from there on begins and ends, and what takes its place; offsets never go back.
 NextMatch = Callable[[int], tuple[int, int, str] | None]
-"""Offset -> where the first match from there on begins and ends, and what takes its place; offsets never go back."""
 
 
 class SearchText:
@@ -53,14 +54,14 @@ class SearchText:
 
 TextMatches = Callable[[SearchText], NextMatch]
 
+# path -> indices of the expressions that match all of it, in no order; nothing or None when there are none.
 PathSet = Callable[[bytes], list[int] | None]
-"""path -> indices of the expressions that match all of it, in no order; nothing or None when there are none."""
 
 _MAX_MEMORY_BYTES = 64 << 20
 
 
 def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multiline: bool = False) -> LineSearch:
-    """The search for `pattern` in UTF-8 text, line by line: `^` and `$` are the ends of a line.
+    """Return the search for `pattern` in UTF-8 text, line by line: `^` and `$` are the ends of a line.
 
     Args:
         several: whether a match may go over several lines.
@@ -74,7 +75,10 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
 
     re2: Any = library
     options = _text_options(re2, ignore_case=ignore_case, multiline=multiline)
-    source = re.escape(pattern) if literal else f"(?m:{pattern})"
+    if literal:
+        source = re.escape(pattern)
+    else:
+        source = f"(?m:{pattern})"
 
     def compiled(source: str) -> Any:
         return re2.compile(source.encode("utf-8", "surrogateescape"), options).search
@@ -82,7 +86,9 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
     try:
         search = compiled(source)
     except re2.error as error:
-        syntax_error = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
+        syntax_error = "not understood"
+        if error.args:
+            syntax_error = _error_text(error)
         syntax_error = syntax_error.replace(source, pattern)
         raise Invalid(
             f"The regular expression {quote(pattern)} is not RE2 syntax: {syntax_error}.",
@@ -91,7 +97,9 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
 
     def find(text: bytes, offset: int) -> tuple[int, int] | None:
         match = search(text, offset)
-        return None if match is None else match.span()
+        if match is None:
+            return None
+        return match.span()
 
     wide_pattern, group = expand_boundaries(pattern)
     if literal or wide_pattern == pattern:
@@ -100,16 +108,20 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
         search_wide = compiled(f"(?m:{wide_pattern})")
     except re2.error:  # too large with classes of all scripts
         return find
-    last_text, is_ascii = b"", True
+    last_text = b""
+    is_ascii = True
 
     def find_in_any_script(text: bytes, offset: int) -> tuple[int, int] | None:
         nonlocal last_text, is_ascii
         if text is not last_text:
-            last_text, is_ascii = text, text.isascii()
+            last_text = text
+            is_ascii = text.isascii()
         if is_ascii:  # where both find the same, and the other is faster
             return find(text, offset)
         match = search_wide(text, offset)
-        return None if match is None else match.span(group)
+        if match is None:
+            return None
+        return match.span(group)
 
     return find_in_any_script
 
@@ -154,76 +166,136 @@ def compile_group_reader(
 
 
 def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> TextMatches:
-    """The matches of `pattern`, with what takes their place; `^` and `$` are the ends of a line.
+    """Return the search for `pattern`, with what takes the place of matches; `^` and `$` are the ends of a line.
 
     Args:
-        new: with `\\1` or `\\g<1>` for the first group; `\\\\` is one backslash.
+        template: with `\\1` or `\\g<1>` for the first group; `\\\\` is one backslash.
 
     Raises:
-        Invalid: not RE2 syntax, or `new` names a group that is not there.
+        Invalid: not RE2 syntax, or `template` names a group that is not there.
     """
     import re2 as library
 
     re2: Any = library
     options = _text_options(re2, ignore_case=ignore_case, multiline=True)
-    wide, edged = expand_boundaries(pattern)
+    plain_source = f"(?m:{expand_classes(pattern)})"
+    wide_pattern, match_group = expand_boundaries(pattern)
+    wide_source = f"(?m:{wide_pattern})"
     try:
-        compiled = re2.compile(f"(?m:{expand_classes(pattern)})".encode(), options)
-        search = re2.compile(f"(?m:{wide})".encode(), options).search if edged else compiled.search
+        compiled = re2.compile(plain_source.encode(), options)
+        search = compiled.search
+        if match_group:
+            search = re2.compile(wide_source.encode(), options).search
     except re2.error as error:
-        syntax_error = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
-        for ours in (f"(?m:{wide})", f"(?m:{expand_classes(pattern)})"):
-            syntax_error = syntax_error.replace(ours, pattern)
+        syntax_error = _error_text(error).replace(wide_source, pattern).replace(plain_source, pattern)
         raise Invalid(
             f"The regular expression {quote(pattern)} is not RE2 syntax: {syntax_error}.",
             "There are no look-arounds and no back-references; `by=text` replaces the text itself.",
         ) from None
-    # Python's `\\g<1>` and `\\g<name>` too, which models write before a digit.
-    pieces = re.split(r"\\(?:g<(\w+)>|(\d|\\))", template)
-    marks = [named or short for named, short in zip(pieces[1::3], pieces[2::3], strict=True)]
-    try:
-        groups = [mark if mark == "\\" else int(compiled.groupindex.get(mark.encode(), mark)) for mark in marks]
-    except ValueError:
-        groups = [compiled.groups + 1]
-    if any(group > compiled.groups for group in groups if isinstance(group, int)):
+    parsed = _parse_template(template, compiled)
+    if parsed is None:
         raise Invalid(
             f"{quote(template)} names a group that {quote(pattern)} does not have.", "Use `\\1` for the first."
         )
+    matches_last_end = r"\z" in pattern
 
-    def matches(searched: SearchText) -> NextMatch:
-        text, data, known = searched.readable_text, searched.data, (0, 0)  # a place, in characters and in bytes
+    def start(searched: SearchText) -> NextMatch:
+        return _ReplacementSearch(search, searched, parsed, match_group, matches_last_end).find_next
 
-        def held(match: Any, group: int) -> str:
-            (at, start), (first, last) = known, match.span(group + edged)
-            if first < 0:
-                return ""
-            begin = at + len(data[start:first].decode())
-            return searched.text[begin : begin + len(data[first:last].decode())]
+    return start
 
-        def filled(match: Any) -> str:
-            found = (group if isinstance(group, str) else held(match, group) for group in groups)
-            return "".join(text + part for text, part in zip(pieces[::3], [*found, ""], strict=True))
 
-        def following(offset: int) -> tuple[int, int, str] | None:
-            nonlocal known
-            last = known[1] + len(text[known[0] : offset].encode())
-            match = search(data, last)
-            if match is None:
-                return None
-            start, end = match.span(edged)
-            if start == end == len(data) and data.endswith(b"\n") and r"\z" not in pattern:
-                return None  # behind the last line there is none, of which this would be the beginning or the end
-            begin = offset + len(data[last:start].decode())
-            known = begin, start
-            return begin, begin + len(data[start:end].decode()), filled(match)
+def _error_text(error: Exception) -> str:
+    """Return what the library says of a pattern that it does not take."""
+    if not error.args:
+        return "not understood"
+    return error.args[0].decode("utf-8", "replace")
 
-        return following
 
-    return matches
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What takes the place of a match.
+
+    Attributes:
+        texts: what stands before each group, and behind the last.
+        groups: the number of each, or a backslash.
+    """
+
+    texts: Sequence[str]
+    groups: Sequence[int | str]
+
+
+def _parse_template(template: str, compiled: Any) -> _Template | None:
+    """Return a template with the numbers of its groups; None if it names one that the expression does not have."""
+    # Python's `\\g<1>` and `\\g<name>` too, which models write before a digit.
+    pieces = re.split(r"\\(?:g<(\w+)>|(\d|\\))", template)
+    groups: list[int | str] = []
+    for named, short in zip(pieces[1::3], pieces[2::3], strict=True):
+        mark = named or short
+        if mark == "\\":
+            groups.append(mark)
+            continue
+        try:
+            number = int(compiled.groupindex.get(mark.encode(), mark))
+        except ValueError:
+            return None
+        if number > compiled.groups:
+            return None
+        groups.append(number)
+    return _Template(pieces[::3], groups)
+
+
+class _ReplacementSearch:
+    """The matches in one text, one after the other, with what takes their place.
+
+    The library counts in bytes and callers in characters: the end of the last match is known in both.
+    """
+
+    def __init__(
+        self, search: Any, searched: SearchText, template: _Template, match_group: int, matches_last_end: bool
+    ) -> None:
+        self._search = search
+        self._text = searched.text
+        self._readable_text = searched.readable_text
+        self._data = searched.data
+        self._template = template
+        self._match_group = match_group
+        self._matches_last_end = matches_last_end
+        self._known_character = 0
+        self._known_byte = 0
+
+    def find_next(self, offset: int) -> tuple[int, int, str] | None:
+        data = self._data
+        search_from = self._known_byte + len(self._readable_text[self._known_character : offset].encode())
+        match = self._search(data, search_from)
+        if match is None:
+            return None
+        start, end = match.span(self._match_group)
+        if start == end == len(data) and data.endswith(b"\n") and not self._matches_last_end:
+            return None  # behind the last line there is none, of which this would be the beginning or the end
+        begin = offset + len(data[search_from:start].decode())
+        self._known_character = begin
+        self._known_byte = start
+        return begin, begin + len(data[start:end].decode()), self._fill_template(match)
+
+    def _fill_template(self, match: Any) -> str:
+        pieces: list[str] = []
+        for text, group in zip(self._template.texts, self._template.groups, strict=False):
+            pieces.append(text)
+            pieces.append(group if isinstance(group, str) else self._group_text(match, group))
+        pieces.append(self._template.texts[-1])
+        return "".join(pieces)
+
+    def _group_text(self, match: Any, group: int) -> str:
+        first, last = match.span(group + self._match_group)
+        if first < 0:
+            return ""
+        begin = self._known_character + len(self._data[self._known_byte : first].decode())
+        return self._text[begin : begin + len(self._data[first:last].decode())]
 
 
 def compile_byte_filter(pattern: str | None, *, ignore_case: bool) -> Callable[[bytes], bool]:
-    """Whether an expression from `hints.byte_pattern` matches somewhere; always, without one."""
+    """Return whether an expression from `hints.byte_pattern` matches somewhere; always, without one."""
     if pattern is None:
         return lambda text: True
     import re2 as library
@@ -239,7 +311,7 @@ def compile_byte_filter(pattern: str | None, *, ignore_case: bool) -> Callable[[
 
 
 def compile_path_set(patterns: Iterable[bytes]) -> PathSet:
-    """All of `patterns` (over bytes, each for a whole path) as one automaton."""
+    """Return all of `patterns` (over bytes, each for a whole path) as one automaton."""
     import re2 as library
 
     re2: Any = library
@@ -251,7 +323,7 @@ def compile_path_set(patterns: Iterable[bytes]) -> PathSet:
 
 
 def compile_path_prefilter(patterns: Iterable[bytes]) -> Callable[[bytes], bool]:
-    """Whether some of many paths, one a line, may match some of `patterns`; False is certain.
+    """Return whether some of many paths, one a line, may match some of `patterns`; False is certain.
 
     One call for a whole folder: most folders hold nothing that is ignored.
     """
@@ -285,6 +357,8 @@ def _compile_literal(needle: bytes) -> LineSearch:
 
     def find(text: bytes, offset: int) -> tuple[int, int] | None:
         found = text.find(needle, offset)
-        return None if found < 0 else (found, found + length)
+        if found < 0:
+            return None
+        return (found, found + length)
 
     return find

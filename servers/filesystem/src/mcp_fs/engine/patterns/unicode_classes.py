@@ -10,7 +10,9 @@ import re
 
 __all__ = ["expand_boundaries", "expand_classes"]
 
-_WORD, _DIGIT, _BLANK = r"\pL\pM\p{Nd}\p{Nl}\p{Pc}", r"\p{Nd}", r"\s\x{85}\pZ"
+_WORD = r"\pL\pM\p{Nd}\p{Nl}\p{Pc}"
+_DIGIT = r"\p{Nd}"
+_BLANK = r"\s\x{85}\pZ"
 _IN_BRACKETS = {r"\w": _WORD, r"\d": _DIGIT, r"\s": _BLANK, r"\D": r"\P{Nd}"}
 _STANDALONE = {
     r"\W": f"[^{_WORD}]",
@@ -20,14 +22,14 @@ _STANDALONE = {
 _STANDALONE[r"\D"] = r"\P{Nd}"
 _TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|.", re.DOTALL)
 _FLAGS = re.compile(r"(?:\(\?[imsU-]+\))?")
+# One character of a word, a class of them, or some words to choose from.
 _WORD_ATOM = r"(?:\w|\\[wd]|\[(?:\w|-|\\[wd])+\]|\((?:\?:)?\w+(?:\|\w+)*\))"
-"""One character of a word, a class of them, or some words to choose from."""
 _OPTIONAL_ATOMS = rf"(?:{_WORD_ATOM}(?:[*?]|\{{0(?:,\d*)?\}})\??)*"
 _BEGINS_WITH_WORD = re.compile(rf"{_OPTIONAL_ATOMS}{_WORD_ATOM}(?![*?]|\{{[0,])")
 _ENDS_WITH_WORD = re.compile(rf"(?<!\\){_WORD_ATOM}(?:(?:\+|\{{[1-9]\d*(?:,\d*)?\}})\??)?{_OPTIONAL_ATOMS}\Z")
 _NAMED_FIRST = re.compile(r"\A\(\?P?<\w+>([^()|]*)\)(?![*?{])")
+# A named group without choices, which changes nothing of what it begins or ends with.
 _NAMED_LAST = re.compile(r"\(\?P?<\w+>([^()|]*)\)\Z")
-"""A named group without choices, which changes nothing of what it begins or ends with."""
 _CODE_ESCAPE = re.compile(r"\\[xpPQ0-7]")
 
 
@@ -39,8 +41,12 @@ def expand_classes(pattern: str) -> str:
 def expand_boundaries(pattern: str) -> tuple[str, int]:
     """(`pattern` with classes of all scripts, and with such boundaries at its ends; the group that is its match)."""
     begin = _FLAGS.match(pattern)
-    flags = begin[0] if begin else ""
-    body, before, behind = pattern.removeprefix(flags), "", ""
+    flags = ""
+    if begin:
+        flags = begin[0]
+    body = pattern.removeprefix(flags)
+    before = ""
+    behind = ""
     if _CODE_ESCAPE.search(body):
         return expand_classes(pattern), 0
     depth = 0
@@ -49,11 +55,15 @@ def expand_boundaries(pattern: str) -> tuple[str, int]:
         if token == "|" and not depth:
             return expand_classes(pattern), 0
     if body.startswith(r"\b") and _BEGINS_WITH_WORD.match(_NAMED_FIRST.sub(r"\1", body[2:])):
-        body, before = body[2:], f"(?:^|[^{_WORD}])"
+        body = body[2:]
+        before = f"(?:^|[^{_WORD}])"
     if body.endswith(r"\b") and not body.endswith(r"\\b") and _ENDS_WITH_WORD.search(_NAMED_LAST.sub(r"\1", body[:-2])):
-        body, behind = body[:-2], f"(?:$|[^{_WORD}])"
+        body = body[:-2]
+        behind = f"(?:$|[^{_WORD}])"
     whole = f"{flags}{expand_classes(body)}"
-    return (f"{before}({whole}){behind}", 1) if before or behind else (whole, 0)
+    if before or behind:
+        return (f"{before}({whole}){behind}", 1)
+    return (whole, 0)
 
 
 def _expand_token(token: str) -> str:

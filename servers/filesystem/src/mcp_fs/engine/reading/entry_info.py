@@ -33,12 +33,17 @@ def read_info(place: Readable) -> FileInfo:
             status_result = status(place)
         except Problem as problem:
             return _build_info(place, status_result, "link", link_to=f"{_describe_target(link_to)}: {problem.what}")
-    target = None if link_to is None else _describe_target(link_to)
+    target = None
+    if link_to is not None:
+        target = _describe_target(link_to)
     kind = {stat.S_IFDIR: "folder", stat.S_IFREG: "file"}.get(stat.S_IFMT(status_result.st_mode), "special")
     if kind == "special":
         return _build_info(place, status_result, kind, link_to=target)
     try:
-        inside = _describe_folder(place) if kind == "folder" else _describe_file(place, status_result.st_size)
+        if kind == "folder":
+            inside = _describe_folder(place)
+        else:
+            inside = _describe_file(place, status_result.st_size)
     except Refused as problem:
         inside = {"unreadable": problem.what}  # its mode says why, so it is told all the same
     return _build_info(place, status_result, kind, link_to=target, **inside)
@@ -80,5 +85,5 @@ def _build_info(place: Readable, status_result: os.stat_result, kind: str, **mor
 
 
 def _describe_target(target: str) -> str:
-    """A link's text; of an absolute one only that it is one, since it may name a place that is not served."""
+    """Return a link's text; of an absolute one only that it is one, since it may name a place that is not served."""
     return "an absolute path" if is_absolute(target) else target

@@ -21,15 +21,15 @@ from mcp_fs.policy import Readable
 
 __all__ = ["FOLDER_MIME_TYPE", "ListedFile", "list_files", "read_full_contents"]
 
+# The MIME type of folders, as desktops name it (shared-mime-info).
 FOLDER_MIME_TYPE = "inode/directory"
-"""The MIME type of folders, as desktops name it (shared-mime-info)."""
 
 _MAX_FILES = 1000
 _MAX_LISTED_ENTRIES = 1000
 
 
 def read_full_contents(place: Readable, stop: Stop) -> FullContents:
-    """The whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
+    """Return the whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
 
     Raises:
         TooLarge: the file has more than 10 MiB.
@@ -68,7 +68,7 @@ class ListedFile:
 
 
 def list_files(folder: Readable, stop: Stop) -> Sequence[ListedFile]:
-    """The readable files directly in `folder` that are not hidden, by name; at most 1,000."""
+    """Return the readable files directly in `folder` that are not hidden, by name; at most 1,000."""
     with open_folder(folder) as listed:
         names: list[str] = []
         for entry in listed.scan():

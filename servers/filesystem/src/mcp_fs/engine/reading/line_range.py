@@ -37,7 +37,7 @@ class LineRange:
 
     @contextmanager
     def open_lines(self, stop: Stop) -> Generator[OpenedLines]:
-        """Where the lines are in their file, as long as that is open.
+        """Yield where the lines are in their file, as long as that is open.
 
         Raises:
             Invalid: the file is not text, or its text is not what its bytes are.
@@ -73,7 +73,8 @@ class LineRange:
     def _require_lines(self, found: OpenedLines) -> OpenedLines:
         if found.begin < found.end:
             return found
-        lines, shown = found.lines, quote(self.place.display)
+        lines = found.lines
+        shown = quote(self.place.display)
         total = pluralize(lines.count_lines(lines.start, lines.size), "line")
         raise NotFound(f"{shown} has {total}, so there is no {quote(self.display)}.", "Name lines that it has.")
 
@@ -92,7 +93,7 @@ class OpenedLines:
     end: int
 
     def describe_numbers(self) -> list[str]:
-        """Which lines they are, unless what was asked says it: `a.py:10` is all from there on."""
+        """Return which lines they are, unless what was asked says it: `a.py:10` is all from there on."""
         if self.line_range.first < 0 and self.begin > self.lines.start:
             return []
         first = max(self.line_range.first, 1)
@@ -107,7 +108,8 @@ class OpenedLines:
         Raises:
             Conflict: the file has become shorter meanwhile.
         """
-        lines, at = self.lines, self.begin
+        lines = self.lines
+        at = self.begin
         write_all(fd, lines.encoding.bom)
         while at < self.end:
             lines.stop.check()

@@ -27,15 +27,15 @@ from mcp_fs.policy import Readable
 
 __all__ = ["MAX_RESOURCE_BYTES", "is_media", "read_media", "with_safe_type"]
 
+# Bytes of a file that can be read whole, as a resource.
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
-"""Bytes of a file that can be read whole, as a resource."""
 
 _MAX_PDF_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 
 
 def read_media(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media]:
-    """The file at `place` as what can be shown of it; never nothing.
+    """Return the file at `place` as what can be shown of it; never nothing.
 
     Args:
         page: from 1. Of a PDF: its text, or its picture when there is no text on it. Of what is no picture or sound:
@@ -89,7 +89,9 @@ def with_safe_type(place: Readable, whole: FullContents, stop: Stop) -> FullCont
         is_safe = len(whole.data) <= MOST_BYTES and is_whole_sound(whole.data, whole.mime_type)
     else:
         is_safe = whole.mime_type in TYPES and len(whole.data) <= MOST_BYTES and _is_safe_picture(place, whole, stop)
-    return whole if is_safe else FullContents(UNKNOWN, None, whole.data)
+    if is_safe:
+        return whole
+    return FullContents(UNKNOWN, None, whole.data)
 
 
 def _is_safe_picture(place: Readable, whole: FullContents, stop: Stop) -> bool:
@@ -102,7 +104,7 @@ def _is_safe_picture(place: Readable, whole: FullContents, stop: Stop) -> bool:
 
 
 def _show_picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
-    """A picture in a form that models take, or what can be said of it."""
+    """Return a picture in a form that models take, or what can be said of it."""
     way = _describe_resource(place, size)
     if size > MOST_FILE_BYTES:
         return _describe(place, kind, size, f"{facts}; too large to show (limit {MOST_FILE_BYTES:,} bytes){way}")
@@ -127,7 +129,7 @@ def _show_picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: 
 
 
 def _show_sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
-    """A sound that models take, or what can be said of it."""
+    """Return a sound that models take, or what can be said of it."""
     way = _describe_resource(place, size)
     if kind not in AUDIBLE_TYPES:
         return _describe(
@@ -149,8 +151,10 @@ def _describe(place: Readable, kind: str, size: int, note: str) -> Media:
 
 
 def _describe_resource(place: Readable, size: int) -> str:
-    """How a person gets at a file that is not shown."""
-    return f"; its bytes are the resource {place.uri}" if size <= MAX_RESOURCE_BYTES else ""
+    """Return how a person gets at a file that is not shown."""
+    if not (size <= MAX_RESOURCE_BYTES):
+        return ""
+    return f"; its bytes are the resource {place.uri}"
 
 
 def _is_installed(library: str) -> bool:
@@ -158,7 +162,7 @@ def _is_installed(library: str) -> bool:
 
 
 def _show_bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
-    """The file's bytes, whole when they are a page at most."""
+    """Return the file's bytes, whole when they are a page at most."""
     pages = max(1, -(-size // _PAGE_BYTES))
     _refuse_beyond(place, page, pages)
     begin = (page - 1) * _PAGE_BYTES
@@ -182,7 +186,7 @@ def _refuse_beyond(place: Readable, page: int, pages: int) -> None:
 
 
 def _show_pdf_page(place: Readable, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
-    """A page of a PDF, or why it can't be shown."""
+    """Return a page of a PDF, or why it can't be shown."""
     if not _is_installed("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
@@ -193,8 +197,11 @@ def _show_pdf_page(place: Readable, file: BinaryIO, number: int, facts: str, sto
         return "its pages take too long or too much memory to show"
     pages = int(found.label)
     _refuse_beyond(place, number, pages)
-    more = f"; continue with page={number + 1}" if number < pages else ""
-    note, size = f"{facts}; page {number} of {pages}{more}", os.fstat(file.fileno()).st_size
+    more = ""
+    if number < pages:
+        more = f"; continue with page={number + 1}"
+    note = f"{facts}; page {number} of {pages}{more}"
+    size = os.fstat(file.fileno()).st_size
     if found.data.startswith(SIGNATURE):
         return Media("image", place.display, place.uri, "image/png", size, note + "; no text on it", found.data)
     return Media("text", place.display, place.uri, "application/pdf", size, note, body=found.data.decode())

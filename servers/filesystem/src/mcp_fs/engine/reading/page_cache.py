@@ -55,7 +55,9 @@ if sys.platform == "linux":
     def _read_from_cache(fd: int, size: int, kind: int) -> bool:
         buffer = bytearray(size)
         try:
-            length = os.preadv(fd, [buffer], 0, os.RWF_NOWAIT) if size else 0
+            length = 0
+            if size:
+                length = os.preadv(fd, [buffer], 0, os.RWF_NOWAIT)
         except OSError as error:
             if kind != _TMPFS or error.errno != errno.EOPNOTSUPP:
                 return False

@@ -13,17 +13,20 @@ from mcp_fs.policy import Readable
 
 __all__ = ["skill_folders"]
 
+# Folders of skills, below a served folder.
 _SKILL_FOLDERS = ((), ("skills",), (".claude", "skills"), (".agents", "skills"), (".github", "skills"))
-"""Folders of skills, below a served folder."""
 
 _SKILL_FILE = "SKILL.md"
-_MOST_SKILLS, _MOST_FILES, _MOST_BYTES, _MOST_DEPTH = 200, 100, 4 * 1024 * 1024, 8
+_MOST_SKILLS = 200
+_MOST_FILES = 100
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_DEPTH = 8
 
 
 def skill_folders(
     tops: Sequence[Readable], within_uri: str | None, stop: Stop
 ) -> list[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
-    """Each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
+    """Return each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
 
     Left out are skills that cannot be told whole: with over 100 files, 4 MiB, folders 8 deep, or a file that may not be
     read. Links inside a skill are not followed. At most 200 skills.
@@ -74,18 +77,26 @@ def _collect_files(
         entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed.scan())
     for name, is_folder in entries:
         stop.check()
-        place, path = folder / name, f"{prefix}{name}"
+        place = folder / name
+        path = f"{prefix}{name}"
         if is_folder:
-            left = None if depth == 0 else _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
+            left = None
+            if depth != 0:
+                left = _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
         elif not stat.S_ISREG(status(place, follow=False).st_mode):
             continue
         else:
             place.policy.check(place)
             whole = read_full_contents(place, stop)
             # The bytes that reading the resource gives, of which clients compare the digest.
-            data = whole.data if whole.text is None else whole.text.encode()
+            if whole.text is None:
+                data = whole.data
+            else:
+                data = whole.text.encode()
             files[path] = (place.uri, data)
-            left = None if len(data) > max_bytes or len(files) > _MOST_FILES else max_bytes - len(data)
+            left = None
+            if not (len(data) > max_bytes or len(files) > _MOST_FILES):
+                left = max_bytes - len(data)
         if left is None:
             return None
         max_bytes = left

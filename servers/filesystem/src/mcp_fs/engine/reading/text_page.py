@@ -27,10 +27,12 @@ __all__ = ["MAX_PAGE_BYTES", "LineIndex", "NamedFile", "PageRequest", "read_page
 
 _MAX_HASHED_BYTES = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
 _QUICKLY_HASHED_BYTES = 64 * 1024  # hashed in less time than it takes to be sure of a hash that is known
-_TICK_NS, _LONG_TICK_NS = 20_000_000, 2_000_000_000
+_TICK_NS = 20_000_000
+_LONG_TICK_NS = 2_000_000_000
 _NULS = re.compile("\0+")
-_MAX_FILES, _MAX_MARKS = 64, 1024
-"""Files whose lines are known, and places known in one of them."""
+# Files whose lines are known, and places known in one of them.
+_MAX_FILES = 64
+_MAX_MARKS = 1024
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
 
@@ -92,11 +94,13 @@ class LineIndex:
         self._lock = threading.Lock()
 
     def find_before(self, status: os.stat_result, line: int) -> tuple[int, int] | None:
-        """The nearest known (line, byte offset) at or before `line`."""
+        """Return the nearest known (line, byte offset) at or before `line`."""
         with self._lock:
             marks = self._files.get(_file_version(status), [])
             index = bisect_right(marks, (line, 1 << 62))
-            return marks[index - 1] if index else None
+            if not index:
+                return None
+            return marks[index - 1]
 
     def hash_of(self, lines: Lines, contents: bytes | None = None) -> str | None:
         """Return the hash of the whole file, so that a page of it can be edited; None for one too large for that.
@@ -148,7 +152,7 @@ class LineIndex:
 
 
 def read_page(place: Readable, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
-    """The wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
+    """Return the wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
 
     Raises:
         Invalid: the file is binary.
@@ -156,19 +160,18 @@ def read_page(place: Readable, request: PageRequest, index: LineIndex, stop: Sto
     """
     with open_content(place, stop) as (file, taken):
         lines = Lines(place, file, stop, taken)
-        return (
-            _read_from_line(lines, request, index)
-            if request.tail is None
-            else _read_tail(lines, request, request.tail, index)
-        )
+        if request.tail is None:
+            return _read_from_line(lines, request, index)
+        return _read_tail(lines, request, request.tail, index)
 
 
 def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineIndex, stop: Stop) -> FileSlices:
-    """The beginnings of several files, or lines of them, each with its own outcome, within one page altogether.
+    """Return the beginnings of several files, or lines of them, each with its own outcome, within one page altogether.
 
     What a short file leaves of its share goes to those after it.
     """
-    remaining_bytes, outcomes = request.max_bytes, list[tuple[str, TextSlice | Problem]]()
+    remaining_bytes = request.max_bytes
+    outcomes = list[tuple[str, TextSlice | Problem]]()
     for number, file in enumerate(files):
         stop.check()
         share = remaining_bytes // (len(files) - number)
@@ -197,7 +200,10 @@ def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, stop: S
             raise
     assert file.line_range is not None
     place, first, last = file.line_range
-    line_request = replace(request, tail=-first) if first < 0 else replace(request, start_line=first, end_line=last)
+    if first < 0:
+        line_request = replace(request, tail=-first)
+    else:
+        line_request = replace(request, start_line=first, end_line=last)
     return read_page(place, line_request, index, stop)
 
 
@@ -249,13 +255,15 @@ def _missing_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextS
 
 
 def _find_column(lines: Lines, offset: int, request: PageRequest) -> int:
-    """Where the part's first column lies, in the line at `offset`."""
+    """Return where the part's first column lies, in the line at `offset`."""
     begin = offset + request.start_column - 1
     end = lines.find_line_end(offset, min(begin, lines.size))
     if end is None and begin < lines.size:
         return lines.find_character_boundary(offset, begin)
     end = lines.size if end is None else end
-    next_line = f", or `start_line={request.start_line + 1}`" if end < lines.size else ""
+    next_line = ""
+    if end < lines.size:
+        next_line = f", or `start_line={request.start_line + 1}`"
     raise Invalid(
         f"Line {request.start_line} of {quote(lines.path)} has {pluralize(end - offset, 'byte')}.",
         f"Use a smaller `start_column`{next_line}.",
@@ -349,8 +357,9 @@ def _read_lines(
     line_after_cut = None
     if last_line is not None and not extent.cuts_line and extent.has_more:
         next_line = last_line + 1
-    if last_line is not None and extent.cuts_line and request.line_count != 1:
-        if lines.has_next_line(begin.offset + extent.size):
+    if last_line is not None and extent.cuts_line:
+        cut_offset = begin.offset + extent.size
+        if request.line_count != 1 and lines.has_next_line(cut_offset):
             line_after_cut = last_line + 1
     next_column = None
     if extent.cuts_line and begin.column is not None:
@@ -424,4 +433,6 @@ def _number_lines(text: str, first: int) -> str:
 def _split_lines(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
+    if lines[-1]:
+        return lines
+    return lines[:-1]

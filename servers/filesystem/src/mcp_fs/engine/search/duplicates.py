@@ -73,7 +73,8 @@ def _add_file(
     by_size: dict[int, dict[tuple[int, int], _Candidate]],
     skipped: Skipped,
 ) -> None:
-    path, folder = entry_display_path(visit.folder.place, name), visit.folder.place
+    path = entry_display_path(visit.folder.place, name)
+    folder = visit.folder.place
     if name in visit.not_downloaded:
         skipped.add(NOT_DOWNLOADED, path)
         return
@@ -91,7 +92,7 @@ def _add_file(
 
 
 def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) -> list[list[str]]:
-    """The paths of files of one size, those of the same contents together; none that is alone."""
+    """Return the paths of files of one size, those of the same contents together; none that is alone."""
     groups: dict[bytes, list[str]] = {}
     for path, place in files if len(files) > 1 else ():
         if skipped.is_late():
@@ -115,7 +116,9 @@ def _digest(place: Readable, stop: Stop) -> bytes:
 
 def _build_page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Skipped) -> FilePage:
     rows = [(path, f"#{number}, {size:,}") for number, (size, paths) in enumerate(groups, 1) for path in paths]
-    paths, measures, left = list[str](), list[str](), page_byte_limit(limit)
+    paths = list[str]()
+    measures = list[str]()
+    left = page_byte_limit(limit)
     for path, measure in rows[:limit]:
         left -= len(path.encode("utf-8", "replace")) + len(measure) + 2
         if paths and left < 0:
@@ -123,7 +126,10 @@ def _build_page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Sk
         paths.append(path)
         measures.append(measure)
     extra = sum(size * (len(found) - 1) for size, found in groups)
-    notes = [f"{pluralize(len(groups), 'content')} (#) that several have, {extra:,} bytes too many"] if groups else []
+    if groups:
+        notes = [f"{pluralize(len(groups), 'content')} (#) that several have, {extra:,} bytes too many"]
+    else:
+        notes = []
     if len(paths) < len(rows):
         notes.append(f"the first {len(paths):,}: raise `limit`, or name a folder as `path`")
     notes += [*skipped.notes(), *skipped.describe_excluded(named=not rows)]

@@ -77,19 +77,28 @@ class FileList:
     def __init__(
         self, starts: Sequence[Readable], query: Query, stop: Stop, skipped: Skipped, program: str | None
     ) -> None:
-        self._starts, self._query, self._stop, self._skipped, self._program = starts, query, stop, skipped, program
-        over_lines, ignore_case = query.is_multiline, query.ignore_case
-        self.byte_pattern = (
-            None if over_lines else byte_pattern(query.pattern, literal=query.literal, ignore_case=ignore_case)
-        )
+        self._starts = starts
+        self._query = query
+        self._stop = stop
+        self._skipped = skipped
+        self._program = program
+        over_lines = query.is_multiline
+        ignore_case = query.ignore_case
+        if over_lines:
+            self.byte_pattern = None
+        else:
+            self.byte_pattern = byte_pattern(query.pattern, literal=query.literal, ignore_case=ignore_case)
         self._wide_pattern = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
-        self._type_globs = globs_of_type(query.file_type) if query.file_type else []
+        if query.file_type:
+            self._type_globs = globs_of_type(query.file_type)
+        else:
+            self._type_globs = []
         self._glob_choosers = self._compile_glob_choosers()
         self._choosers: list[Chooser] = []
         self._used_ripgrep = False
 
     def iterate(self, begin: Position | None) -> Iterator[tuple[int, SearchedFile]]:
-        """The files to search, in order, behind `begin`; that one too when part of it is left."""
+        """Yield the files to search, in order, behind `begin`; that one too when part of it is left."""
         for number, start in enumerate(self._starts):
             self._choosers = [
                 *self._glob_choosers[number],
@@ -145,7 +154,7 @@ class FileList:
     def _find_in_archive(
         self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
-        """The files in an archive, in order; behind `after`, or from there on."""
+        """Yield the files in an archive, in order; behind `after`, or from there on."""
         inside, cut = read_members(start, self._stop)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
@@ -173,7 +182,7 @@ class FileList:
         return not self._choosers or all(choose(path) for choose in self._choosers)
 
     def _find_with_ripgrep(self, start: Readable, begin: tuple[str, ...]) -> Iterator[SearchedFile] | None:
-        """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
+        """Yield the files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         query = self._query
         with open_folder(start) as folder:
             top = folder.place

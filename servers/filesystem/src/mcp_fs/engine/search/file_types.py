@@ -59,7 +59,7 @@ _GLOBS: dict[str, list[str]] = {name: globs for name, *globs in _LINES}
 
 
 def globs_of_type(name: str) -> list[str]:
-    """The globs of file names of that type.
+    """Return the globs of file names of that type.
 
     Raises:
         Invalid: there is no such type here.

@@ -29,10 +29,10 @@ from mcp_fs.policy import Readable
 
 __all__ = ["FindSort", "find_files"]
 
+# In the order of a walk; the newest, or the largest, first; only files whose contents others have too.
 FindSort = Literal["path", "modified", "size", "duplicates"]
-"""In the order of a walk; the newest, or the largest, first; only files whose contents others have too."""
+# `{a/,b/}`, which names folders as `{a,b}/` does.
 _FOLDER_BRACES = re.compile(r"(?<!\\)\{((?:[^{},/]+/,)*[^{},/]+)/\}\Z")
-"""`{a/,b/}`, which names folders as `{a,b}/` does."""
 _SortKey = tuple[int, int, tuple[tuple[bool, str], ...]]
 
 

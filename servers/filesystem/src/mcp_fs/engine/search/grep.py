@@ -171,7 +171,10 @@ class _LineCollector:
         shown_until = 0
         while position < len(block):
             span = self._find(block, position)
-            begin = len(block) if span is None else block.rfind(b"\n", 0, span[0]) + 1
+            if span is None:
+                begin = len(block)
+            else:
+                begin = block.rfind(b"\n", 0, span[0]) + 1
             if self._due_context:
                 for offset, text in _lines_between(block, shown_until, begin, self._due_context):
                     number = line + block.count(b"\n", position, offset)
@@ -290,7 +293,10 @@ def count_matches(
             if multiline:
                 stop.check()  # a block is the whole file
                 if texts is not None:
-                    text = next(read_groups(block, position), b"") if read_groups else block[begin:end]
+                    if read_groups:
+                        text = next(read_groups(block, position), b"")
+                    else:
+                        text = block[begin:end]
                     texts[text] += 1
                 position = max(end, begin + 1)
                 continue
@@ -324,7 +330,9 @@ def _end_of_match(block: bytes, span: tuple[int, int]) -> int:
     if begin < end and block[end - 1] == _LINE_FEED:
         end -= 1
     line_end = block.find(b"\n", end)
-    return len(block) if line_end < 0 else line_end
+    if not (line_end < 0):
+        return line_end
+    return len(block)
 
 
 def _read_blocks(
@@ -398,7 +406,7 @@ class _Utf8Converter:
 
 
 def _detect_without_bom(data: bytes, hits: FileMatches, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
-    """The encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
+    """Return the encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
     sample = data[:SAMPLE_BYTES]
     if b"\0" in sample:
         encoding = detect_encoding(sample)
@@ -411,7 +419,9 @@ def _detect_without_bom(data: bytes, hits: FileMatches, may_match: Callable[[byt
 
 def _with_line_feeds(data: bytes) -> bytes:
     # Looking for one byte first is ten times as fast as looking for two.
-    return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+    if b"\r" not in data:
+        return data
+    return data.replace(b"\r\n", b"\n")
 
 
 def _lines_between(block: bytes, begin: int, end: int, count: int) -> Iterator[tuple[int, bytes]]:

@@ -59,7 +59,9 @@ class Query:
     def lf_pattern(self) -> str:
         """The pattern for texts whose lines end in line feeds alone."""
         plain = self.pattern.replace("\r\n", "\n")
-        return plain if self.literal else _CR_LF.sub(r"\1", plain)
+        if self.literal:
+            return plain
+        return _CR_LF.sub(r"\1", plain)
 
     def validate(self) -> None:
         """Return if it could match in some text.
@@ -74,4 +76,6 @@ class Query:
 
     @property
     def _outside_classes(self) -> str:
-        return self.pattern if self.literal else _CHARACTER_CLASS.sub("", self.pattern)
+        if self.literal:
+            return self.pattern
+        return _CHARACTER_CLASS.sub("", self.pattern)

@@ -39,7 +39,9 @@ def find_ripgrep() -> str | None:
     fast at what it is asked here.
     """
     folders = [os.path.dirname(sys.executable), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    return find_executable("rg", folders) if os.path.isdir("/proc/self/fd") else None
+    if not os.path.isdir("/proc/self/fd"):
+        return None
+    return find_executable("rg", folders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class RipgrepQuery:
         return [*flags, "-e", f"(?-u:{self.pattern})", "-e", f"(?-u:{self.wide_pattern})", "."]
 
     def for_suffixes(self, suffixes: Collection[str]) -> RipgrepQuery | None:
-        """The same for files with such suffixes, whatever is in them; None where none of them is asked for."""
+        """Return the same for files with such suffixes, whatever is in them; None where none of them is asked for."""
         names = [name for name in self.name_globs if name.rpartition(".")[2] in suffixes or name.endswith(("*", "}"))]
         if self.name_globs and not names:
             return None
@@ -132,6 +134,6 @@ def read_output(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, by
 
 
 def _parse_path(complaint: bytes) -> bytes:
-    """The path in `rg: ./a/b: Permission denied (os error 13)`, as far as it can be told."""
+    """Return the path in `rg: ./a/b: Permission denied (os error 13)`, as far as it can be told."""
     _, _, rest = complaint.partition(b"./")
     return rest.partition(b": ")[0] or b"."

@@ -18,8 +18,8 @@ from mcp_fs.policy import Readable
 __all__ = ["DocumentReader", "SearchedFile", "describe_failure"]
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+# How long the text of documents is taken out in one call; what was taken out is kept for the next.
 _DOCUMENT_SECONDS = 15.0
-"""How long the text of documents is taken out in one call; what was taken out is kept for the next."""
 
 
 @dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
@@ -41,13 +41,18 @@ class SearchedFile:
 
     @property
     def path(self) -> str:
-        return entry_display_path(self.place, self.name) if self.name else display_path(self.place)
+        if self.name:
+            return entry_display_path(self.place, self.name)
+        return display_path(self.place)
 
     def open(self, documents: DocumentReader, stop: Stop) -> int:
         if self.data is not None:
             return _duplicate_descriptor(to_anonymous_file(self.data))
         if is_document(self.name or self.place.name):
-            place = self.place / self.name if self.name else self.place
+            if self.name:
+                place = self.place / self.name
+            else:
+                place = self.place
             return _duplicate_descriptor(documents.open_text(open_file(place), place, stop))
         if self.folder is not None:
             return self.folder.open(self.name, _OPEN_FLAGS)
@@ -87,7 +92,7 @@ def _duplicate_descriptor(file: BinaryIO) -> int:
 
 
 def describe_failure(problem: Problem) -> str:
-    """Why a file could not be searched, in a few words."""
+    """Return why a file could not be searched, in a few words."""
     message = str(problem)
     if "mcp-fs[documents]" in message:
         return "not searched without mcp-fs[documents]"

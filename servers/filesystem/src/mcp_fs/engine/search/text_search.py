@@ -85,12 +85,14 @@ class _TextCounts:
                 self.non_numbers[held] += number
 
     def sort(self) -> list[tuple[bytes, int]]:
-        """The largest sums first, or what matched most often."""
+        """Return the largest sums first, or what matched most often."""
         return sorted(self.counts.items(), key=lambda item: (-self.sums.get(item[0], item[1]), item[0]))
 
     def format(self, text: bytes) -> str:
         line = clip_line(0, text.replace(b"\n", b"\\n"), 0).text
-        return "\t".join([*filter(None, (line,)), f"{self.sums[text]:f}"]) if self.sums else line
+        if not self.sums:
+            return line
+        return "\t".join([*filter(None, (line,)), f"{self.sums[text]:f}"])
 
     def notes(self) -> list[str]:
         if not self.non_numbers:
@@ -397,7 +399,9 @@ class _TextSearch:
             )
 
         result = self.run_on_file(file, count)
-        return 0 if result is None else result[0]
+        if result is None:
+            return 0
+        return result[0]
 
     def grep_file(self, file: SearchedFile, after_line: int, shown_matches: int, room: int) -> FileMatches:
         """Return the matching lines of a file.
@@ -416,7 +420,9 @@ class _TextSearch:
             return 0, grep(fd, self.find, options, self.stop, self.may_match)
 
         result = self.run_on_file(file, search)
-        return FileMatches() if result is None else result[1]
+        if result is None:
+            return FileMatches()
+        return result[1]
 
     def grep_options(self, after_line: int, shown_matches: int, room: int) -> GrepOptions:
         query = self.query
@@ -465,7 +471,9 @@ class _TextSearch:
 
 def _name_some(paths: Sequence[str]) -> str:
     named = ", ".join(paths[:5])
-    return f"{named}, ..." if len(paths) > 5 else named
+    if not (len(paths) > 5):
+        return named
+    return f"{named}, ..."
 
 
 def _estimate_bytes(path: str, lines: Sequence[Match]) -> int:

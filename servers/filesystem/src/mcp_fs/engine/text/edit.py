@@ -83,8 +83,10 @@ def apply_replacements(text: str, replacements: Sequence[Replacement], label: st
 
 
 def label_edit(number: int, replacements: Sequence[Replacement]) -> str:
-    """What messages call one of several edits."""
-    return f"Edit {number}" if len(replacements) > 1 else "The edit"
+    """Return what messages call one of several edits."""
+    if not (len(replacements) > 1):
+        return "The edit"
+    return f"Edit {number}"
 
 
 def check_replacement(replacement: Replacement, edit_label: str, *, is_empty: bool) -> None:
@@ -110,8 +112,11 @@ def check_replacement(replacement: Replacement, edit_label: str, *, is_empty: bo
 
 
 def not_found_error(text: str, replacement: Replacement, edit_label: str, label: str, stop: Stop) -> NotFound:
-    """The answer when an old text is not there: the nearest that is, or that the edit was made already."""
-    earlier_spans = _find_exact(text, Replacement(replacement.new, "")) if replacement.new else []
+    """Return the answer when an old text is not there: the nearest that is, or that the edit was made already."""
+    if replacement.new:
+        earlier_spans = _find_exact(text, Replacement(replacement.new, ""))
+    else:
+        earlier_spans = []
     if len(earlier_spans) == 1 and _covers_whole_lines(text, *earlier_spans[0]):
         hint = f"The new text stands at line {_format_lines(line_numbers_of(text, earlier_spans))} already."
     else:
@@ -120,7 +125,7 @@ def not_found_error(text: str, replacement: Replacement, edit_label: str, label:
 
 
 def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int]) -> Conflict:
-    """The answer when an old text is at several places."""
+    """Return the answer when an old text is at several places."""
     return Conflict(
         f"{edit_label}: the old text is in {label} {_format_count(count)}, at lines {_format_lines(lines)}"
         f"{' and more' if count > _MAX_NAMED_PLACES else ''}.",
@@ -156,7 +161,7 @@ def restore_undecodable(new: str, old: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of `text` with their ends: CRLF, LF or CR, and none of what else Unicode counts as one."""
+    """Return the lines of `text` with their ends: CRLF, LF or CR, and none of what else Unicode counts as one."""
     if _OTHER_LINE_ENDS.search(text) is None:
         return text.splitlines(keepends=True)
     lines: list[str] = []
@@ -164,12 +169,15 @@ def split_lines(text: str) -> list[str]:
     for end in _LINE_END.finditer(text):
         lines.append(text[start : end.end()])
         start = end.end()
-    return [*lines, text[start:]] if start < len(text) else lines
+    if not (start < len(text)):
+        return lines
+    return [*lines, text[start:]]
 
 
 def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
-    """Where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
-    lines, sought = split_lines(text), missing_text.splitlines() or [missing_text]
+    """Return where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
+    lines = split_lines(text)
+    sought = missing_text.splitlines() or [missing_text]
     start = _find_by_equal_lines(lines, sought)
     if start is None:
         start = _find_by_similar_line(lines, sought, stop)
@@ -182,12 +190,21 @@ def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
 def unified_diff(
     old: str, new: str, path: str, *, to: str | None = None, created: bool = False, deleted: bool = False
 ) -> str:
-    """The change from `old` to `new` as a unified diff, LF only; what is too long to compare is counted."""
-    old_lines, new_lines = split_lines(old), split_lines(new)
+    """Return the change from `old` to `new` as a unified diff, LF only; what is too long to compare is counted."""
+    old_lines = split_lines(old)
+    new_lines = split_lines(new)
     head = common_prefix_length(old_lines, new_lines)
     tail = common_prefix_length(old_lines[head:][::-1], new_lines[head:][::-1])
-    removed, added = len(old_lines) - head - tail, len(new_lines) - head - tail
-    source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{to or path}"
+    removed = len(old_lines) - head - tail
+    added = len(new_lines) - head - tail
+    if created:
+        source = "/dev/null"
+    else:
+        source = f"a/{path}"
+    if deleted:
+        target = "/dev/null"
+    else:
+        target = f"b/{to or path}"
     if max(removed, added) > _MAX_DIFFED_LINES:
         return f"--- {source}\n+++ {target}\n{removed:,} lines from line {head + 1} on became {added:,}\n"
     # Only what differs is compared; the context comes from the whole files, so that hunks begin and end as far
@@ -210,8 +227,10 @@ def _format_hunk(
     old_lines: Sequence[str], new_lines: Sequence[str], changes: Sequence[tuple[int, int, int, int]]
 ) -> list[str]:
     """One hunk of a unified diff: changed spans of both files, not far apart, and what stands around them."""
-    start, end = max(0, changes[0][0] - _CONTEXT_LINES), min(len(old_lines), changes[-1][1] + _CONTEXT_LINES)
-    shift, growth = changes[0][2] - changes[0][0], changes[-1][3] - changes[-1][1]
+    start = max(0, changes[0][0] - _CONTEXT_LINES)
+    end = min(len(old_lines), changes[-1][1] + _CONTEXT_LINES)
+    shift = changes[0][2] - changes[0][0]
+    growth = changes[-1][3] - changes[-1][1]
     lines = [f"@@ -{_format_range(start, end)} +{_format_range(start + shift, end + growth)} @@"]
     shown_until = start
     for i1, i2, j1, j2 in changes:
@@ -230,22 +249,32 @@ def _format_range(start: int, end: int) -> str:
 
 def _format_line(sign: str, line: str) -> str:
     body = line.rstrip("\r\n")
-    return sign + body if body != line else f"{sign}{body}\n\\ No newline at end of file"
+    if body != line:
+        return sign + body
+    return f"{sign}{body}\n\\ No newline at end of file"
 
 
 def find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
-    """(start, end) of each place of the old text; without `everywhere`, overlapping ones count."""
+    """Return (start, end) of each place of the old text; without `replace_all`, overlapping ones count."""
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
-    means_any = "\n" in replacement.old and "\r" not in replacement.old and "\r" in text
-    spans = [] if means_any else _find_exact(text, replacement)
-    if means_any or (_LINE_END.search(replacement.old) and (not spans or replacement.replace_all)):
-        sought = _ANY_END.join(re.escape(part) for part in _LINE_END.split(replacement.old))
-        if replacement.replace_all:
-            return [found.span() for found in re.finditer(sought, text)]
-        search = re.compile(sought).search
-        # Not by a look ahead, which would try at each character where plain letters are looked for at once.
-        while len(spans) <= _MAX_NAMED_PLACES and (found := search(text, spans[-1][0] + 1 if spans else 0)):
-            spans.append(found.span())
+    means_any_end = "\n" in replacement.old and "\r" not in replacement.old and "\r" in text
+    spans: list[tuple[int, int]] = []
+    if not means_any_end:
+        spans = _find_exact(text, replacement)
+        if not _LINE_END.search(replacement.old) or (spans and not replacement.replace_all):
+            return spans
+    pattern = _ANY_END.join(re.escape(piece) for piece in _LINE_END.split(replacement.old))
+    if replacement.replace_all:
+        return [match.span() for match in re.finditer(pattern, text)]
+    search = re.compile(pattern).search
+    # Not by a look ahead, which would try at each character where plain letters are looked for at once.
+    begin = 0
+    while len(spans) <= _MAX_NAMED_PLACES:
+        match = search(text, begin)
+        if match is None:
+            break
+        spans.append(match.span())
+        begin = match.start() + 1
     return spans
 
 
@@ -261,15 +290,25 @@ def _find_exact(text: str, replacement: Replacement) -> list[tuple[int, int]]:
 
 
 def _covers_whole_lines(text: str, start: int, end: int) -> bool:
-    """Whether a place begins and ends where lines do."""
+    """Return whether a place begins and ends where lines do."""
     ends = ("", "\n", "\r")
     return text[start - 1 : start] in ends and (text[end : end + 1] in ends or text[end - 1] in ends)
 
 
 def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacement: Replacement) -> str:
-    ends = _line_ends_in(text) if _LINE_END.search(replacement.new) else {"\n"}
-    common = (ends.pop() if ends else "\n") if len(ends) < 2 else None
-    adapted = replacement.new if common is None else _LINE_END.sub(common, replacement.new)
+    if _LINE_END.search(replacement.new):
+        ends = _line_ends_in(text)
+    else:
+        ends = {"\n"}
+    common = None
+    if len(ends) < 2:
+        common = "\n"
+        if ends:
+            common = ends.pop()
+    if common is None:
+        adapted = replacement.new
+    else:
+        adapted = _LINE_END.sub(common, replacement.new)
     pieces: list[str] = []
     done = 0
     growing = SizeLimit(text)
@@ -286,29 +325,37 @@ def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacement: Repl
 
 
 def _line_ends_in(text: str) -> set[str]:
-    """The line ends in a text."""
+    """Return the line ends in a text."""
     if "\r" not in text:
-        return {"\n"} if "\n" in text else set()
+        if "\n" in text:
+            return {"\n"}
+        return set()
     pairs = text.count("\r\n")
     numbers = {"\r\n": pairs, "\n": text.count("\n") - pairs, "\r": text.count("\r") - pairs}
     return {end for end, number in numbers.items() if number}
 
 
 def _line_end_near(text: str, start: int, end: int) -> str:
-    """The line end in use at a place: in it, else after it, else before it."""
+    """Return the line end in use at a place: in it, else after it, else before it."""
     found = _LINE_END.search(text, start, end) or _LINE_END.search(text, max(start, end - 1))
     if found is None:
         before = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start))
-        found = _LINE_END.search(text, max(0, before - 1)) if before >= 0 else None
-    return found[0] if found else "\n"
+        found = None
+        if before >= 0:
+            found = _LINE_END.search(text, max(0, before - 1))
+    if not found:
+        return "\n"
+    return found[0]
 
 
 def _format_count(count: int) -> str:
-    return f"{count} times" if count <= _MAX_NAMED_PLACES else f"more than {_MAX_NAMED_PLACES} times"
+    if count <= _MAX_NAMED_PLACES:
+        return f"{count} times"
+    return f"more than {_MAX_NAMED_PLACES} times"
 
 
 def line_numbers_of(text: str, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """The lines, from 1, at which the first places begin."""
+    """Return the lines, from 1, at which the first places begin."""
     numbers: list[int] = []
     line = done = 0
     for start, _ in spans[:_MAX_NAMED_PLACES]:
@@ -323,7 +370,7 @@ def _format_lines(numbers: Sequence[int]) -> str:
 
 
 def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> int | None:
-    """The start that most lines of `sought` agree on when blanks at both ends do not count."""
+    """Return the start that most lines of `sought` agree on when blanks at both ends do not count."""
     positions: dict[str, list[int]] = {}
     for index, line in enumerate(missing_lines):
         if line.strip():
@@ -339,21 +386,23 @@ def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> 
 
 
 def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], stop: Stop) -> int | None:
-    """The start at which the longest line of `sought` meets the line most like it."""
+    """Return the start at which the longest line of `sought` meets the line most like it."""
     index = max(range(len(missing_lines)), key=lambda number: len(missing_lines[number].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(missing_lines[index].strip()[:200])
-    best, start = 0.5, None
+    best = 0.5
+    start = None
     for number, line in enumerate(lines[:_MAX_COMPARED_LINES]):
         stop.check()
         matcher.set_seq1(line.strip()[:200])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
-            best, start = matcher.ratio(), max(0, number - index)
+            best = matcher.ratio()
+            start = max(0, number - index)
     return start
 
 
 def common_prefix_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many items at the beginning are equal."""
+    """Return how many items at the beginning are equal."""
     for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return index

@@ -38,12 +38,12 @@ __all__ = [
     "replace_undecodable",
 ]
 
+# How much of a file's beginning decides what it is.
 SAMPLE_BYTES = 65_536
-"""How much of a file's beginning decides what it is."""
 
+# Size of the largest file that is edited; it is held in memory a few times. No edit makes a larger one, which none
+# could edit again.
 MAX_EDIT_BYTES = 32 * 1024 * 1024
-"""Size of the largest file that is edited; it is held in memory a few times. No edit makes a larger one, which none
-could edit again."""
 
 Newline = Literal["\n", "\r\n", "\r", ""]
 
@@ -57,8 +57,8 @@ _BYTE_ORDER_MARKS = (
 )
 _UNIT_BYTES = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 _DETECTABLE = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
+# Every encoding but UTF-8 that text can be found in and in which ASCII is itself.
 ASCII_ENCODINGS = (*_DETECTABLE, "latin-1")
-"""Every encoding but UTF-8 that text can be found in and in which ASCII is itself."""
 
 # Narrower codecs that say the same of most files, under the names people know.
 _NARROWER_NAMES = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
@@ -93,7 +93,9 @@ class Encoding:
         return "\n".encode(self.name)
 
     def __str__(self) -> str:
-        return f"{self.name} with BOM" if self.bom else self.name
+        if not self.bom:
+            return self.name
+        return f"{self.name} with BOM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ def decode(data: bytes) -> Decoded | None:
 
 def replace_undecodable(text: str) -> str:
     """`text` as readers see it, character by character: U+FFFD for what does not decode."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def encode(text: str, like: Decoded) -> bytes:
@@ -164,9 +168,10 @@ def encode(text: str, like: Decoded) -> bytes:
 
 
 def _carry_undecodable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The error handler that carries damaged bytes: a lone surrogate for each different piece, and back."""
+    """Return the error handler that carries damaged bytes: a lone surrogate for each different piece, and back."""
     if isinstance(error, UnicodeDecodeError):
-        piece, surrogates = error.object[error.start : error.end], _handler_state.surrogates
+        piece = error.object[error.start : error.end]
+        surrogates = _handler_state.surrogates
         if piece not in surrogates:
             if len(surrogates) == _MAX_SURROGATES:
                 raise error
@@ -190,12 +195,13 @@ class _ErrorHandlerState(threading.local):
 _handler_state = _ErrorHandlerState()
 _ERROR_HANDLER = "mcp-fs.keep"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_FIRST_SURROGATE, _MAX_SURROGATES = 0xD800, 2048
+_FIRST_SURROGATE = 0xD800
+_MAX_SURROGATES = 2048
 codecs.register_error(_ERROR_HANDLER, _carry_undecodable)
 
 
 def detect_encoding(sample: bytes) -> Encoding | None:
-    """The encoding of a file that begins with `sample` (any length); None when it is binary.
+    """Return the encoding of a file that begins with `sample` (any length); None when it is binary.
 
     A character cut off at the end of the sample is not an objection.
     """
@@ -215,17 +221,17 @@ def detect_encoding(sample: bytes) -> Encoding | None:
 
 
 def encoding_from_bom(sample: bytes) -> Encoding | None:
-    """The encoding that the byte order mark at the beginning of `sample` names, if there is one."""
+    """Return the encoding that the byte order mark at the beginning of `sample` names, if there is one."""
     return next((Encoding(name, mark) for mark, name in _BYTE_ORDER_MARKS if sample.startswith(mark)), None)
 
 
 def is_utf8(sample: bytes) -> bool:
-    """Whether `sample` is UTF-8, but for a character cut off at its end."""
+    """Return whether `sample` is UTF-8, but for a character cut off at its end."""
     return sample.isascii() or _can_decode(sample, "utf-8")
 
 
 def is_text_with_nuls(fd: int, size: int) -> bool:
-    """Whether an open file with NUL bytes is text but for them, at its beginning and its end.
+    """Return whether an open file with NUL bytes is text but for them, at its beginning and its end.
 
     Raises:
         OSError: it can't be read.
@@ -257,7 +263,7 @@ class SizeLimit:
 
 
 def is_text(piece: bytes) -> bool:
-    """Whether a piece of a file is UTF-8 but for a few runs of NUL bytes and characters cut off at its ends."""
+    """Return whether a piece of a file is UTF-8 but for a few runs of NUL bytes and characters cut off at its ends."""
     text = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
     runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
     few = runs * _MIN_TEXT_PER_NUL_RUN <= len(text) or (runs == 1 and len(piece) - len(text) >= _LONG_NUL_RUN_BYTES)
@@ -279,7 +285,8 @@ def _detect_utf16_or_utf32(sample: bytes) -> Encoding | None:
     for name in ("utf-32-le", "utf-32-be"):
         if len(sample) >= 4 and _is_readable(sample, name):
             return Encoding(name)
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    even = sample[::2].count(0)
+    odd = sample[1::2].count(0)
     if len(sample) < _SHORT_SAMPLE_BYTES and (len(sample) % 2 or max(even, odd) * 2 < len(sample)):
         return None  # so few bytes tell nothing unless each character has its zero
     name = "utf-16-le" if odd > even else "utf-16-be"
@@ -302,7 +309,9 @@ def _detect_legacy(sample: bytes) -> Encoding | None:
 
     best = from_bytes(sample, cp_isolation=_DETECTABLE, threshold=0.3).best()
     if best is None:
-        return Encoding(_narrow_name("cp1252", sample)) if _can_decode(sample, "cp1252") else None
+        if not _can_decode(sample, "cp1252"):
+            return None
+        return Encoding(_narrow_name("cp1252", sample))
     name = best.encoding
     if name == "euc_kr" and _can_decode(sample, "gb18030") and any("一" <= char <= "鿿" for char in str(best)):
         name = "gb18030"  # the same two-byte codes; Korean today is written without ideographs
@@ -357,7 +366,8 @@ def _mostly_control(sample: bytes) -> bool:
 
 def _most_frequent_newline(text: str) -> Newline:
     pairs = text.count("\r\n")
-    feeds, returns = text.count("\n") - pairs, text.count("\r") - pairs
+    feeds = text.count("\n") - pairs
+    returns = text.count("\r") - pairs
     most = max(pairs, feeds, returns)
     if not most:
         return ""

@@ -20,8 +20,8 @@ from mcp_fs.policy import Readable
 
 __all__ = ["MAX_CHARACTER_BYTES", "Lines"]
 
+# Bytes of one character in any of the encodings.
 MAX_CHARACTER_BYTES = 4
-"""Bytes of one character in any of the encodings."""
 
 _BLOCK_BYTES = 1024 * 1024
 _MAX_COUNTED_BYTES = 1024 * 1024  # counting the lines of a file up to this size takes well below a millisecond
@@ -43,7 +43,10 @@ class Lines:
     """
 
     def __init__(self, place: Readable, file: BinaryIO, stop: Stop, extracted_from: str | None = None) -> None:
-        self.path, self.file, self.stop, self.extracted_from = place.display, file, stop, extracted_from
+        self.path = place.display
+        self.file = file
+        self.stop = stop
+        self.extracted_from = extracted_from
         self.place = place
         self.opened_ns = time.time_ns()
         self.status = os.fstat(file.fileno())
@@ -71,10 +74,12 @@ class Lines:
     @cached_property
     def total_lines(self) -> int | None:
         """Lines in it; None when counting them would mean reading a large file."""
-        return self.count_lines(self.start, self.size) if self.size <= _MAX_COUNTED_BYTES else None
+        if not (self.size <= _MAX_COUNTED_BYTES):
+            return None
+        return self.count_lines(self.start, self.size)
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """The bytes from `offset` on, fewer than `length` only where the file ends."""
+        """Return the bytes from `offset` on, fewer than `length` only where the file ends."""
         self.file.seek(offset)
         # As much memory as there is to read: for more than that the system would clear all of it each time.
         data = self.file.read(min(length, max(self.status.st_size - offset, 0) + _SHORT_READ_BYTES))
@@ -85,45 +90,46 @@ class Lines:
     # Ends of lines in one block, which begins at `base` in the file; all offsets lie just behind a line feed
 
     def count_ends(self, block: bytes, base: int, limit: int) -> int:
-        """How many lines end in the first `limit` bytes of `block`."""
+        """Return how many lines end in the first `limit` bytes of `block`."""
         if self.encoding.unit_bytes == 1:
             return block.count(b"\n", 0, limit)
         return sum(1 for _ in self._find_wide_ends(block, base, limit))
 
     def nth_end(self, block: bytes, base: int, number: int) -> int:
-        """Where the line `number`, of those that end in `block`, ends in it."""
+        """Return where the line `number`, of those that end in `block`, ends in it."""
         if self.encoding.unit_bytes > 1:
             return next(
                 end for count, end in enumerate(self._find_wide_ends(block, base, len(block)), 1) if count == number
             )
-        low, high = 0, len(block)
+        low = 0
+        high = len(block)
         while high - low > _SHORT_READ_BYTES:
             middle = (low + high) // 2
             before = block.count(b"\n", low, middle)
             if before >= number:
                 high = middle
             else:
-                low, number = middle, number - before
+                low = middle
+                number = number - before
         for _ in range(number):
             low = block.find(b"\n", low) + 1
         return low
 
     def first_end(self, block: bytes, base: int) -> int:
-        """Where the first line that ends in `block` ends; 0 when none does."""
-        return (
-            block.find(b"\n") + 1
-            if self.encoding.unit_bytes == 1
-            else next(self._find_wide_ends(block, base, len(block)), 0)
-        )
+        """Return where the first line that ends in `block` ends; 0 when none does."""
+        if self.encoding.unit_bytes == 1:
+            return block.find(b"\n") + 1
+        return next(self._find_wide_ends(block, base, len(block)), 0)
 
     def last_end(self, block: bytes, base: int, limit: int) -> int:
-        """Where the last line that ends in the first `limit` bytes of `block` ends; 0 when none does."""
+        """Return where the last line that ends in the first `limit` bytes of `block` ends; 0 when none does."""
         if self.encoding.unit_bytes == 1:
             return block.rfind(b"\n", 0, limit) + 1
         return next(self._find_ends_backwards(block, base, limit), 0)
 
     def _find_wide_ends(self, block: bytes, base: int, limit: int) -> Iterator[int]:
-        feed, unit = self.encoding.newline, self.encoding.unit_bytes
+        feed = self.encoding.newline
+        unit = self.encoding.unit_bytes
         position = block.find(feed, 0, limit)
         while position >= 0:
             is_aligned = not (base + position - self.start) % unit
@@ -132,7 +138,8 @@ class Lines:
             position = block.find(feed, position + (unit if is_aligned else 1), limit)
 
     def _find_ends_backwards(self, block: bytes, base: int, limit: int) -> Iterator[int]:
-        feed, unit = self.encoding.newline, self.encoding.unit_bytes
+        feed = self.encoding.newline
+        unit = self.encoding.unit_bytes
         position = block.rfind(feed, 0, limit)
         while position >= 0:
             is_aligned = not (base + position - self.start) % unit
@@ -153,12 +160,15 @@ class Lines:
             ends = self.count_ends(block, offset, len(block))
             if skipped + ends >= lines:
                 return lines, offset + self.nth_end(block, offset, lines - skipped)
-            skipped, offset = skipped + ends, offset + len(block)
+            skipped = skipped + ends
+            offset = offset + len(block)
         return skipped, offset
 
     def count_lines(self, begin: int, end: int) -> int:
         """Lines that begin in [begin, end); the last one need not end."""
-        ends, last_begin, offset = 0, begin, begin
+        ends = 0
+        last_begin = begin
+        offset = begin
         while offset < end:
             self.stop.check()
             block = self.read_at(offset, min(_BLOCK_BYTES, end - offset))
@@ -171,7 +181,7 @@ class Lines:
         return ends + (last_begin < offset)
 
     def find_line_end(self, offset: int, until: int) -> int | None:
-        """Where the line at `offset` ends, if it does before `until`."""
+        """Return where the line at `offset` ends, if it does before `until`."""
         while offset < until:
             self.stop.check()
             block = self.read_at(offset, min(_BLOCK_BYTES, until - offset))
@@ -183,7 +193,7 @@ class Lines:
         return None
 
     def has_next_line(self, offset: int) -> bool:
-        """Whether a line begins behind the one that `offset` lies in, and not too far to look."""
+        """Return whether a line begins behind the one that `offset` lies in, and not too far to look."""
         end = self.find_line_end(offset, offset + _MAX_LOOKAHEAD_BYTES)
         return end is not None and end < self.size
 
@@ -207,7 +217,7 @@ class Lines:
     # Characters
 
     def count_whole_characters(self, data: bytes, limit: int) -> int:
-        """How many bytes at the beginning of `data` are whole characters: at most `limit`, but one at least."""
+        """Return how many bytes at the beginning of `data` are whole characters: at most `limit`, but one at least."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)("replace")
         decoder.decode(data[:limit])
         complete = limit - len(decoder.getstate()[0])
@@ -218,7 +228,7 @@ class Lines:
         return complete or len(data)
 
     def find_character_boundary(self, begin: int, at: int) -> int:
-        """The first beginning of a character at or behind `at`, in a line that begins at or before `begin`."""
+        """Return the first beginning of a character at or behind `at`, in a line that begins at or before `begin`."""
         at += -(at - self.start) % self.encoding.unit_bytes
         decoder = codecs.getincrementaldecoder(self.encoding.name)("replace")
         offset = self._find_certain_boundary(begin, at)
@@ -230,18 +240,20 @@ class Lines:
             decoder.decode(block)
             offset += len(block)
         pending = decoder.getstate()[0]
-        data = pending + self.read_at(at, MAX_CHARACTER_BYTES) if pending else b""
+        data = b""
+        if pending:
+            data = pending + self.read_at(at, MAX_CHARACTER_BYTES)
         # What is begun may be damaged, and the next character begin before it would have ended.
         ends = range(len(pending), len(data) + 1, self.encoding.unit_bytes)
         return at + next((end for end in ends if self._is_boundary(data, end)), len(data)) - len(pending)
 
     def _is_boundary(self, data: bytes, at: int) -> bool:
-        """Whether a character begins at `at`, given that one begins where `data` does."""
+        """Return whether a character begins at `at`, given that one begins where `data` does."""
         texts = [part.decode(self.encoding.name, "replace") for part in (data[:at], data[at:], data)]
         return texts[0] + texts[1] == texts[2]
 
     def _find_certain_boundary(self, begin: int, at: int) -> int:
-        """A place at or before `at` where a character is known to begin."""
+        """Return a place at or before `at` where a character is known to begin."""
         if self.encoding.name == "utf-8":
             near = self.read_at(max(begin, at - 3), at - max(begin, at - 3))
             return at - next((back for back, byte in enumerate(reversed(near), 1) if not 0x80 <= byte < 0xC0), 0)
