@@ -85,5 +85,5 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
 def _find_visible_folder(path: str) -> str | None:
     """Return a visible folder that is not a link or junction."""
     with os.scandir(path) as entries:
-        found = (entry.path for entry in entries if not is_hidden(entry) and entry.is_dir(follow_symlinks=False))
-        return next((folder for folder in found if os.path.realpath(folder) == folder), None)
+        folders = (entry.path for entry in entries if not is_hidden(entry) and entry.is_dir(follow_symlinks=False))
+        return next((folder for folder in folders if os.path.realpath(folder) == folder), None)

@@ -27,8 +27,8 @@ class Completions:
         if len(self.policy.roots) > 1 and not above:
             return [f"{root.name}/" for root in self.policy.roots if root.name.startswith(start)]
         folder = above or ("/" if typed.startswith("/") else ".")
-        found = await self._complete_in(folder, start)
-        return sorted(_spell_path(folder, name, place) for name, place in found)
+        names = await self._complete_in(folder, start)
+        return sorted(_spell_path(folder, name, place) for name, place in names)
 
     @completes("path", of="resource")
     async def absolute(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -37,8 +37,8 @@ class Completions:
         tops = [root.uri.removeprefix("file:///") + "/" for root in self.policy.roots]
         if matching := [top for top in tops if top.startswith(typed) and top != typed]:
             return matching
-        found = await self._complete_in(f"file:///{above}", os.fsdecode(unquote_to_bytes(start)))
-        return sorted(f"{above}/{quote_from_bytes(os.fsencode(name))}" for name, _ in found)
+        names = await self._complete_in(f"file:///{above}", os.fsdecode(unquote_to_bytes(start)))
+        return sorted(f"{above}/{quote_from_bytes(os.fsencode(name))}" for name, _ in names)
 
     async def _complete_in(self, above: str, start: str) -> Sequence[tuple[str, Readable]]:
         try:

@@ -35,10 +35,12 @@ class Resources:
     @resource("file:///{+path}", name="file", title="A file, or a folder's listing")
     async def read_file(self, uri: str) -> list[TextResourceContents | BlobResourceContents]:
         """The contents at `uri`: text, whatever its encoding; of a folder its listing; other files as blobs."""
-        whole = await self.engine.read_full_contents(self.policy.readable(uri))
-        if whole.text is not None:
-            return [TextResourceContents(uri=uri, mime_type=whole.mime_type, text=whole.text)]
-        return [BlobResourceContents(uri=uri, mime_type=whole.mime_type, blob=base64.b64encode(whole.data).decode())]
+        contents = await self.engine.read_full_contents(self.policy.readable(uri))
+        if contents.text is not None:
+            return [TextResourceContents(uri=uri, mime_type=contents.mime_type, text=contents.text)]
+        return [
+            BlobResourceContents(uri=uri, mime_type=contents.mime_type, blob=base64.b64encode(contents.data).decode())
+        ]
 
 
 def _to_resource(file: ListedFile) -> Resource:

@@ -20,8 +20,8 @@ class FolderSkills:
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
         folders = await self.engine.find_skills(around)
-        found = [skill_of(place.uri.rstrip("/"), files) for place, files in folders]
-        return [skill for skill in found if skill is not None]
+        skills = [skill_of(place.uri.rstrip("/"), files) for place, files in folders]
+        return [skill for skill in skills if skill is not None]
 
     async def contents(self, uri: str) -> TextResourceContents | None:
         return None

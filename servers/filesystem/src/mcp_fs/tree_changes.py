@@ -54,11 +54,11 @@ class TreeWatcher:
         self._policy = policy
         self._engine = engine
         self._text_budget = TextBudget()
-        looks = itertools.count()
+        poll_numbers = itertools.count()
         self._files = FileWatcher(
             [root.path for root in policy.roots],
             locate=lambda uri: None,
-            probe=lambda path: next(looks),  # whatever happened there, the tree is what is looked at
+            probe=lambda path: next(poll_numbers),  # whatever happened there, the tree is what is looked at
             poll={"auto": None, "poll": True}[settings.watch],
             inside=True,
         )
@@ -190,25 +190,25 @@ class TreeWatcher:
         """Watch the current folders of a tree's files; returns whether there are new ones."""
         top = tree.snapshot.subtree.start.root.path
         folders = {os.path.join(top, *parts) for parts in tree.snapshot.folders}
-        new = folders - tree.folders
-        gone = tree.folders - folders
+        new_folders = folders - tree.folders
+        left_folders = tree.folders - folders
         tree.folders = folders
-        self._unwatch_folders(key, gone)
-        unwatched = [folder for folder in new if folder not in self._keys_by_folder]
-        for folder in new:
+        self._unwatch_folders(key, left_folders)
+        unwatched = [folder for folder in new_folders if folder not in self._keys_by_folder]
+        for folder in new_folders:
             self._keys_by_folder.setdefault(folder, set()).add(key)
         if unwatched:
             await self._files.add(unwatched)
-        return bool(new)
+        return bool(new_folders)
 
     def _unwatch_folders(self, key: Hashable, folders: Iterable[str]) -> None:
-        left: list[str] = []
+        unused_folders: list[str] = []
         for folder in folders:
             self._keys_by_folder[folder].discard(key)
             if not self._keys_by_folder[folder]:
                 del self._keys_by_folder[folder]
-                left.append(folder)
-        self._files.discard(left)
+                unused_folders.append(folder)
+        self._files.discard(unused_folders)
 
     async def _poll_touched(self) -> None:
         while True:

@@ -113,12 +113,12 @@ class Engine:
     async def read_full_contents(self, place: Readable) -> FullContents:
         """Return a whole file, or a folder's listing."""
         if is_in_page_cache(place):
-            whole = read_full_contents(place, Stop())
+            contents = read_full_contents(place, Stop())
         else:
-            whole = await in_thread(lambda stop: read_full_contents(place, stop), what="Reading")
-        if not is_media(whole.mime_type):
-            return whole
-        return await in_thread(lambda stop: with_safe_type(place, whole, stop), what="Reading", long=True)
+            contents = await in_thread(lambda stop: read_full_contents(place, stop), what="Reading")
+        if not is_media(contents.mime_type):
+            return contents
+        return await in_thread(lambda stop: with_safe_type(place, contents, stop), what="Reading", long=True)
 
     async def get_info(self, place: Readable) -> FileInfo:
         """Return what is known of one entry."""
@@ -213,7 +213,7 @@ class Engine:
             write = partial(write_file, place, content, overwrite=overwrite, stop=stop, step=step)
             return _create_missing_folders([place], write, stop, step)
 
-        return await self._run_change(work, what="Writing", long=False)
+        return await self._run_change(work, description="Writing", long=False)
 
     async def edit_file(
         self, place: Writable, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
@@ -226,7 +226,7 @@ class Engine:
             change = Change(place, revise, in_cells, expected_hash=expected_hash)
             return change_files([change], dry_run=dry_run, stop=stop, step=step)
 
-        return await self._run_change(work, what="Editing")
+        return await self._run_change(work, description="Editing")
 
     async def apply_patch(self, files: Sequence[tuple[Writable, FilePatch]], *, dry_run: bool) -> Edited:
         """Apply a diff to its files, all or none."""
@@ -241,7 +241,7 @@ class Engine:
             edited = _create_missing_folders(new, change, stop, step)
             return replace(edited, notes=[*edited.notes, *modes])
 
-        return await self._run_change(work, what="Patching")
+        return await self._run_change(work, description="Patching")
 
     async def append_text(self, place: Writable, content: str) -> Edited | Written:
         """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
@@ -253,7 +253,7 @@ class Engine:
             change = Change(place, partial(append_text, addition=content))
             return change_files([change], dry_run=False, stop=stop, step=step)
 
-        return await self._run_change(work, what="Writing")
+        return await self._run_change(work, description="Writing")
 
     async def replace_text(
         self, start: Writable, glob: str, walk_filter: WalkFilter, substitution: Substitution, *, dry_run: bool
@@ -263,7 +263,7 @@ class Engine:
             lambda stop, step: replace_in_files(
                 start, glob, walk_filter, substitution, dry_run=dry_run, stop=stop, step=step
             ),
-            what="Replacing",
+            description="Replacing",
         )
 
     async def exists(self, place: Readable) -> bool:
@@ -273,7 +273,7 @@ class Engine:
     async def create_folder(self, place: Writable) -> Moved:
         """Create a folder and those above it."""
         return await self._run_change(
-            lambda stop, step: moving.create_folder(place, stop, step), what="Creating the folder", long=False
+            lambda stop, step: moving.create_folder(place, stop, step), description="Creating the folder", long=False
         )
 
     async def copy(self, pairs: Sequence[tuple[Readable | LineRange, Writable]], *, overwrite: bool) -> MovedAll:
@@ -285,19 +285,19 @@ class Engine:
         return await self._run_batch(moving.move, pairs, overwrite, "Moving")
 
     async def _run_batch(
-        self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, what: str
+        self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, description: str
     ) -> MovedAll:
         def work(stop: Stop, step: Step | None) -> MovedAll:
             do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, step=step)
             return _create_missing_folders([target for _, target in pairs], do, stop, step)
 
-        return await self._run_change(work, what=what)
+        return await self._run_change(work, description=description)
 
     async def delete(self, places: Sequence[Writable], *, recursive: bool, trash: bool) -> MovedAll:
         """Delete files, folders and links, or put them into the trash."""
         return await self._run_change(
             lambda stop, step: deleting.delete_all(places, recursive=recursive, trash=trash, stop=stop, step=step),
-            what="Deleting",
+            description="Deleting",
         )
 
     async def expand_glob(self, start: _P, glob: str, name: str, limit: int) -> tuple[Sequence[_P], Sequence[str]]:
@@ -327,7 +327,7 @@ class Engine:
         )
 
     async def _run_change(
-        self, work: Callable[[Stop, Step | None], _Result], *, what: str, long: bool = True
+        self, work: Callable[[Stop, Step | None], _Result], *, description: str, long: bool = True
     ) -> _Result:
         """Do what changes something, with what was there before kept."""
 
@@ -340,7 +340,7 @@ class Engine:
                 return result
             return replace(result, notes=[*result.notes, *step.notes])
 
-        return await in_thread(run, what=what, long=long)
+        return await in_thread(run, what=description, long=long)
 
     # Watching
 
@@ -396,12 +396,12 @@ class Engine:
 
 def _plan_patch(place: Writable, patch: FilePatch, stop: Stop) -> Change:
     """Return what a patch makes of one file."""
-    shown = quote(place.display)
-    apply = partial(apply_hunks, patch=patch, shown=shown, stop=stop)
+    label = quote(place.display)
+    apply = partial(apply_hunks, patch=patch, shown=label, stop=stop)
     return Change(
         place,
         apply,
-        partial(apply_patch, apply=apply, shown=shown),
+        partial(apply_patch, apply=apply, shown=label),
         creates=patch.creates,
         deletes=patch.deletes,
         executable=patch.mode == "100755",
@@ -421,9 +421,11 @@ def _create_missing_folders(
         missing = next((place.parent for place in places if not _exists(place.parent)), None)
         if missing is None:
             raise
-    with moving.folders_to(missing, stop, step) as (_, made):
+    with moving.folders_to(missing, stop, step) as (_, new_folders):
         changed = _create_missing_folders(places, change, stop, step)
-        return replace(changed, notes=[*(f"new folder {made[0].display}" for _ in made[:1]), *changed.notes])
+        return replace(
+            changed, notes=[*(f"new folder {new_folders[0].display}" for _ in new_folders[:1]), *changed.notes]
+        )
 
 
 def _exists(place: Readable, *, follow: bool = True) -> bool:

@@ -53,9 +53,9 @@ def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     number = arguments.get("limit")
     if not isinstance(first, int | None) or not isinstance(number, int | None) or first is number is None:
         return arguments
-    rest = {name: value for name, value in arguments.items() if name not in ("offset", "limit")}
+    other_arguments = {name: value for name, value in arguments.items() if name not in ("offset", "limit")}
     first = max(first or 1, 1)
-    return {"start_line": first, **({} if number is None else {"end_line": first + number - 1}), **rest}
+    return {"start_line": first, **({} if number is None else {"end_line": first + number - 1}), **other_arguments}
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class ReadTools:
 
         Large images are scaled down; others come in base64, by `page`. For text use `read_text`.
         """
-        shown = await self.engine.read_media(self.policy.readable(path), page)
-        return [block for media in shown for block in _content_blocks(media)]
+        pages = await self.engine.read_media(self.policy.readable(path), page)
+        return [block for media in pages for block in _content_blocks(media)]
 
     @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
     async def read_diff(self, source: str, target: str, max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES) -> Comparison:
@@ -166,9 +166,9 @@ class ReadTools:
         places = self.policy.search_roots(path)
         if len(places) > 1:
             return await self.engine.list_roots(places)
-        wanted = WalkFilter(include_hidden, include_ignored)
+        walk_filter = WalkFilter(include_hidden, include_ignored)
         return await self.engine.list_folder(
-            places[0], sort=sort, walk_filter=wanted, folder_sizes=folder_sizes, limit=limit, cursor=cursor
+            places[0], sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
         )
 
     @tool("List a tree", effect="read", view=TREE)
@@ -187,8 +187,8 @@ class ReadTools:
         places = self.policy.search_roots(path)
         if len(places) > 1:
             raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")
-        wanted = WalkFilter(include_hidden, include_ignored)
-        return await self.engine.list_tree(places[0], depth=depth, walk_filter=wanted, max_bytes=max_bytes)
+        walk_filter = WalkFilter(include_hidden, include_ignored)
+        return await self.engine.list_tree(places[0], depth=depth, walk_filter=walk_filter, max_bytes=max_bytes)
 
 
 def _content_blocks(media: Media) -> list[ContentBlock]:

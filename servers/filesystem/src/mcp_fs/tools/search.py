@@ -40,12 +40,12 @@ class SearchTools:
         Paths of a folder are grouped under its name. For text in files use `search_text`.
         """
         places = self.policy.search_roots(path)
-        wanted = WalkFilter(include_hidden, include_ignored)
+        walk_filter = WalkFilter(include_hidden, include_ignored)
         return await self.engine.find_files(
             places,
             glob,
             sort=sort,
-            walk_filter=wanted,
+            walk_filter=walk_filter,
             limit=limit,
             cursor=cursor,
         )
@@ -79,7 +79,7 @@ class SearchTools:
         use `find_files`.
         """
         places = self.policy.search_roots(path)
-        wanted = WalkFilter(include_hidden, include_ignored)
+        walk_filter = WalkFilter(include_hidden, include_ignored)
         query = Query(
             pattern,
             literal=literal,
@@ -94,6 +94,6 @@ class SearchTools:
             count_only=count_only,
             only_matching=only_matching,
             include_binary=include_binary,
-            walk_filter=wanted,
+            walk_filter=walk_filter,
         )
         return await self.engine.search_text(places, query, cursor)

@@ -245,8 +245,8 @@ def _not_text(place: Writable, data: bytes) -> Refused:
 
 def too_large(place: Writable) -> TooLarge:
     return TooLarge(
-        f"{quote(place.display)} would have more than {MAX_EDIT_BYTES:,} bytes, the most that can be edited; nothing was "
-        "written.",
+        f"{quote(place.display)} would have more than {MAX_EDIT_BYTES:,} bytes, the most that can be edited; nothing "
+        "was written.",
         "Put less in its place.",
     )
 

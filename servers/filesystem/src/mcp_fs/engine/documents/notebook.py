@@ -50,15 +50,18 @@ def with_final_newline(text: str) -> str:
 
 
 def _cell(number: int, cell: dict[str, Any]) -> Cell:
-    source = _join_lines(cell["source"] if "source" in cell else cell.get("input", ""))
-    outputs = [line for output in cell.get("outputs", []) for line in _format_output(output)]
-    return Cell(f"[cell {number}, {cell['cell_type']}]\n", source, "".join(outputs))
+    source = cell["source"] if "source" in cell else cell.get("input", "")
+    outputs: list[str] = []
+    for output in cell.get("outputs", []):
+        outputs += _format_output(output)
+    return Cell(f"[cell {number}, {cell['cell_type']}]\n", _join_lines(source), "".join(outputs))
 
 
 def _format_output(output: dict[str, Any]) -> Iterator[str]:
     kind = output.get("output_type")
     if kind in ("error", "pyerr"):
-        yield f"[error]\n{with_final_newline(_COLOUR_CODES.sub('', chr(10).join(map(str, output.get('traceback') or []))))}"
+        traceback = "\n".join(map(str, output.get("traceback") or []))
+        yield f"[error]\n{with_final_newline(_COLOUR_CODES.sub('', traceback))}"
         return
     data: dict[str, Any] = output.get("data", output)
     text = data.get("text/plain", data.get("text"))

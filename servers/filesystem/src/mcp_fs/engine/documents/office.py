@@ -73,13 +73,13 @@ class _LineBuilder:
         if self._path:
             above = self._path[-1]
         self._path.append(name)
-        given = {_local_name(key): value for key, value in attributes.items()}
+        local_attributes = {_local_name(key): value for key, value in attributes.items()}
         match name:
             case "p" | "h":
                 self._end_line()
                 self._paragraphs += 1
                 if name == "h":
-                    self._prefix = "#" * min(int(given.get("outline-level", "1") or 1), 6) + " "
+                    self._prefix = "#" * min(int(local_attributes.get("outline-level", "1") or 1), 6) + " "
             case "t":
                 self._texts += 1
             case "tab" if above != "tabs":
@@ -87,20 +87,20 @@ class _LineBuilder:
             case "br" | "cr" | "line-break":
                 self._line.append("\n")
             case "s" if self._all_text:
-                self._line.append(" " * min(int(given.get("c", "1")), 1000))
+                self._line.append(" " * min(int(local_attributes.get("c", "1")), 1000))
             case "pStyle":
-                if found := _HEADING.match(given.get("val", "")):
-                    self._prefix = "#" * int(found[1] or 1) + " "
+                if heading := _HEADING.match(local_attributes.get("val", "")):
+                    self._prefix = "#" * int(heading[1] or 1) + " "
             case "numPr" | "list-item":
                 self._prefix = self._prefix or "- "
             case "tr" | "table-row":
                 self._rows.append([])
-                self._repeated.append(int(given.get("number-rows-repeated", "1")))
+                self._repeated.append(int(local_attributes.get("number-rows-repeated", "1")))
             case "tc" | "table-cell" | "covered-table-cell":
                 self._cells.append([])
-                self._repeated.append(int(given.get("number-columns-repeated", "1")))
-            case "page" | "table" if "name" in given and not self._cells:
-                self.ready.append(f"[{given['name']}]\n")
+                self._repeated.append(int(local_attributes.get("number-columns-repeated", "1")))
+            case "page" | "table" if "name" in local_attributes and not self._cells:
+                self.ready.append(f"[{local_attributes['name']}]\n")
             case _:
                 pass
 
@@ -171,22 +171,24 @@ def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
 
 def _read_elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
     """Return the elements of a small part, with their attributes, by their local names."""
-    found: list[tuple[str, dict[str, str]]] = []
+    elements: list[tuple[str, dict[str, str]]] = []
     if stream is None:
-        return found
+        return elements
     parser = _create_parser()
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        given = {"r:id" if key.endswith("relationships id") else _local_name(key): at for key, at in attributes.items()}
-        found.append((_local_name(name), given))
+        local_attributes = {
+            "r:id" if key.endswith("relationships id") else _local_name(key): at for key, at in attributes.items()
+        }
+        elements.append((_local_name(name), local_attributes))
 
     parser.StartElementHandler = start
     try:
-        while len(found) < _MOST_PARTS // 100 and (block := stream.read(_BLOCK_BYTES)):
+        while len(elements) < _MOST_PARTS // 100 and (block := stream.read(_BLOCK_BYTES)):
             parser.Parse(block)
     except expat.ExpatError as error:
         raise Unreadable(f"is damaged: {error}") from None
-    return found
+    return elements
 
 
 def read_word(file: Zip) -> Iterator[str]:
@@ -196,14 +198,14 @@ def read_word(file: Zip) -> Iterator[str]:
         raise Unreadable("is damaged: it has no text")
     yield from _read_xml_lines(body, all_text=False)
     for name in sorted(file.names()):
-        found = re.fullmatch(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml", name)
+        match = re.fullmatch(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml", name)
         stream = None
-        if found:
+        if match:
             stream = file.member(name)
-        if found and stream is not None:
+        if match and stream is not None:
             text = "".join(_read_xml_lines(stream, all_text=False))
             if text.strip():
-                yield f"\n[{found[1].rstrip('0123456789')}]\n{text.strip()}\n"
+                yield f"\n[{match[1].rstrip('0123456789')}]\n{text.strip()}\n"
 
 
 def read_slides(file: Zip) -> Iterator[str]:
@@ -213,7 +215,9 @@ def read_slides(file: Zip) -> Iterator[str]:
     show = file.member(main)
     if show is None:
         raise Unreadable("is damaged: it has no slides")
-    order = [targets.get(given.get("r:id", ""), "") for name, given in _read_elements(show) if name == "sldId"]
+    order = [
+        targets.get(attributes.get("r:id", ""), "") for name, attributes in _read_elements(show) if name == "sldId"
+    ]
     for number, name in enumerate(filter(None, order), 1):
         yield f"[slide {number}]\n"
         for part in (name, *(target for target in _find_related_parts(file, name).values() if "/notesSlide" in target)):
@@ -232,11 +236,15 @@ def _find_main_part(file: Zip, usual: str) -> str:
 def _find_related_parts(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
     """The parts that another, or the package, refers to: by the names it has for them, or by the end of their types."""
     folder, name = posixpath.split(part)
-    found = _read_elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels")))
+    elements = _read_elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels")))
     return {
-        given[key].rpartition("/")[2]: posixpath.normpath(posixpath.join("/" + folder, given["Target"])).lstrip("/")
-        for element, given in found
-        if element == "Relationship" and given.get("TargetMode") != "External" and {key, "Target"} <= given.keys()
+        attributes[key].rpartition("/")[2]: posixpath.normpath(
+            posixpath.join("/" + folder, attributes["Target"])
+        ).lstrip("/")
+        for element, attributes in elements
+        if element == "Relationship"
+        and attributes.get("TargetMode") != "External"
+        and {key, "Target"} <= attributes.keys()
     }
 
 
@@ -309,5 +317,5 @@ def read_html(stream: BinaryIO) -> Iterator[str]:
         page.feed(decoder.decode(block))
     page.close()
     for line in re.split(r"\n+", "".join(page.parts)):
-        if shown := line.strip(" ").replace("\xa0", " ").lstrip("\t"):
-            yield shown + "\n"
+        if text := line.strip(" ").replace("\xa0", " ").lstrip("\t"):
+            yield text + "\n"

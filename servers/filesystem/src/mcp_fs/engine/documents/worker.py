@@ -117,10 +117,10 @@ class _RemoteFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), _BLOCK_BYTES, max(0, self._size - self._position))
+        length = min(len(buffer), _BLOCK_BYTES, max(0, self._size - self._position))
         data = b""
-        if wanted:
-            data = self._pipes.bytes_at(self._position, wanted)
+        if length:
+            data = self._pipes.bytes_at(self._position, length)
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)
@@ -144,16 +144,16 @@ def main() -> None:
             _send_error(pipes, "missing", str(missing))
         except libraries.NotInstalled as missing:
             _send_error(pipes, "not installed", str(missing))
-        except Unreadable as why:
-            _send_damage(pipes, request["want"], str(why))
+        except Unreadable as unreadable:
+            _send_damage(pipes, request["want"], str(unreadable))
         except MemoryError:
             _send_error(pipes, "unreadable", "takes more memory than it may")
         except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
             if isinstance(error, EOFError):
-                what = "ends too early"
+                failure = "ends too early"
             else:
-                what = f"is damaged: {type(error).__name__}"
-            _send_damage(pipes, request["want"], what)
+                failure = f"is damaged: {type(error).__name__}"
+            _send_damage(pipes, request["want"], failure)
         _set_cpu_timer(0)
         pipes.send(b"D")
         pipes.flush()
@@ -175,13 +175,13 @@ def _limit_resources() -> None:
     if sys.platform != "win32":
         import resource
 
-        for what, value in (
+        for resource_kind, value in (
             (resource.RLIMIT_AS, _MAX_MEMORY_BYTES),
             (resource.RLIMIT_FSIZE, 0),
             (resource.RLIMIT_CORE, 0),
         ):
             try:
-                resource.setrlimit(what, (value, value))
+                resource.setrlimit(resource_kind, (value, value))
             except (ValueError, OSError):  # macOS knows some of them by name only
                 continue
 
@@ -196,9 +196,9 @@ def _handle_request(pipes: _Pipes, request: dict[str, Any]) -> None:
     file = cast("BinaryIO", io.BufferedReader(_RemoteFile(pipes, request["size"]), _BLOCK_BYTES))
     parts: list[str] = request["path"]
     if request["want"] == "page":
-        pages, shown = libraries.read_pdf_page(file, request["page"])
+        pages, content = libraries.read_pdf_page(file, request["page"])
         pipes.send(b"K", str(pages).encode())
-        pipes.send_content(b"B", shown)
+        pipes.send_content(b"B", content)
         return
     if request["want"] == "picture":
         _send_picture(pipes, file, request["mime_type"])
@@ -404,15 +404,15 @@ def _list_members(archive: Archive, folder: str) -> Iterator[str]:
 
 def _format_entry(entry: ArchiveEntry) -> str:
     # A line of a listing stays one line, whatever a name holds.
-    shown = "".join(
+    name = "".join(
         char if char.isprintable() or fold_name(char) == " " else "?" for char in entry.name or entry.raw_name
     )
     if entry.link_target:
-        return f"{shown}\tlink\n"
-    said = "not readable: its path leads out, or is not text"
+        return f"{name}\tlink\n"
+    size = "not readable: its path leads out, or is not text"
     if entry.name:
-        said = f"{entry.size:,}"
-    return f"{shown}\t{said}\n"
+        size = f"{entry.size:,}"
+    return f"{name}\t{size}\n"
 
 
 def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:

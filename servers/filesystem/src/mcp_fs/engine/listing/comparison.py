@@ -55,11 +55,11 @@ def _is_folder(place: Readable) -> bool:
 def _compare_files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
     with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
         begins = first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1)
-        alike = _common_prefix_length(*begins)
-        rest = 0
-        if alike == max(map(len, begins)):
-            rest = _compare_rest(first, second, stop)
-        if rest is None:
+        equal_bytes = _common_prefix_length(*begins)
+        equal_rest = 0
+        if equal_bytes == max(map(len, begins)):
+            equal_rest = _compare_rest(first, second, stop)
+        if equal_rest is None:
             # The text of a document is not all of it, and the listing of an archive least of all.
             shown_only = label or other_label
             if shown_only is None or _have_same_bytes(one, other, stop):
@@ -69,8 +69,8 @@ def _compare_files(one: Readable, other: Readable, stop: Stop) -> tuple[str, lis
     texts = [None if len(data) > MAX_EDIT_BYTES else decode(data) for data in begins]
     if texts[0] is not None and texts[1] is not None:
         return _diff_texts(texts[0], texts[1], one, other)
-    what = "too large for a diff" if max(sizes) > MAX_EDIT_BYTES else "not text"
-    return f"{what}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {alike + rest + 1:,} on", []
+    kind = "too large for a diff" if max(sizes) > MAX_EDIT_BYTES else "not text"
+    return f"{kind}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {equal_bytes + equal_rest + 1:,} on", []
 
 
 def _have_same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
@@ -80,13 +80,13 @@ def _have_same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
 
 def _diff_texts(before: Decoded, after: Decoded, one: Readable, other: Readable) -> tuple[str, list[str]]:
     facts: list[str] = []
-    for what, values in (
+    for property_name, values in (
         ("encoding", (before.encoding, after.encoding)),
         ("byte order mark", ("yes" if before.bom else "no", "yes" if after.bom else "no")),
         ("line ends", (_line_end_name(before), _line_end_name(after))),
     ):
         if values[0] != values[1]:
-            facts.append(f"{what} {values[0]} and {values[1]}")
+            facts.append(f"{property_name} {values[0]} and {values[1]}")
     if _comparable_text(before) == _comparable_text(after):
         return "; ".join(["same lines", *facts]), []
     diff = unified_diff(_comparable_text(before), _comparable_text(after), display_path(one), to=display_path(other))
@@ -278,22 +278,22 @@ def _diff_small_files(one: Readable, other: Readable, stop: Stop) -> list[str] |
 
 def _read_entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
     """Return what each entry below a folder is."""
-    found: dict[_Parts, str] = {}
-    for visit in walk(start, WalkFilter(), stop, skipped):
-        tell(len(found), None, f"{len(found):,} entries seen")
-        for name in visit.folders:
-            found[*visit.parts, name] = "folder"
-        for name in visit.files:
-            if name in visit.links:
+    kinds: dict[_Parts, str] = {}
+    for entries in walk(start, WalkFilter(), stop, skipped):
+        tell(len(kinds), None, f"{len(kinds):,} entries seen")
+        for name in entries.folders:
+            kinds[*entries.parts, name] = "folder"
+        for name in entries.files:
+            if name in entries.links:
                 kind = "link"
             else:
-                kind = "special" if name in visit.special_files else "file"
-            found[*visit.parts, name] = kind
-            place = visit.folder.place
+                kind = "special" if name in entries.special_files else "file"
+            kinds[*entries.parts, name] = kind
+            place = entries.folder.place
             if place.policy.protected((*place.parts, name)):
-                found[*visit.parts, name] = "special"
+                kinds[*entries.parts, name] = "special"
                 skipped.add("protected", shown_path(place, name))
-    return found
+    return kinds
 
 
 def _count_files(entries: dict[_Parts, str]) -> Counter[_Parts]:

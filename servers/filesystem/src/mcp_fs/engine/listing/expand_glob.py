@@ -33,13 +33,13 @@ def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tupl
     skipped = Skipped()
     paths = list[_P]()
     folders = glob.endswith("/")
-    for visit in walk(start, WalkFilter(), stop, skipped):
-        folder = visit.folder.place
-        prefix = "".join(part + "/" for part in visit.parts)
-        for entry, is_folder in visit.excluded:
+    for entries in walk(start, WalkFilter(), stop, skipped):
+        folder = entries.folder.place
+        prefix = "".join(part + "/" for part in entries.parts)
+        for entry, is_folder in entries.excluded:
             if is_folder == folders and chooses(prefix + entry):
                 skipped.add("left out, as hidden or git-ignored", shown_path(folder, entry))
-        for entry in visit.folders if folders else visit.files:
+        for entry in entries.folders if folders else entries.files:
             if not chooses(prefix + entry):
                 continue
             try:

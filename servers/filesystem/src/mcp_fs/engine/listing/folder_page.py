@@ -101,14 +101,14 @@ def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, 
     None of a folder that can't be listed; at most 1,000.
     """
     names: list[tuple[str, Readable]] = []
-    with suppress(Problem), open_folder(place) as listed:
-        for entry in listed.scan():
+    with suppress(Problem), open_folder(place) as open_listing:
+        for entry in open_listing.scan():
             stop.check()
             name = entry.name
             if not fold_name(name).startswith(fold_name(prefix)) or (is_hidden(entry) and not prefix):
                 continue
-            if not place.policy.protected((*listed.place.parts, name)):
-                names.append((name + "/" * entry.is_dir(), listed.place / name))
+            if not place.policy.protected((*open_listing.place.parts, name)):
+                names.append((name + "/" * entry.is_dir(), open_listing.place / name))
                 if len(names) == _MAX_COMPLETIONS:
                     break
     return names
@@ -167,22 +167,22 @@ class _EntryKeys:
         if self.sort == "name":
             return 0
         try:
-            found = entry.stat(follow_symlinks=False)
+            status = entry.stat(follow_symlinks=False)
         except OSError:
             return 1  # removed since
         if self.sort == "size" and self.sizes is not None and entry.is_dir(follow_symlinks=False):
             return -self.sizes.size_of(entry.name)[0]
         if self.sort == "size":
-            return -found.st_size
-        return -found.st_mtime_ns
+            return -status.st_size
+        return -status.st_mtime_ns
 
 
 class _FolderSizes:
     """The bytes of the files in folders, at any depth; a file with several names counts once."""
 
-    def __init__(self, above: Readable, wanted: WalkFilter, stop: Stop) -> None:
+    def __init__(self, above: Readable, walk_filter: WalkFilter, stop: Stop) -> None:
         self._above = above
-        self._wanted = wanted
+        self._walk_filter = walk_filter
         self._stop = stop
         self._skipped = Skipped.with_deadline()
         self._sizes: dict[str, tuple[int, bool]] = {}
@@ -191,30 +191,30 @@ class _FolderSizes:
         """(bytes of a folder, whether that is all of them)."""
         if name not in self._sizes:
             size = 0
-            seen = set[tuple[int, int]]()
+            counted_inodes = set[tuple[int, int]]()
             self._skipped.reasons.clear()
             try:
-                for visit in walk(self._above / name, self._wanted, self._stop, self._skipped):
-                    size += self._sum_files(visit, seen)
-                whole = not self._skipped.reasons
+                for entries in walk(self._above / name, self._walk_filter, self._stop, self._skipped):
+                    size += self._sum_files(entries, counted_inodes)
+                is_complete = not self._skipped.reasons
             except Problem:
-                whole = False
-            self._sizes[name] = size, whole
+                is_complete = False
+            self._sizes[name] = size, is_complete
         return self._sizes[name]
 
-    def _sum_files(self, visit: FolderEntries, counted_inodes: set[tuple[int, int]]) -> int:
+    def _sum_files(self, entries: FolderEntries, counted_inodes: set[tuple[int, int]]) -> int:
         tell(len(self._sizes), None, f"{len(self._sizes):,} folders summed up")
         size = 0
-        for name in visit.files:
+        for name in entries.files:
             try:
-                found = visit.folder.stat(name)
+                status = entries.folder.stat(name)
             except OSError:
                 continue  # removed since
-            if found.st_nlink > 1:
-                if (found.st_dev, found.st_ino) in counted_inodes:
+            if status.st_nlink > 1:
+                if (status.st_dev, status.st_ino) in counted_inodes:
                     continue
-                counted_inodes.add((found.st_dev, found.st_ino))
-            size += found.st_size
+                counted_inodes.add((status.st_dev, status.st_ino))
+            size += status.st_size
         return size
 
 
@@ -226,23 +226,23 @@ def _read_entry(folder: Folder[Readable], name: str, sizes: _FolderSizes | None)
     place = folder.place
     path = entry_display_path(place, name)
     try:
-        found = folder.stat(name)
+        status_result = folder.stat(name)
     except OSError:
         return Entry(path, "gone", None, "", "removed just now")
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "special")
+    kind = _KINDS.get(stat.S_IFMT(status_result.st_mode), "special")
     note = "protected" if place.policy.protected((*place.parts, name)) else ""
     if kind == "link":
         note = _describe_link(folder, name, note)
     elif kind == "special":
         note = "not a regular file"
-    size = found.st_size if kind == "file" else None
+    size = status_result.st_size if kind == "file" else None
     if kind == "folder" and sizes is not None:
-        size, whole = sizes.size_of(name)
-        if whole:
+        size, is_complete = sizes.size_of(name)
+        if is_complete:
             note = note
         else:
             note = ", ".join(filter(None, ("at least", note)))
-    return Entry(path, kind, size, format_time(found.st_mtime), note)
+    return Entry(path, kind, size, format_time(status_result.st_mtime), note)
 
 
 def _describe_link(folder: Folder[Readable], name: str, note: str) -> str:

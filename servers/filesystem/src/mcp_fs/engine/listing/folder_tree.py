@@ -104,7 +104,7 @@ class _Branch:
     @property
     def folded_line(self) -> str:
         numbers = ((self.file_count, "file"), (len(self.folder_names), "folder"))
-        facts = [pluralize(number, what) for number, what in numbers if number]
+        facts = [pluralize(number, noun) for number, noun in numbers if number]
         if self.excluded_count:
             facts.append(f"{self.excluded_count:,} left out")
         facts += [self.failure] if self.failure else []
@@ -128,13 +128,13 @@ class _TreeBuilder:
     def expand(self, top: _Branch) -> None:
         self._remaining_bytes -= _line_bytes(top.folded_line) + 200  # for the first line
         level = [top]
-        drawn = list[_Branch]()
+        expanded_branches = list[_Branch]()
         while level:
-            opened = [branch for branch in level if self._expand_branch(branch, always=branch is top)]
-            level = [inner for branch in opened for inner in branch.branches]
-            drawn += opened
-            self._show_files(opened, self._remaining_bytes // 2)
-        self._show_files(drawn, self._remaining_bytes)
+            expanded = [branch for branch in level if self._expand_branch(branch, always=branch is top)]
+            level = [inner for branch in expanded for inner in branch.branches]
+            expanded_branches += expanded
+            self._show_files(expanded, self._remaining_bytes // 2)
+        self._show_files(expanded_branches, self._remaining_bytes)
 
     def _expand_branch(self, branch: _Branch, *, always: bool) -> bool:
         if branch.failure or len(branch.parts) >= self._depth:
@@ -154,16 +154,16 @@ class _TreeBuilder:
         branch.is_expanded = True
         return True
 
-    def _show_files(self, branches: list[_Branch], left: int) -> None:
+    def _show_files(self, branches: list[_Branch], max_bytes: int) -> None:
         """Show the files of folders, of each as many as fit into its share; what some don't need, others get."""
         wants = [(sum(len(row[0]) for row in branch.rows[branch.shown_rows :]), branch) for branch in branches]
         for number, (_, branch) in enumerate(sorted(wants, key=lambda want: want[0])):
-            share = left // (len(wants) - number)
+            share = max_bytes // (len(wants) - number)
             for row in branch.rows[branch.shown_rows :]:
                 if (cost := _line_bytes(branch.row_label(row)) + 2) > share:
                     break
                 share = share - cost
-                left = left - cost
+                max_bytes = max_bytes - cost
                 self._remaining_bytes = self._remaining_bytes - cost
                 branch.shown_rows += 1
                 if branch.shown_rows == len(branch.rows):  # there are no more to tell of
@@ -173,15 +173,15 @@ class _TreeBuilder:
         self._stop.check()
         self._listed_count += 1
         tell(self._listed_count, None, f"{self._listed_count:,} folders seen")
-        visit, branch.rules = read_entries(folder, branch.parts, self.walk_filter, above)
-        branch.file_count = len(visit.files)
-        branch.excluded_count = len(visit.excluded)
-        branch.folder_names = visit.folders
+        entries, branch.rules = read_entries(folder, branch.parts, self.walk_filter, above)
+        branch.file_count = len(entries.files)
+        branch.excluded_count = len(entries.excluded)
+        branch.folder_names = entries.folders
         if len(branch.parts) < self._depth:
-            branch.rows = _group_numbered(visit.files, visit.links)
-            branch.links = visit.links
-            if visit.excluded:
-                branch.excluded_line = _describe_excluded(folder.place, visit.excluded)
+            branch.rows = _group_numbered(entries.files, entries.links)
+            branch.links = entries.links
+            if entries.excluded:
+                branch.excluded_line = _describe_excluded(folder.place, entries.excluded)
 
     def _create_branch(self, above: _Branch, name: str) -> _Branch:
         assert above.place is not None
@@ -223,28 +223,28 @@ def _label(above: Readable, name: str, links: frozenset[str]) -> str:
 
 
 def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
-    """Files, of which those that are numbered in turn, none left out, are one row."""
+    """Return a row for each file, and one for files that are numbered in turn with none left out."""
     runs: list[list[str]] = []
     for name in names:
-        before = ""
-        if runs:
-            before = runs[-1][-1]
-        if len(name) == len(before) and name == _next_in_sequence(before) and not links & {name, before}:
+        previous = runs[-1][-1] if runs else ""
+        if len(name) == len(previous) and name == _next_in_sequence(previous) and not links & {name, previous}:
             runs[-1].append(name)
         else:
             runs.append([name])
-    return [
-        row
-        for run in runs
-        for row in ([(run[0], run[-1], len(run))] if len(run) >= _MIN_SEQUENCE else [(name, name, 1) for name in run])
-    ]
+    rows: list[_Row] = []
+    for run in runs:
+        if len(run) >= _MIN_SEQUENCE:
+            rows.append((run[0], run[-1], len(run)))
+        else:
+            rows += [(name, name, 1) for name in run]
+    return rows
 
 
 def _next_in_sequence(name: str) -> str | None:
     """Return the name whose number is one more."""
-    if (found := _NUMBERED.fullmatch(name)) is None:
+    if (match := _NUMBERED.fullmatch(name)) is None:
         return None
-    before, number, after = found.groups()
+    before, number, after = match.groups()
     return f"{before}{int(number) + 1:0{len(number)}}{after}"
 
 

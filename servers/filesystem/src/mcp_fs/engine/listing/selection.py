@@ -58,10 +58,10 @@ def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
             f"The glob {quote(glob)} leads out of the searched folder.", "Name the folder to search as `path`."
         )
     if glob.startswith("/") or _names_drive(glob):
-        below = [_strip_absolute_path(start, glob) for start in starts]
-        if any(part is not None for part in below):
+        relative_globs = [_strip_absolute_path(start, glob) for start in starts]
+        if any(part is not None for part in relative_globs):
             return _include_nested_starts(
-                starts, [_choose_nothing if part is None else compile_chooser([part]) for part in below]
+                starts, [_choose_nothing if part is None else compile_chooser([part]) for part in relative_globs]
             )
         _refuse_glob_outside(starts, glob)
     return _include_nested_starts(
@@ -69,17 +69,17 @@ def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
     )
 
 
-def _include_nested_starts(starts: Sequence[Readable], meant: Sequence[Chooser]) -> list[Chooser]:
+def _include_nested_starts(starts: Sequence[Readable], choosers: Sequence[Chooser]) -> list[Chooser]:
     """`meant`, where a start that lies in another also has what is meant from there: it is walked once, as its own."""
-    found: list[Chooser] = []
+    combined: list[Chooser] = []
     for number, start in enumerate(starts):
         above = [
-            ("/".join((*inner, "")), meant[other])
+            ("/".join((*inner, "")), choosers[other])
             for other, outer in enumerate(starts)
             for inner in find_nested_starts([start], outer)
         ]
-        found.append(_combine(meant[number], above) if above else meant[number])
-    return found
+        combined.append(_combine(choosers[number], above) if above else choosers[number])
+    return combined
 
 
 def _combine(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
@@ -88,12 +88,12 @@ def _combine(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
 
 def compile_chooser(globs: Sequence[str]) -> Chooser:
     """Return whether a path fits one of `globs`, whatever way it is composed."""
-    whole = [path_glob(glob) for glob in globs]
-    matching = compile_path_set([translate(glob, utf8=True) for glob in whole])
-    matching_bytes = compile_path_set([translate(glob) for glob in whole])
+    path_globs = [path_glob(glob) for glob in globs]
+    matching = compile_path_set([translate(glob, utf8=True) for glob in path_globs])
+    matching_bytes = compile_path_set([translate(glob) for glob in path_globs])
 
     # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
-    ends = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in whole)
+    ends = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in path_globs)
 
     def chooses(path: str) -> bool:
         if path.isascii() and not path.endswith(ends):
@@ -109,8 +109,8 @@ def compile_chooser(globs: Sequence[str]) -> Chooser:
 
 def as_file_glob(glob: str) -> str:
     """`glob` where files are meant: one of folders means all that is in them."""
-    spelled = _with_slashes(glob).removeprefix("./")
-    if not spelled.endswith("/") or not spelled.strip("/"):
+    normalized = _with_slashes(glob).removeprefix("./")
+    if not normalized.endswith("/") or not normalized.strip("/"):
         return glob
     if "/" in _with_slashes(glob).rstrip("/"):
         return f"{glob}**"
@@ -136,23 +136,27 @@ def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
 
 def compile_relevance(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
     """Return whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
-    spelled = _with_slashes(fold_name(glob)).removeprefix("./")
-    special = next((at for at, character in enumerate(spelled) if character in _SPECIAL), len(spelled))
+    normalized = _with_slashes(fold_name(glob)).removeprefix("./")
+    special = next((at for at, character in enumerate(normalized) if character in _SPECIAL), len(normalized))
     top = ""
-    if "/" in spelled.rstrip("/"):
-        top = spelled[:special].rpartition("/")[0]
+    if "/" in normalized.rstrip("/"):
+        top = normalized[:special].rpartition("/")[0]
     # A path may also begin above its start.
     above = any(find_nested_starts([start], outer) for outer in starts if outer is not start)
     anywhere = (
-        not top or above or top.startswith("/") or _names_drive(spelled) or bool(_strip_display_path(start, spelled))
+        not top
+        or above
+        or top.startswith("/")
+        or _names_drive(normalized)
+        or bool(_strip_display_path(start, normalized))
     )
-    folders = spelled.endswith("/")
+    folders = normalized.endswith("/")
 
     def is_relevant(path: str) -> bool:
         if not path.endswith("/"):
             return not folders and chooses(path)
-        below = fold_name(path)
-        return anywhere or below.startswith(f"{top}/") or f"{top}/".startswith(below) or chooses(path.rstrip("/"))
+        folded = fold_name(path)
+        return anywhere or folded.startswith(f"{top}/") or f"{top}/".startswith(folded) or chooses(path.rstrip("/"))
 
     return is_relevant
 
@@ -160,8 +164,10 @@ def compile_relevance(starts: Sequence[Readable], start: Readable, glob: str, ch
 def name_ending(glob: str) -> str:
     """Return how each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
     glob = _with_slashes(fold_name(glob)).removeprefix("./").rstrip("/")
-    whole = glob.startswith("/") or _names_drive(glob)  # which may be the path of a start, and mean all that is in it
-    if whole:
+    may_be_absolute = glob.startswith("/") or _names_drive(
+        glob
+    )  # which may be the path of a start, and mean all that is in it
+    if may_be_absolute:
         return ""
     return _PATTERN.sub("", glob).rpartition("/")[2]
 
@@ -206,9 +212,9 @@ def _strip_absolute_path(start: Readable, glob: str) -> str | None:
 
 def _strip_display_path(start: Readable, glob: str) -> list[str]:
     """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
-    said = fold_name(start.display) + "/"
-    if glob.startswith(said) and glob != said:
-        return ["/" + glob.removeprefix(said)]
+    prefix = fold_name(start.display) + "/"
+    if glob.startswith(prefix) and glob != prefix:
+        return ["/" + glob.removeprefix(prefix)]
     return []
 
 
@@ -226,8 +232,8 @@ def _refuse_glob_outside(starts: Sequence[Readable], glob: str) -> None:
             return
         else:
             return
-    shown = ", ".join(quote(start.display) for start in starts[:3])
+    labels = ", ".join(quote(start.display) for start in starts[:3])
     raise Invalid(
-        f"The glob {quote(glob)} can't match anything below {shown}, the searched folder.",
+        f"The glob {quote(glob)} can't match anything below {labels}, the searched folder.",
         "Write it from that folder on, or name another folder as `path`.",
     )

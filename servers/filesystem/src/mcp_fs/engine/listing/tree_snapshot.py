@@ -85,9 +85,9 @@ class _FileSnapshot:
 class TreeSnapshot:
     """A subtree as it was at the last look."""
 
-    def __init__(self, subtree: Subtree, kept: TextBudget) -> None:
+    def __init__(self, subtree: Subtree, text_budget: TextBudget) -> None:
         self.subtree = subtree
-        self._text_budget = kept
+        self._text_budget = text_budget
         self._files: dict[str, _FileSnapshot] = {}
         self._names: dict[str, str] = {}
         self._chooser: Chooser | None = compile_chooser([subtree.glob]) if subtree.glob else None
@@ -168,14 +168,14 @@ class TreeSnapshot:
                     folders.add(start.parts)
                     yield folder, only, only
                 return
-            for visit in walk(start, WalkFilter(), stop, Skipped()):
-                folders.add(visit.folder.place.parts)
-                prefix = "".join(part + "/" for part in visit.parts)
-                for name in visit.files:
+            for entries in walk(start, WalkFilter(), stop, Skipped()):
+                folders.add(entries.folder.place.parts)
+                prefix = "".join(part + "/" for part in entries.parts)
+                for name in entries.files:
                     if self._chooser is not None and not self._chooser(prefix + name):
                         continue
-                    if not start.policy.protected((*visit.folder.place.parts, name)):
-                        yield visit.folder, prefix + name, name
+                    if not start.policy.protected((*entries.folder.place.parts, name)):
+                        yield entries.folder, prefix + name, name
         except NotFound:
             if self.subtree.start.parts:
                 return  # the folder itself is gone, and may come back
@@ -255,10 +255,10 @@ def describe_change(change: Change) -> str:
 
 def _in_innermost_root(folder: Readable) -> Readable:
     """Return a folder as part of the innermost served folder that it lies in, so that each file has one name."""
-    found = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
-    if found is None:
+    location = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
+    if location is None:
         return folder
-    return folder.at(*found)
+    return folder.at(*location)
 
 
 def _as_added_lines(text: str) -> str:
@@ -277,7 +277,7 @@ def _is_unchanged(before: _FileSnapshot, now: _FileSnapshot) -> bool:
 
 
 def _text_size(files: Collection[_FileSnapshot]) -> int:
-    return sum(len(seen.text) for seen in files if seen.text is not None)
+    return sum(len(snapshot.text) for snapshot in files if snapshot.text is not None)
 
 
 def _digest(data: bytes) -> bytes:

@@ -93,39 +93,41 @@ class Skipped:
         if not paths or paths[-1] != path:  # a file that is searched and then counted comes twice
             paths.append(path)
 
-    def count_excluded(self, visit: FolderEntries) -> None:
+    def count_excluded(self, entries: FolderEntries) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
-        for name, is_folder in visit.excluded:
-            if self.is_relevant is not None and not self.is_relevant("/".join((*visit.parts, name)) + "/" * is_folder):
+        for name, is_folder in entries.excluded:
+            if self.is_relevant is not None and not self.is_relevant(
+                "/".join((*entries.parts, name)) + "/" * is_folder
+            ):
                 continue
-            if name in visit.hidden:
+            if name in entries.hidden:
                 self.hidden += 1
             else:
                 self.ignored += 1
             if len(self.excluded_examples) < _MAX_NAMED:
-                self.excluded_examples.append(entry_display_path(visit.folder.place, name) + "/" * is_folder)
+                self.excluded_examples.append(entry_display_path(entries.folder.place, name) + "/" * is_folder)
 
     def describe_excluded(self, *, named: bool) -> list[str]:
         """One phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
         kinds = [(number, kind) for number, kind in ((self.hidden, "hidden"), (self.ignored, "ignored")) if number]
         if not kinds:
             return []
-        said = "left out " + " and ".join(f"{number:,} {kind}" for number, kind in kinds)
+        phrase = "left out " + " and ".join(f"{number:,} {kind}" for number, kind in kinds)
         if named:
             more = ", ..." if self.hidden + self.ignored > len(self.excluded_examples) else ""
             flags = " and ".join(f"include_{kind}" for _, kind in kinds)
-            said += f" ({', '.join(self.excluded_examples)}{more}); set {flags}"
-        return [said]
+            phrase += f" ({', '.join(self.excluded_examples)}{more}); set {flags}"
+        return [phrase]
 
     def notes(self) -> list[str]:
         """One phrase for each reason, the first few paths named."""
         notes: list[str] = []
-        for why, paths in self.reasons.items():
+        for failure, paths in self.reasons.items():
             named = ", ".join(paths[:_MAX_NAMED])
             more = ""
             if len(paths) > _MAX_NAMED:
                 more = f" and {len(paths) - _MAX_NAMED:,} more"
-            notes.append(f"{why}: {named}{more}")
+            notes.append(f"{failure}: {named}{more}")
         return notes
 
 
@@ -207,11 +209,11 @@ def walk(
         folder, parts, rules = next_folder
 
 
-def exclude_folders(visit: FolderEntries, apart: Set[tuple[str, ...]]) -> FolderEntries:
+def exclude_folders(entries: FolderEntries, nested_starts: Set[tuple[str, ...]]) -> FolderEntries:
     """`visit`, after which the folders `apart`, by their names below the start, are not walked."""
-    if apart:
-        visit.folders = [name for name in visit.folders if (*visit.parts, name) not in apart]
-    return visit
+    if nested_starts:
+        entries.folders = [name for name in entries.folders if (*entries.parts, name) not in nested_starts]
+    return entries
 
 
 def find_nested_starts(starts: Sequence[Readable], start: Readable) -> frozenset[tuple[str, ...]]:

@@ -44,7 +44,7 @@ class _RuleFile:
             self.may_apply = compile_path_prefilter(globs)
         else:
             self.may_apply = _never_applies
-        self.brings_back = any(back for back, _ in self._kinds)
+        self.brings_back = any(brings_back for brings_back, _ in self._kinds)
 
     def decide(self, path: bytes, is_folder: bool) -> bool | None:
         """True when the path is left out, False when it is brought back, None when no rule speaks of it."""

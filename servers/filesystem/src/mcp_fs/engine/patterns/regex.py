@@ -153,8 +153,8 @@ def compile_group_reader(
 
     def read_groups(text: bytes, offset: int) -> Iterator[bytes]:
         while (match := compiled.search(text, offset)) is not None:
-            found = b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
-            yield found if summed is None else b"\0".join((found, match.group(summed) or b""))
+            values = b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
+            yield values if summed is None else b"\0".join((values, match.group(summed) or b""))
             begin, end = match.span(match_group)
             offset = max(end, begin + 1)
             while begin == end and offset < len(text) and 0x80 <= text[offset] < 0xC0:  # within a character
@@ -356,9 +356,9 @@ def _compile_literal(needle: bytes) -> LineSearch:
     length = len(needle)
 
     def find(text: bytes, offset: int) -> tuple[int, int] | None:
-        found = text.find(needle, offset)
-        if found < 0:
+        begin = text.find(needle, offset)
+        if begin < 0:
             return None
-        return (found, found + length)
+        return (begin, begin + length)
 
     return find

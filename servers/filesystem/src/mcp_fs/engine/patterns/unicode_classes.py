@@ -60,10 +60,10 @@ def expand_boundaries(pattern: str) -> tuple[str, int]:
     if body.endswith(r"\b") and not body.endswith(r"\\b") and _ENDS_WITH_WORD.search(_NAMED_LAST.sub(r"\1", body[:-2])):
         body = body[:-2]
         behind = f"(?:$|[^{_WORD}])"
-    whole = f"{flags}{expand_classes(body)}"
+    expanded = f"{flags}{expand_classes(body)}"
     if before or behind:
-        return (f"{before}({whole}){behind}", 1)
-    return (whole, 0)
+        return (f"{before}({expanded}){behind}", 1)
+    return (expanded, 0)
 
 
 def _expand_token(token: str) -> str:

@@ -69,15 +69,15 @@ class ListedFile:
 
 def list_files(folder: Readable, stop: Stop) -> Sequence[ListedFile]:
     """Return the readable files directly in `folder` that are not hidden, by name; at most 1,000."""
-    with open_folder(folder) as listed:
+    with open_folder(folder) as open_listing:
         names: list[str] = []
-        for entry in listed.scan():
+        for entry in open_listing.scan():
             stop.check()
-            if not is_hidden(entry) and not folder.policy.protected((*listed.place.parts, entry.name)):
+            if not is_hidden(entry) and not folder.policy.protected((*open_listing.place.parts, entry.name)):
                 names.append(entry.name)
                 if len(names) == _MAX_FILES:
                     break
-    found: list[ListedFile] = []
+    files: list[ListedFile] = []
     for name in sorted(names):
         stop.check()
         try:
@@ -86,5 +86,5 @@ def list_files(folder: Readable, stop: Stop) -> Sequence[ListedFile]:
             continue
         if stat.S_ISREG(at.st_mode):
             mime_type = mimetypes.guess_type(name, strict=False)[0] or UNKNOWN
-            found.append(ListedFile(folder / name, mime_type, at.st_size, at.st_mtime))
-    return found
+            files.append(ListedFile(folder / name, mime_type, at.st_size, at.st_mtime))
+    return files

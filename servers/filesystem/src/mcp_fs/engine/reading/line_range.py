@@ -43,8 +43,8 @@ class LineRange:
             Invalid: the file is not text, or its text is not what its bytes are.
             NotFound: it has no such lines.
         """
-        with open_content(self.place, stop) as (file, taken):
-            if taken is not None:
+        with open_content(self.place, stop) as (file, extracted_from):
+            if extracted_from is not None:
                 raise Invalid(
                     f"The text of {quote(self.place.display)} is taken out of it, so no lines of it can be copied.",
                     "Copy the whole file, or write what `read_text` shows to a new text file.",
@@ -57,8 +57,8 @@ class LineRange:
     def _locate(self, lines: Lines) -> OpenedLines:
         begin = end = lines.size
         if self.first < 0:
-            wanted = (at for at, begins in lines.iterate_backwards() if begins)
-            for at, _ in zip(wanted, range(-self.first), strict=False):
+            line_begins = (at for at, begins in lines.iterate_backwards() if begins)
+            for at, _ in zip(line_begins, range(-self.first), strict=False):
                 begin = at
             return self._require_lines(OpenedLines(self, lines, begin, end))
         if self.last is not None and self.last < self.first:
@@ -70,13 +70,13 @@ class LineRange:
             _, end = lines.skip_lines(begin, self.last - self.first + 1)
         return self._require_lines(OpenedLines(self, lines, begin, end))
 
-    def _require_lines(self, found: OpenedLines) -> OpenedLines:
-        if found.begin < found.end:
-            return found
-        lines = found.lines
-        shown = quote(self.place.display)
+    def _require_lines(self, opened_lines: OpenedLines) -> OpenedLines:
+        if opened_lines.begin < opened_lines.end:
+            return opened_lines
+        lines = opened_lines.lines
+        label = quote(self.place.display)
         total = pluralize(lines.count_lines(lines.start, lines.size), "line")
-        raise NotFound(f"{shown} has {total}, so there is no {quote(self.display)}.", "Name lines that it has.")
+        raise NotFound(f"{label} has {total}, so there is no {quote(self.display)}.", "Name lines that it has.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,10 +66,10 @@ def read_media(place: Readable, page: int = 1, stop: Stop | None = None) -> list
             if size > _MAX_PDF_BYTES:
                 facts += f"; too large to show (limit {_MAX_PDF_BYTES:,})"
             else:
-                shown = _show_pdf_page(place, file, page, facts, stop)
-                if isinstance(shown, Media):
-                    return [shown]
-                facts += f"; {shown}"
+                page_or_reason = _show_pdf_page(place, file, page, facts, stop)
+                if isinstance(page_or_reason, Media):
+                    return [page_or_reason]
+                facts += f"; {page_or_reason}"
         return [_show_bytes(place, file, size, page, kind, facts)]
 
 
@@ -78,70 +78,78 @@ def is_media(kind: str) -> bool:
     return kind.startswith(("image/", "audio/"))
 
 
-def with_safe_type(place: Readable, whole: FullContents, stop: Stop) -> FullContents:
+def with_safe_type(place: Readable, contents: FullContents, stop: Stop) -> FullContents:
     """Return a whole file that is called a picture or a sound only if models take it as it is.
 
     Hosts give a model what a resource calls an image; of any other type they make no image.
     """
-    if not is_media(whole.mime_type) or whole.text is not None:
-        return whole
-    if whole.mime_type in AUDIBLE_TYPES:
-        is_safe = len(whole.data) <= MOST_BYTES and is_whole_sound(whole.data, whole.mime_type)
+    if not is_media(contents.mime_type) or contents.text is not None:
+        return contents
+    if contents.mime_type in AUDIBLE_TYPES:
+        is_safe = len(contents.data) <= MOST_BYTES and is_whole_sound(contents.data, contents.mime_type)
     else:
-        is_safe = whole.mime_type in TYPES and len(whole.data) <= MOST_BYTES and _is_safe_picture(place, whole, stop)
+        is_safe = (
+            contents.mime_type in TYPES and len(contents.data) <= MOST_BYTES and _is_safe_picture(place, contents, stop)
+        )
     if is_safe:
-        return whole
-    return FullContents(UNKNOWN, None, whole.data)
+        return contents
+    return FullContents(UNKNOWN, None, contents.data)
 
 
-def _is_safe_picture(place: Readable, whole: FullContents, stop: Stop) -> bool:
-    with to_anonymous_file(whole.data) as file:
+def _is_safe_picture(place: Readable, contents: FullContents, stop: Stop) -> bool:
+    with to_anonymous_file(contents.data) as file:
         try:
-            found = extract(file, place.name, (), "safety", place.display, stop, mime_type=whole.mime_type)
+            verdict = extract(file, place.name, (), "safety", place.display, stop, mime_type=contents.mime_type)
         except Problem:
             return False
-    return found.label == SAFE_PICTURE
+    return verdict.label == SAFE_PICTURE
 
 
 def _show_picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
     """Return a picture in a form that models take, or what can be said of it."""
-    way = _describe_resource(place, size)
+    resource_hint = _describe_resource(place, size)
     if size > MOST_FILE_BYTES:
-        return _describe(place, kind, size, f"{facts}; too large to show (limit {MOST_FILE_BYTES:,} bytes){way}")
+        return _describe(
+            place, kind, size, f"{facts}; too large to show (limit {MOST_FILE_BYTES:,} bytes){resource_hint}"
+        )
     try:
-        found = extract(file, place.name, (), "picture", place.display, stop, mime_type=kind)
+        picture = extract(file, place.name, (), "picture", place.display, stop, mime_type=kind)
     except Invalid:
-        return _describe(place, kind, size, f"{facts}; not shown: it is damaged{way}")
+        return _describe(place, kind, size, f"{facts}; not shown: it is damaged{resource_hint}")
     except TooLarge:
-        return _describe(place, kind, size, f"{facts}; not shown: decoding it takes too long or too much memory{way}")
-    label = json.loads(found.label)
+        return _describe(
+            place, kind, size, f"{facts}; not shown: decoding it takes too long or too much memory{resource_hint}"
+        )
+    label = json.loads(picture.label)
     if label.get("size"):
         facts += "; {:,} × {:,} pixels".format(*label["size"])
     if "refusal" in label:
-        return _describe(place, kind, size, f"{facts}; not shown: {Refusal(label['refusal']).reason('mcp-fs')}{way}")
+        return _describe(
+            place, kind, size, f"{facts}; not shown: {Refusal(label['refusal']).reason('mcp-fs')}{resource_hint}"
+        )
     if label["is_reduced"]:
         facts += ", shown in small"
     if label["frames"] > 1:
         facts += f"; the first of {label['frames']:,} frames"
     if label["mime_type"] != kind:
         facts += f"; shown as {label['mime_type']}"
-    return Media("image", place.display, place.uri, label["mime_type"], size, facts, found.data)
+    return Media("image", place.display, place.uri, label["mime_type"], size, facts, picture.data)
 
 
 def _show_sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
     """Return a sound that models take, or what can be said of it."""
-    way = _describe_resource(place, size)
+    resource_hint = _describe_resource(place, size)
     if kind not in AUDIBLE_TYPES:
         return _describe(
-            place, kind, size, f"{facts}; not played: models take WAV and MP3 only, so convert it first{way}"
+            place, kind, size, f"{facts}; not played: models take WAV and MP3 only, so convert it first{resource_hint}"
         )
     if size > MOST_BYTES:
-        return _describe(place, kind, size, f"{facts}; too large to play (limit {MOST_BYTES:,} bytes){way}")
+        return _describe(place, kind, size, f"{facts}; too large to play (limit {MOST_BYTES:,} bytes){resource_hint}")
     file.seek(0)
     data = file.read(MOST_BYTES)
     if not is_whole_sound(data, kind):
         return _describe(
-            place, kind, size, f"{facts}; not played: it is damaged, ends too early, or has a rare codec{way}"
+            place, kind, size, f"{facts}; not played: it is damaged, ends too early, or has a rare codec{resource_hint}"
         )
     return Media("audio", place.display, place.uri, kind, size, facts, data)
 
@@ -190,18 +198,18 @@ def _show_pdf_page(place: Readable, file: BinaryIO, number: int, facts: str, sto
     if not _is_installed("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
-        found = extract(file, place.name, (), "page", place.display, stop, page=number)
+        extracted = extract(file, place.name, (), "page", place.display, stop, page=number)
     except Invalid as problem:
         return "it " + problem.what.removeprefix(quote(place.display)).strip(" .")
     except TooLarge:
         return "its pages take too long or too much memory to show"
-    pages = int(found.label)
+    pages = int(extracted.label)
     _refuse_beyond(place, number, pages)
     more = ""
     if number < pages:
         more = f"; continue with page={number + 1}"
     note = f"{facts}; page {number} of {pages}{more}"
     size = os.fstat(file.fileno()).st_size
-    if found.data.startswith(SIGNATURE):
-        return Media("image", place.display, place.uri, "image/png", size, note + "; no text on it", found.data)
-    return Media("text", place.display, place.uri, "application/pdf", size, note, body=found.data.decode())
+    if extracted.data.startswith(SIGNATURE):
+        return Media("image", place.display, place.uri, "image/png", size, note + "; no text on it", extracted.data)
+    return Media("text", place.display, place.uri, "application/pdf", size, note, body=extracted.data.decode())

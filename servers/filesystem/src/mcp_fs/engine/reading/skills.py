@@ -34,7 +34,7 @@ def skill_folders(
     Args:
         around: read no folder but those that this URI is in.
     """
-    found: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
+    skills: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
     for folder in _list_folders(tops, stop):
         stop.check()
         if within_uri is not None and not f"{within_uri}/".startswith(f"{folder.uri.rstrip('/')}/"):
@@ -44,12 +44,12 @@ def skill_folders(
                 continue
             files: dict[str, tuple[str, bytes]] = {}
             if _collect_files(folder, "", files, _MOST_BYTES, _MOST_DEPTH, stop) is not None:
-                found.append((folder, files))
+                skills.append((folder, files))
         except Problem:  # gone meanwhile, or not to be read
             continue
-        if len(found) == _MOST_SKILLS:
+        if len(skills) == _MOST_SKILLS:
             break
-    return found
+    return skills
 
 
 def _list_folders(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
@@ -60,8 +60,8 @@ def _list_folders(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
             for part in parts:
                 place = place / part
             try:
-                with open_folder(place) as listed:
-                    names = sorted(entry.name for entry in listed.scan() if entry.is_dir(follow_symlinks=False))
+                with open_folder(place) as open_listing:
+                    names = sorted(entry.name for entry in open_listing.scan() if entry.is_dir(follow_symlinks=False))
             except (Problem, OSError):
                 continue
             for name in names:
@@ -73,31 +73,31 @@ def _collect_files(
     folder: Readable, prefix: str, files: dict[str, tuple[str, bytes]], max_bytes: int, depth: int, stop: Stop
 ) -> int | None:
     """Add the files of `folder` to `files`; how many bytes are left, None if there are too many."""
-    with open_folder(folder) as listed:
-        entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed.scan())
+    with open_folder(folder) as open_listing:
+        entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in open_listing.scan())
     for name, is_folder in entries:
         stop.check()
         place = folder / name
         path = f"{prefix}{name}"
         if is_folder:
-            left = None
+            remaining_bytes = None
             if depth != 0:
-                left = _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
+                remaining_bytes = _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
         elif not stat.S_ISREG(status(place, follow=False).st_mode):
             continue
         else:
             place.policy.check(place)
-            whole = read_full_contents(place, stop)
+            contents = read_full_contents(place, stop)
             # The bytes that reading the resource gives, of which clients compare the digest.
-            if whole.text is None:
-                data = whole.data
+            if contents.text is None:
+                data = contents.data
             else:
-                data = whole.text.encode()
+                data = contents.text.encode()
             files[path] = (place.uri, data)
-            left = None
+            remaining_bytes = None
             if not (len(data) > max_bytes or len(files) > _MOST_FILES):
-                left = max_bytes - len(data)
-        if left is None:
+                remaining_bytes = max_bytes - len(data)
+        if remaining_bytes is None:
             return None
-        max_bytes = left
+        max_bytes = remaining_bytes
     return max_bytes

@@ -158,8 +158,8 @@ def read_page(place: Readable, request: PageRequest, index: LineIndex, stop: Sto
         Invalid: the file is binary.
         Problem: it can't be opened.
     """
-    with open_content(place, stop) as (file, taken):
-        lines = Lines(place, file, stop, taken)
+    with open_content(place, stop) as (file, extracted_from):
+        lines = Lines(place, file, stop, extracted_from)
         if request.tail is None:
             return _read_from_line(lines, request, index)
         return _read_tail(lines, request, request.tail, index)

@@ -46,36 +46,36 @@ def find_duplicates(
         raise Invalid("`duplicates` finds files, on one page.", "Raise `limit`, or name a folder as `path`.")
     skipped = Skipped.with_deadline()
     by_size: dict[int, dict[tuple[int, int], _Candidate]] = {}
-    seen = 0
+    file_count = 0
     for start, chooses in zip(starts, compile_choosers(starts, glob), strict=True):
         skipped.is_relevant = compile_relevance(starts, start, glob, chooses)
-        apart = find_nested_starts(starts, start)
-        for visit in walk(start, walk_filter, stop, skipped):
-            prefix = "/".join((*visit.parts, ""))
-            exclude_folders(visit, apart)
-            for name in visit.files:
-                if name not in visit.links and name not in visit.special_files and chooses(prefix + name):
-                    seen += 1
-                    tell(seen, None, f"{seen:,} files seen")
-                    _add_file(visit, name, start, by_size, skipped)
+        nested_starts = find_nested_starts(starts, start)
+        for entries in walk(start, walk_filter, stop, skipped):
+            prefix = "/".join((*entries.parts, ""))
+            exclude_folders(entries, nested_starts)
+            for name in entries.files:
+                if name not in entries.links and name not in entries.special_files and chooses(prefix + name):
+                    file_count += 1
+                    tell(file_count, None, f"{file_count:,} files seen")
+                    _add_file(entries, name, start, by_size, skipped)
     groups = [
-        (size, alike)
+        (size, equal_paths)
         for size, files in sorted(by_size.items(), reverse=True)
-        for alike in _group_by_digest(list(files.values()), skipped, stop)
+        for equal_paths in _group_by_digest(list(files.values()), skipped, stop)
     ]
     return _build_page(groups, limit, skipped)
 
 
 def _add_file(
-    visit: FolderEntries,
+    entries: FolderEntries,
     name: str,
     start: Readable,
     by_size: dict[int, dict[tuple[int, int], _Candidate]],
     skipped: Skipped,
 ) -> None:
-    path = entry_display_path(visit.folder.place, name)
-    folder = visit.folder.place
-    if name in visit.not_downloaded:
+    path = entry_display_path(entries.folder.place, name)
+    folder = entries.folder.place
+    if name in entries.not_downloaded:
         skipped.add(NOT_DOWNLOADED, path)
         return
     try:
@@ -84,11 +84,11 @@ def _add_file(
         skipped.add("protected", path)
         return
     try:
-        found = visit.folder.stat(name)
+        status = entries.folder.stat(name)
     except OSError:
         return  # removed since
-    if found.st_size and stat.S_ISREG(found.st_mode):
-        by_size.setdefault(found.st_size, {}).setdefault((found.st_dev, found.st_ino), (path, place))
+    if status.st_size and stat.S_ISREG(status.st_mode):
+        by_size.setdefault(status.st_size, {}).setdefault((status.st_dev, status.st_ino), (path, place))
 
 
 def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) -> list[list[str]]:
@@ -115,21 +115,25 @@ def _digest(place: Readable, stop: Stop) -> bytes:
 
 
 def _build_page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Skipped) -> FilePage:
-    rows = [(path, f"#{number}, {size:,}") for number, (size, paths) in enumerate(groups, 1) for path in paths]
-    paths = list[str]()
-    measures = list[str]()
-    left = page_byte_limit(limit)
+    """Return the first paths of equal files, with the number of their group and their size."""
+    rows: list[tuple[str, str]] = []
+    extra_bytes = 0
+    for number, (size, equal_paths) in enumerate(groups, 1):
+        extra_bytes += size * (len(equal_paths) - 1)
+        for path in equal_paths:
+            rows.append((path, f"#{number}, {size:,}"))
+    paths: list[str] = []
+    measures: list[str] = []
+    remaining_bytes = page_byte_limit(limit)
     for path, measure in rows[:limit]:
-        left -= len(path.encode("utf-8", "replace")) + len(measure) + 2
-        if paths and left < 0:
+        remaining_bytes -= len(path.encode("utf-8", "replace")) + len(measure) + 2
+        if paths and remaining_bytes < 0:
             break
         paths.append(path)
         measures.append(measure)
-    extra = sum(size * (len(found) - 1) for size, found in groups)
+    notes: list[str] = []
     if groups:
-        notes = [f"{pluralize(len(groups), 'content')} (#) that several have, {extra:,} bytes too many"]
-    else:
-        notes = []
+        notes.append(f"{pluralize(len(groups), 'content')} (#) that several have, {extra_bytes:,} bytes too many")
     if len(paths) < len(rows):
         notes.append(f"the first {len(paths):,}: raise `limit`, or name a folder as `path`")
     notes += [*skipped.notes(), *skipped.describe_excluded(named=not rows)]

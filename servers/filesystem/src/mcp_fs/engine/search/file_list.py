@@ -139,10 +139,10 @@ class FileList:
                 yield SearchedFile((), start)
             return
         own = _FILES_BEFORE_RIPGREP if self._program else None
-        apart = find_nested_starts(self._starts, start)
-        for visit in walk(start, self._query.walk_filter, self._stop, self._skipped, after):
-            exclude_folders(visit, apart)
-            for file in self._find_in_folder(visit):
+        nested_starts = find_nested_starts(self._starts, start)
+        for entries in walk(start, self._query.walk_filter, self._stop, self._skipped, after):
+            exclude_folders(entries, nested_starts)
+            for file in self._find_in_folder(entries):
                 if own is not None and (own := own - 1) < 0:
                     hinted = self._find_with_ripgrep(start, file.parts)
                     if hinted is not None:
@@ -158,25 +158,25 @@ class FileList:
         inside, cut = read_members(start, self._stop)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
-        found = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in inside}
-        for parts, member in sorted(found.items(), key=lambda item: walk_order(item[0])):
+        members_by_parts = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in inside}
+        for parts, member in sorted(members_by_parts.items(), key=lambda item: walk_order(item[0])):
             is_next = after is None or walk_order(parts) > walk_order(after) or (again and parts == after)
             if is_next and self._is_chosen("/".join(parts)):
                 yield SearchedFile(parts, member.place, data=member.data)
 
-    def _find_in_folder(self, visit: FolderEntries) -> Iterator[SearchedFile]:
-        prefix = "".join(part + "/" for part in visit.parts)
-        place = visit.folder.place
-        for name in visit.files:
-            if name in visit.links or name in visit.special_files or not self._is_chosen(prefix + name):
+    def _find_in_folder(self, entries: FolderEntries) -> Iterator[SearchedFile]:
+        prefix = "".join(part + "/" for part in entries.parts)
+        place = entries.folder.place
+        for name in entries.files:
+            if name in entries.links or name in entries.special_files or not self._is_chosen(prefix + name):
                 continue
             if place.policy.protected((*place.parts, name)):
                 self._skipped.add("protected", entry_display_path(place, name))
                 continue
-            if name in visit.not_downloaded:
+            if name in entries.not_downloaded:
                 self._skipped.add(NOT_DOWNLOADED, entry_display_path(place, name))
                 continue
-            yield SearchedFile((*visit.parts, name), place, name, visit.folder)
+            yield SearchedFile((*entries.parts, name), place, name, entries.folder)
 
     def _is_chosen(self, path: str) -> bool:
         return not self._choosers or all(choose(path) for choose in self._choosers)
@@ -186,33 +186,39 @@ class FileList:
         query = self._query
         with open_folder(start) as folder:
             top = folder.place
-            sight = Visibility(top, query.walk_filter)
-            if self.byte_pattern is None or self._program is None or sight.may_bring_back:
+            visibility = Visibility(top, query.walk_filter)
+            if self.byte_pattern is None or self._program is None or visibility.may_bring_back:
                 return None
             hint = ripgrep.RipgrepQuery(
                 self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
             )
-            told = ripgrep.list_matching_files(self._program, folder.fd, hint, self._stop)
+            listing = ripgrep.list_matching_files(self._program, folder.fd, hint, self._stop)
             # What is in documents ripgrep can't tell.
             by_name = hint.for_suffixes(SUFFIXES)
-            if told is not None and by_name is not None:
+            if listing is not None and by_name is not None:
                 documents = ripgrep.list_matching_files(self._program, folder.fd, by_name, self._stop)
-                told = documents and ([*{*told[0], *documents[0]}], told[1])
-        if told is None:
+                listing = documents and ([*{*listing[0], *documents[0]}], listing[1])
+        if listing is None:
             return None
         self._used_ripgrep = True
-        found, unread = told
+        matching_files, unread = listing
         for path in unread:
             self._skipped.add("permission denied", entry_display_path(top, path))
-        apart = find_nested_starts(self._starts, start)
-        found = [p for p in found if walk_order(p) >= walk_order(begin) and not any(p[: len(a)] == a for a in apart)]
-        return self._keep_visible(top, sorted(found, key=walk_order), sight)
+        nested_starts = find_nested_starts(self._starts, start)
+        matching_files = [
+            p
+            for p in matching_files
+            if walk_order(p) >= walk_order(begin) and not any(p[: len(a)] == a for a in nested_starts)
+        ]
+        return self._keep_visible(top, sorted(matching_files, key=walk_order), visibility)
 
-    def _keep_visible(self, top: Readable, found: list[tuple[str, ...]], sight: Visibility) -> Iterator[SearchedFile]:
-        for parts in found:
+    def _keep_visible(
+        self, top: Readable, matching_files: list[tuple[str, ...]], visibility: Visibility
+    ) -> Iterator[SearchedFile]:
+        for parts in matching_files:
             if self._is_chosen("/".join(parts)):
                 with suppress(Problem):  # removed or protected since
-                    if sight.is_visible(parts):
+                    if visibility.is_visible(parts):
                         yield SearchedFile(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
 
     @property

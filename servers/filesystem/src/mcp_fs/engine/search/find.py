@@ -201,14 +201,14 @@ class _PagePaths(NamedTuple):
     measures: list[str]
 
 
-def _fill_page(found: Sequence[_FoundPath], glob: str, sort: FindSort, limit: int) -> _PagePaths:
+def _fill_page(candidates: Sequence[_FoundPath], glob: str, sort: FindSort, limit: int) -> _PagePaths:
     """Return the first paths, at most `limit`, that fit on a page; one at least."""
     slash = ""
     if glob.endswith("/"):
         slash = "/"
     page = _PagePaths([], [])
     remaining_bytes = page_byte_limit(limit)
-    for path in found[:limit]:
+    for path in candidates[:limit]:
         measure = _format_measure(path.position.measure, sort)
         remaining_bytes -= len(path.display.encode("utf-8", "replace")) + len(slash) + len(measure) + 1
         if page.paths and remaining_bytes < 0:

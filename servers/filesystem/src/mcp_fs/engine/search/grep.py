@@ -201,7 +201,9 @@ class _LineCollector:
             shown_until = position
         if options.context:
             end_line = self._block_line + block.count(b"\n")
-            tail = [(end_line - back, text) for back, text in _lines_before(block, len(block), 0, options.context)]
+            tail = [
+                (end_line - distance, text) for distance, text in _lines_before(block, len(block), 0, options.context)
+            ]
             self._last_lines = [*self._last_lines, *tail][-options.context :]
 
     def finish(self) -> FileMatches:
@@ -228,7 +230,7 @@ class _LineCollector:
         before: list[tuple[int, bytes]] = []
         if not shown_until:
             before += self._last_lines
-        before += [(line - back, text) for back, text in _lines_before(block, begin, shown_until, context)]
+        before += [(line - distance, text) for distance, text in _lines_before(block, begin, shown_until, context)]
         known_line = self._options.after_line
         if self.matches.lines:
             known_line = max(self.matches.lines[-1].line, known_line)
@@ -253,13 +255,13 @@ def _keep_last(lines: Sequence[Match], count: int, context: int) -> list[Match]:
     """Return the last `count` matches with what stands around them; a match before those becomes context."""
     matching_numbers = [line.line for line in lines if line.is_match]
     first = matching_numbers[-count]
-    kept: list[Match] = []
+    last_lines: list[Match] = []
     for line in lines:
         if line.line >= first:
-            kept.append(line)
+            last_lines.append(line)
         elif line.line >= first - context:
-            kept.append(replace(line, is_match=False))
-    return kept
+            last_lines.append(replace(line, is_match=False))
+    return last_lines
 
 
 def count_matches(

@@ -135,5 +135,5 @@ def read_output(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, by
 
 def _parse_path(complaint: bytes) -> bytes:
     """Return the path in `rg: ./a/b: Permission denied (os error 13)`, as far as it can be told."""
-    _, _, rest = complaint.partition(b"./")
-    return rest.partition(b": ")[0] or b"."
+    _, _, behind_prefix = complaint.partition(b"./")
+    return behind_prefix.partition(b": ")[0] or b"."

@@ -76,9 +76,9 @@ class DocumentReader:
             stack.callback(file.close)
             if self.remaining_seconds < 0:
                 raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
-            begun = time.monotonic()
+            started = time.monotonic()
             text, cut = open_text(file, place, stop)
-            self.remaining_seconds -= time.monotonic() - begun
+            self.remaining_seconds -= time.monotonic() - started
             if cut:
                 self.skipped.add(f"searched in part, {cut}", display_path(place))
             if text is file:

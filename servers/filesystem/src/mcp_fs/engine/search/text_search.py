@@ -71,18 +71,18 @@ class _TextCounts:
     sums: dict[bytes, Decimal] = field(default_factory=dict[bytes, Decimal])
     non_numbers: Counter[bytes] = field(default_factory=Counter[bytes])
 
-    def add(self, found: Counter[bytes]) -> None:
-        for whole, number in found.items():
-            text, mark, held = whole.rpartition(b"\0")
+    def add(self, texts: Counter[bytes]) -> None:
+        for text_and_value, number in texts.items():
+            text, mark, value = text_and_value.rpartition(b"\0")
             if not mark:
-                self.counts[whole] += number
+                self.counts[text_and_value] += number
                 continue
             self.counts[text] += number
             self.sums.setdefault(text, Decimal())
-            if _IS_NUMBER(held):
-                self.sums[text] += Decimal(held.decode()) * number
+            if _IS_NUMBER(value):
+                self.sums[text] += Decimal(value.decode()) * number
             else:
-                self.non_numbers[held] += number
+                self.non_numbers[value] += number
 
     def sort(self) -> list[tuple[bytes, int]]:
         """Return the largest sums first, or what matched most often."""

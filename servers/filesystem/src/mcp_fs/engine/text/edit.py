@@ -60,7 +60,7 @@ def apply_replacements(text: str, replacements: Sequence[Replacement], label: st
     """`text` with all `replacements` made, each on the outcome of those before it.
 
     Args:
-        shown: the file's name for messages.
+        label: the file's name for messages.
 
     Raises:
         Invalid: a replacement is empty or changes nothing.
@@ -134,7 +134,7 @@ def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int
 
 
 def append_text(text: str, addition: str) -> str:
-    """`text` with `added` at its end, whose lines end as the last one there does; CR in it means the caller knows."""
+    """`text` with `addition` at its end, whose lines end as the last one there does; CR in it means the caller knows."""
     last = max(text.rfind("\n"), text.rfind("\r"))
     if last < 0 or "\r" in addition:
         return text + addition
@@ -150,14 +150,14 @@ def restore_undecodable(new: str, old: str) -> str:
     undecodable = [char for char in old if char == _REPLACEMENT_CHARACTER or "\ud800" <= char <= "\udfff"]
     if _REPLACEMENT_CHARACTER not in new or all(char == _REPLACEMENT_CHARACTER for char in undecodable):
         return new
-    first, *rest = new.split(_REPLACEMENT_CHARACTER)
-    if len(rest) != len(undecodable):
+    first, *pieces = new.split(_REPLACEMENT_CHARACTER)
+    if len(pieces) != len(undecodable):
         raise Invalid(
-            f"The old text has {_REPLACEMENT_CHARACTER} {len(undecodable)} times, the new one {len(rest)} times: each stands for bytes "
-            "that do not decode.",
+            f"The old text has {_REPLACEMENT_CHARACTER} {len(undecodable)} times, the new one {len(pieces)} times: each "
+            "stands for bytes that do not decode.",
             "Keep all of them, or none.",
         )
-    return first + "".join(char + part for char, part in zip(undecodable, rest, strict=True))
+    return first + "".join(char + part for char, part in zip(undecodable, pieces, strict=True))
 
 
 def split_lines(text: str) -> list[str]:
@@ -175,7 +175,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
-    """Return where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
+    """Return where `text` comes nearest to `missing_text`, as advice: the line and the words that are really there."""
     lines = split_lines(text)
     sought = missing_text.splitlines() or [missing_text]
     start = _find_by_equal_lines(lines, sought)
@@ -183,8 +183,8 @@ def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
         start = _find_by_similar_line(lines, sought, stop)
     if start is None:
         return "Nothing there is like it; read the file again."
-    found = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
-    return f"The nearest is at line {start + 1}; copy it exactly, blanks included:\n{found[:1500]}"
+    quoted_lines = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
+    return f"The nearest is at line {start + 1}; copy it exactly, blanks included:\n{quoted_lines[:1500]}"
 
 
 def unified_diff(
@@ -337,15 +337,15 @@ def _line_ends_in(text: str) -> set[str]:
 
 def _line_end_near(text: str, start: int, end: int) -> str:
     """Return the line end in use at a place: in it, else after it, else before it."""
-    found = _LINE_END.search(text, start, end) or _LINE_END.search(text, max(start, end - 1))
-    if found is None:
+    line_end = _LINE_END.search(text, start, end) or _LINE_END.search(text, max(start, end - 1))
+    if line_end is None:
         before = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start))
-        found = None
+        line_end = None
         if before >= 0:
-            found = _LINE_END.search(text, max(0, before - 1))
-    if not found:
+            line_end = _LINE_END.search(text, max(0, before - 1))
+    if not line_end:
         return "\n"
-    return found[0]
+    return line_end[0]
 
 
 def _format_count(count: int) -> str:
@@ -370,7 +370,7 @@ def _format_lines(numbers: Sequence[int]) -> str:
 
 
 def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> int | None:
-    """Return the start that most lines of `sought` agree on when blanks at both ends do not count."""
+    """Return the start that most lines of `missing_lines` agree on when blanks at both ends do not count."""
     positions: dict[str, list[int]] = {}
     for index, line in enumerate(missing_lines):
         if line.strip():
@@ -386,7 +386,7 @@ def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> 
 
 
 def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], stop: Stop) -> int | None:
-    """Return the start at which the longest line of `sought` meets the line most like it."""
+    """Return the start at which the longest line of `missing_lines` meets the line most like it."""
     index = max(range(len(missing_lines)), key=lambda number: len(missing_lines[number].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(missing_lines[index].strip()[:200])
@@ -403,7 +403,7 @@ def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], st
 
 def common_prefix_length(one: Sequence[str], other: Sequence[str]) -> int:
     """Return how many items at the beginning are equal."""
-    for index, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
+    for index, (first_item, second_item) in enumerate(zip(one, other, strict=False)):
+        if first_item != second_item:
             return index
     return min(len(one), len(other))

@@ -301,7 +301,7 @@ def _detect_legacy(sample: bytes) -> Encoding | None:
         # Half a character at the end would speak against the very encoding it is in.
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
     high = [index for index, byte in enumerate(sample) if byte >= 0x80][:4096]
-    alone = sum(1 for left, right in pairwise([*high, -1]) if right - left != 1)
+    alone = sum(1 for previous, right in pairwise([*high, -1]) if right - previous != 1)
     if high and alone * 10 >= len(high) * 6 and _looks_western(sample, high):
         return Encoding(_narrow_name("cp1252", sample))
     # Half of the detector's time is its import, which UTF-8 never pays.

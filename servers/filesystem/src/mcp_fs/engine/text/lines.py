@@ -255,16 +255,16 @@ class Lines:
     def _find_certain_boundary(self, begin: int, at: int) -> int:
         """Return a place at or before `at` where a character is known to begin."""
         if self.encoding.name == "utf-8":
-            near = self.read_at(max(begin, at - 3), at - max(begin, at - 3))
-            return at - next((back for back, byte in enumerate(reversed(near), 1) if not 0x80 <= byte < 0xC0), 0)
+            last_bytes = self.read_at(max(begin, at - 3), at - max(begin, at - 3))
+            return at - next((back for back, byte in enumerate(reversed(last_bytes), 1) if not 0x80 <= byte < 0xC0), 0)
         if self.encoding.unit_bytes > 1:
             return max(begin, at - self.encoding.unit_bytes)
         while at > begin:
             base = max(begin, at - _SHORT_READ_BYTES)
             block = self.read_at(base, at - base)
             # No second byte of any encoding of two or four is below that of `0`.
-            for back, byte in enumerate(reversed(block)):
+            for distance, byte in enumerate(reversed(block)):
                 if byte < 0x30:
-                    return at - back
+                    return at - distance
             at = base
         return begin
