@@ -169,7 +169,7 @@ class Engine:
         return await in_thread(lambda stop: [(root, list_files(policy.top(root), stop)) for root in policy.roots])
 
     async def find_skills(self, within_uri: str | None) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
-        """The folders of skills in the served folders, or those that the URI `around` is in, with their files."""
+        """The folders of skills in the served folders, or those that the URI `within_uri` is in, with their files."""
         policy = self._policy
         return await in_thread(
             lambda stop: skill_folders([policy.top(root) for root in policy.roots], within_uri, stop)
@@ -301,7 +301,7 @@ class Engine:
         )
 
     async def expand_glob(self, start: _P, glob: str, name: str, limit: int) -> tuple[Sequence[_P], Sequence[str]]:
-        """Return the entries below `start` that a glob means, at most `most`, and what was left out."""
+        """Return the entries below `start` that a glob means, at most `limit`, and what was left out."""
         return await in_thread(
             lambda stop: expand_glob(start, glob, name, limit, stop), what="Finding files", long=True
         )
@@ -361,7 +361,7 @@ class Engine:
         """Return whether a place is a folder, or a link to one.
 
         Raises:
-            Problem: as `look`.
+            Problem: as `check_reachable`.
         """
         return stat.S_ISDIR(status(place).st_mode)
 
@@ -369,7 +369,7 @@ class Engine:
         """Return where the links on the way to a place lead.
 
         Raises:
-            Refused: as `look`.
+            Refused: as `check_reachable`.
         """
         with resolve(place) as spot:
             return spot.place

@@ -55,8 +55,8 @@ class ArchiveEntry(NamedTuple):
 
     Attributes:
         name: with slashes, as it is asked for; empty for one that can't be.
-        written: as the archive has it.
-        link: where it leads, if it is a link: never followed.
+        raw_name: as the archive has it.
+        link_target: where it leads, if it is a link: never followed.
     """
 
     name: str
@@ -109,7 +109,7 @@ class _Decompressed(io.RawIOBase):
     """What was compressed, as far as it is whole: a log that is being packed, or half a download, ends early.
 
     Attributes:
-        ends_early: whether the end that was read is where the damage is.
+        is_truncated: whether the end that was read is where the damage is.
     """
 
     def __init__(self, packed: Any) -> None:

@@ -51,7 +51,7 @@ class Extracted:
     Attributes:
         label: what kind of text this is; empty for bytes as they are.
         data: the text as UTF-8, or the bytes.
-        cut: why the rest is missing; empty where nothing is.
+        cut_reason: why the rest is missing; empty where nothing is.
         members: of a whole archive, each file with its text or bytes.
     """
 
@@ -79,13 +79,13 @@ def extract(
     page: int = 0,
     mime_type: str = "",
 ) -> Extracted:
-    """Return what `want` names of an open file, or of a member of it.
+    """Return what `output` names of an open file, or of a member of it.
 
     Args:
         name: of the file: what it is, that tells in part.
-        path: names down to the member; none for the file itself.
-        shown: what the caller calls it.
-        want: of a picture `picture`, a PNG or JPEG that models take, with JSON about it as the label, or `safety`,
+        member_path: names down to the member; none for the file itself.
+        label: what the caller calls it.
+        output: of a picture `picture`, a PNG or JPEG that models take, with JSON about it as the label, or `safety`,
             where the label says whether they take the file as it is.
         page: of a PDF, from 1; the label is the number of pages then, and there is no data beyond the last.
         mime_type: of a picture, by its first bytes.
@@ -183,7 +183,7 @@ class _Worker:
     """One process; one request at a time.
 
     Attributes:
-        answered: whether the last request was answered to its end, so that another can follow.
+        is_reusable: whether the last request was answered to its end, so that another can follow.
     """
 
     def __init__(self) -> None:

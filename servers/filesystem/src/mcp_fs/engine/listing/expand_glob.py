@@ -22,11 +22,11 @@ def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tupl
 
     Args:
         name: what the caller wrote, for messages.
-        most: of them.
+        limit: of them.
 
     Raises:
         NotFound: there are none, without hidden and git-ignored ones.
-        TooLarge: there are more than `most`.
+        TooLarge: there are more than `limit`.
         Problem: the start can't be opened, or the glob can't be read.
     """
     (chooses,) = compile_choosers([start], f"/{glob}")

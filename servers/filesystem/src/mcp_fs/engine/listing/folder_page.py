@@ -56,7 +56,7 @@ def list_folder(
     """Return a page of the folder's entries: by name, or the largest or newest first.
 
     Args:
-        sums: whether a folder has the size of all that is in it.
+        folder_sizes: whether a folder has the size of all that is in it.
 
     Raises:
         Invalid: the cursor is none of this listing.
@@ -96,7 +96,7 @@ def list_roots(places: Sequence[Readable]) -> FolderPage:
 
 
 def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, Readable]]:
-    """Return the names in a folder that begin with `start`, as a shell completes them, a slash behind those of folders.
+    """Return the names in a folder that begin with `prefix`, as a shell completes them, folders with a slash.
 
     None of a folder that can't be listed; at most 1,000.
     """
@@ -115,7 +115,7 @@ def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, 
 
 
 def _take_entries(entries: Iterable[Entry], max_bytes: int) -> tuple[Entry, ...]:
-    """Return the first of `entries` that take at most `left` bytes, but one at least."""
+    """Return the first of `entries` that take at most `max_bytes` bytes, but one at least."""
     taken_entries: list[Entry] = []
     for entry in entries:
         max_bytes -= _line_bytes(entry.line())

@@ -65,13 +65,13 @@ class _Branch:
         parts: names from the start down to it.
         label: its path, with a slash.
         rows: its files; `links` are those that are links.
-        names_of_folders: those directly in it.
+        folder_names: those directly in it.
         branches: the first of them, as many as are drawn.
-        own: files directly in it.
-        open: whether its contents are drawn.
-        shown: how many of the rows are drawn.
-        left_out: hidden and ignored entries directly in it; `said_left_out` names the first.
-        unseen: why it is not known what is in it.
+        file_count: files directly in it.
+        is_expanded: whether its contents are drawn.
+        shown_rows: how many of the rows are drawn.
+        excluded_count: hidden and ignored entries directly in it; `excluded_line` names the first.
+        failure: why it is not known what is in it.
     """
 
     place: Readable | None

@@ -70,7 +70,10 @@ def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
 
 
 def _include_nested_starts(starts: Sequence[Readable], choosers: Sequence[Chooser]) -> list[Chooser]:
-    """`meant`, where a start that lies in another also has what is meant from there: it is walked once, as its own."""
+    """Return `choosers`, where a start that lies in another also has what is meant from there.
+
+    Such a start is walked once, as its own.
+    """
     combined: list[Chooser] = []
     for number, start in enumerate(starts):
         above = [

@@ -47,7 +47,7 @@ class Subtree:
     Attributes:
         start: the folder.
         glob: which files below it; all for nothing.
-        only: the one name in it.
+        name: the one name in it.
     """
 
     start: Readable

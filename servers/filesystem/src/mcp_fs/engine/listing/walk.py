@@ -64,8 +64,8 @@ class Skipped:
     """What was not looked into, so that no answer seems complete that is not.
 
     Attributes:
-        until: when, by `time.monotonic`, a walk ends with what it has found; None for a walk that must be complete.
-        concerns: whether what was left out matters, by its path below the start, which ends in a slash for a folder.
+        deadline: when, by `time.monotonic`, a walk ends with what it has found; None for a walk that must be complete.
+        is_relevant: whether what was left out matters, by its path below the start, which ends in a slash for a folder.
     """
 
     deadline: float | None = None
@@ -140,11 +140,11 @@ class FolderEntries:
         parts: names from the start of the walk down to it.
         files: names of what is not a folder, sorted.
         links: those of `files` that are symbolic links.
-        others: those of `files` that are neither regular files nor links.
+        special_files: those of `files` that are neither regular files nor links.
         folders: names of the folders that are walked next, sorted; take names out to leave them out.
-        left_out: hidden and ignored entries.
+        excluded: hidden and ignored entries.
         hidden: names of the hidden entries, where they are not wanted.
-        away: those of `files` that reading would fetch from elsewhere; their names are known, their contents are not.
+        not_downloaded: those of `files` that reading would fetch from elsewhere; only their names are known.
     """
 
     folder: Folder[Readable]
@@ -168,7 +168,7 @@ def walk(
     """Visit `start` and the folders below it.
 
     Args:
-        wanted: what is left out; `start` itself never is. Links are named and not followed.
+        walk_filter: what is left out; `start` itself never is. Links are named and not followed.
         skipped: learns of folders that can't be opened.
         after: names (below `start`) of a file: only what comes after it in `order` is visited.
 
@@ -210,7 +210,7 @@ def walk(
 
 
 def exclude_folders(entries: FolderEntries, nested_starts: Set[tuple[str, ...]]) -> FolderEntries:
-    """`visit`, after which the folders `apart`, by their names below the start, are not walked."""
+    """Keep the walk from the folders `nested_starts`, which are named from the start on."""
     if nested_starts:
         entries.folders = [name for name in entries.folders if (*entries.parts, name) not in nested_starts]
     return entries

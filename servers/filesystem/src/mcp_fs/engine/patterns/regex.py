@@ -64,7 +64,7 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
     """Return the search for `pattern` in UTF-8 text, line by line: `^` and `$` are the ends of a line.
 
     Args:
-        several: whether a match may go over several lines.
+        multiline: whether a match may go over several lines.
 
     Raises:
         Invalid: not RE2 syntax (no look-around, no back-references), or too large.
@@ -134,7 +134,7 @@ def compile_group_reader(
     What a group `sum` holds comes last, behind a NUL.
 
     Args:
-        pattern: one that `line_search` takes.
+        pattern: one that `compile_line_search` takes.
     """
     import re2 as library
 
@@ -295,7 +295,7 @@ class _ReplacementSearch:
 
 
 def compile_byte_filter(pattern: str | None, *, ignore_case: bool) -> Callable[[bytes], bool]:
-    """Return whether an expression from `hints.byte_pattern` matches somewhere; always, without one."""
+    """Return whether an expression from `prefilter.byte_pattern` matches somewhere; always, without one."""
     if pattern is None:
         return lambda text: True
     import re2 as library

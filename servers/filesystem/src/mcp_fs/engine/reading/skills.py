@@ -32,7 +32,7 @@ def skill_folders(
     read. Links inside a skill are not followed. At most 200 skills.
 
     Args:
-        around: read no folder but those that this URI is in.
+        within_uri: read no folder but those that this URI is in.
     """
     skills: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
     for folder in _list_folders(tops, stop):

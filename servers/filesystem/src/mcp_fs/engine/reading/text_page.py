@@ -46,8 +46,8 @@ class PageRequest:
         end_line: last line, included; None for as many as fit.
         tail: this many last lines instead.
         max_bytes: bytes of the file in one answer.
-        numbers: whether each line begins with its number and a tab.
-        hashed: whether the answer tells the hash of the whole file.
+        line_numbers: whether each line begins with its number and a tab.
+        with_hash: whether the answer tells the hash of the whole file.
     """
 
     start_line: int = 1
@@ -71,8 +71,8 @@ class NamedFile(NamedTuple):
 
     Attributes:
         name: as the caller spells it.
-        place: what that names, or why it names nothing; None when it can only be `lines`.
-        lines: what else it may mean, as `a.py:10-40` does: a file, the first line of it (negative: so many last lines),
+        place: what that names, or why it names nothing; None when it can only be `line_range`.
+        line_range: what else it may mean, as `a.py:10-40` does: a file, its first line (negative: so many last lines),
             the last.
     """
 

@@ -40,7 +40,7 @@ def find_duplicates(
 
     Raises:
         Invalid: folders are asked for, or another page: there is one only.
-        Problem: as `find`.
+        Problem: as `find_files`.
     """
     if glob.endswith("/") or cursor is not None:
         raise Invalid("`duplicates` finds files, on one page.", "Raise `limit`, or name a folder as `path`.")

@@ -54,7 +54,7 @@ class Position:
 
     Attributes:
         number: of the start.
-        names: of the file, below the start.
+        parts: of the file, below the start.
         unfinished: whether part of it is left to search.
     """
 

@@ -27,11 +27,11 @@ class Query:
         glob: paths to search; without a slash names; a `!` in front leaves out instead.
         file_type: name of a kind of file (`filetypes`).
         max_per_file: matching lines shown of one file.
-        last: whether these are a file's last ones.
+        last_matches: whether these are a file's last ones.
         limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
         count_only: how many lines match in each file, in place of the lines.
         only_matching: what matched, or the named groups of the pattern, each text once, in place of the lines.
-        binary: whether binary files are searched too.
+        include_binary: whether binary files are searched too.
     """
 
     pattern: str

@@ -49,9 +49,9 @@ class RipgrepQuery:
     """What ripgrep is asked.
 
     Attributes:
-        pattern: from `hints.byte_pattern`.
-        wide: from `hints.wide_pattern`; whether a NUL is part of a text only a closer look tells.
-        names: globs of file names; none means all.
+        pattern: from `prefilter.byte_pattern`.
+        wide_pattern: from `prefilter.wide_pattern`; whether a NUL is part of a text only a closer look tells.
+        name_globs: globs of file names; none means all.
     """
 
     pattern: str

@@ -64,7 +64,7 @@ class _TextCounts:
     """What matched, how often, and the sums of what the group `sum` held with each.
 
     Attributes:
-        others: texts in that group that are no numbers.
+        non_numbers: texts in that group that are no numbers.
     """
 
     counts: Counter[bytes] = field(default_factory=Counter[bytes])

@@ -134,7 +134,10 @@ def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int
 
 
 def append_text(text: str, addition: str) -> str:
-    """`text` with `addition` at its end, whose lines end as the last one there does; CR in it means the caller knows."""
+    """Return `text` with `addition` at its end, whose lines end as the last one there does.
+
+    A carriage return in the addition means that the caller knows the line ends.
+    """
     last = max(text.rfind("\n"), text.rfind("\r"))
     if last < 0 or "\r" in addition:
         return text + addition
@@ -153,8 +156,8 @@ def restore_undecodable(new: str, old: str) -> str:
     first, *pieces = new.split(_REPLACEMENT_CHARACTER)
     if len(pieces) != len(undecodable):
         raise Invalid(
-            f"The old text has {_REPLACEMENT_CHARACTER} {len(undecodable)} times, the new one {len(pieces)} times: each "
-            "stands for bytes that do not decode.",
+            f"The old text has {_REPLACEMENT_CHARACTER} {len(undecodable)} times, the new one {len(pieces)} times: "
+            "each stands for bytes that do not decode.",
             "Keep all of them, or none.",
         )
     return first + "".join(char + part for char, part in zip(undecodable, pieces, strict=True))

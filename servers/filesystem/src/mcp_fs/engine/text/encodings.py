@@ -107,7 +107,7 @@ class Decoded:
         encoding: codec name as in `Encoding.name`.
         bom: whether the bytes begin with a byte order mark.
         newline: the line end used most, the first of equals; empty without any.
-        damaged: bytes that do not decode, by the lone surrogate that stands for them in `text`.
+        undecodable: bytes that do not decode, by the lone surrogate that stands for them in `text`.
     """
 
     text: str
@@ -186,7 +186,7 @@ def _carry_undecodable(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 class _ErrorHandlerState(threading.local):
-    """What `_keep` works on; an error handler takes no arguments."""
+    """What `_carry_undecodable` works on; an error handler takes no arguments."""
 
     surrogates: dict[bytes, str]
     original_bytes: Mapping[str, bytes]

@@ -36,7 +36,7 @@ class Lines:
         opened_ns: a time of the clock before anything was read of it.
         start: where its first line begins, behind a byte order mark.
         binary: whether it is not text as a whole; a page of it may be.
-        taken: what its text was taken out of, if it was: then it is not a file that could be edited.
+        extracted_from: what its text was taken out of, if it was: then it is not a file that could be edited.
 
     Raises:
         Invalid: no part of it is text.
