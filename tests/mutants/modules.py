@@ -84,7 +84,7 @@ MODULES = {
             "audit/function_audit",
             "audit/procedures",
             "connection/role",
-        )  # fmt: skip
+        )
     },
     "servers/sqlite/src/mcp_sqlite/policy.py": (
         "tests/sqlite/test_policy.py",

@@ -120,7 +120,9 @@ def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
         assert setting in reads
     assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opened(judged)
     assert opened(plain, write=True).startswith("BEGIN TRANSACTION READ WRITE; ")
-    assert opened(plain, same_snapshot=True).startswith("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; ")
+    assert opened(plain, same_snapshot=True).startswith(
+        "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+    )
     assert opened(judged, same_snapshot=True).startswith("BEGIN TRANSACTION READ ONLY; ")
 
 
