@@ -215,7 +215,7 @@ async def test_crlf_is_an_end_of_line_like_any_other(tmp_path: Path, by: str, ol
 
 
 async def test_what_is_too_large_to_edit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_fs.engine.changing.replace.MOST_BYTES", 10)
+    monkeypatch.setattr("mcp_fs.engine.changing.replace.MAX_EDIT_BYTES", 10)
     (tmp_path / "f").write_text("x" * 11)
     assert (
         "larger than 10 bytes, which is as much as can be edited: f"
