@@ -22,11 +22,13 @@ class Wait:
 
     def cancel(self) -> None:
         # It stays in line: what its call held does not.
-        self.then = self.context = None
+        self.then = None
+        self.context = None
 
     def end(self) -> None:
         """Call the callback, unless the wait was cancelled."""
-        then, self.then = self.then, None
+        then = self.then
+        self.then = None
         if then is not None:
             then()
 
@@ -38,7 +40,8 @@ class Delay:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._waits = seconds, deque[Wait]()
+        self._seconds = seconds
+        self._waits: deque[Wait] = deque()
         self._runs = False
         self._context = contextvars.Context()
         """Of the loop's timer, which would keep what the first call held for as long as others come."""
@@ -54,7 +57,8 @@ class Delay:
         return wait
 
     def _due(self) -> None:
-        loop, waits = asyncio.get_running_loop(), self._waits
+        loop = asyncio.get_running_loop()
+        waits = self._waits
         now = loop.time()
         while waits and (waits[0].then is None or waits[0].when <= now):
             wait = waits.popleft()

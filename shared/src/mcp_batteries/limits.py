@@ -83,8 +83,11 @@ class Threads:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._working, self._ending = most, 0, False
-        self._idle, self._waiting = deque[_Thread](), deque[_Job]()
+        self._most = most
+        self._working = 0
+        self._ending = False
+        self._idle: deque[_Thread] = deque()
+        self._waiting: deque[_Job] = deque()
         self._end: AsyncGenerator[None] | None = None
 
     @property
@@ -113,7 +116,8 @@ class Threads:
         try:
             yield
         finally:
-            self._ending, self._end = True, None  # It holds the loop.
+            self._ending = True
+            self._end = None  # It holds the loop.
             with suppress(IndexError):
                 while True:
                     self._idle.pop().jobs.put(None)
@@ -182,7 +186,9 @@ class _Job:
     __slots__ = ("arguments", "begun", "context", "future", "work")
 
     def __init__(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.work, self.arguments, self.begun = work, arguments, False
+        self.work = work
+        self.arguments = arguments
+        self.begun = False
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.context = copy_context()
         self.context.run(_leave_loop)
@@ -196,14 +202,18 @@ class _Thread(threading.Thread):
     def __init__(self, threads: Threads) -> None:
         super().__init__(name="work")
         self.jobs = SimpleQueue[_Job | None]()
-        self._threads, self._loop, self._token = threads, asyncio.get_running_loop(), anyio.lowlevel.current_token()
+        self._threads = threads
+        self._loop = asyncio.get_running_loop()
+        self._token = anyio.lowlevel.current_token()
 
     def run(self) -> None:
         # So that what it runs can call back into the loop, as on threads of anyio.
-        threadlocals.current_token, threadlocals.current_cancel_scope = self._token, None
+        threadlocals.current_token = self._token
+        threadlocals.current_cancel_scope = None
         kept = True
         while kept and (job := self._next()) is not None:
-            result = error = None
+            result = None
+            error = None
             if not job.future.cancelled():
                 try:
                     result = job.context.run(job.work, *job.arguments)
@@ -277,7 +287,8 @@ async def in_thread(
     loop = asyncio.get_running_loop()
     workers = _workers.get(loop)
     if workers is None:
-        workers = _workers[loop] = Threads(_AT_ONCE), Threads(_AT_ONCE), Threads(_AT_ONCE)
+        workers = Threads(_AT_ONCE), Threads(_AT_ONCE), Threads(_AT_ONCE)
+        _workers[loop] = workers
     stop = _LastStop(seconds, *workers[:2]) if last else Stop(seconds)
     try:
         return await workers[2 if last else long].run(work, stop)

@@ -78,10 +78,14 @@ class Reported:
     )
 
     def __init__(self, report: Report, name: str, seconds: float = math.inf) -> None:
-        self._report, self._name, self._seconds = report, name, seconds
-        self._outer, self._relays = _call.get(), list[asyncio.Task[None]]()
+        self._report = report
+        self._name = name
+        self._seconds = seconds
+        self._outer = _call.get()
+        self._relays: list[asyncio.Task[None]] = []
         self._call = self._outer or _Call()
-        self._scope, self._loop = anyio.CancelScope(), asyncio.get_running_loop()
+        self._scope = anyio.CancelScope()
+        self._loop = asyncio.get_running_loop()
 
     async def __aenter__(self) -> None:
         self._began = self._loop.time()
@@ -92,7 +96,8 @@ class Reported:
             return
         look = _looks.get(self._loop)
         if look is None:
-            look = _looks[self._loop] = Delay(_LOOK_SECONDS)
+            look = Delay(_LOOK_SECONDS)
+            _looks[self._loop] = look
         self._late = look.begin(self._begin)
 
     async def __aexit__(
@@ -122,7 +127,8 @@ class Reported:
 
 async def _relay(call: _Call, report: Report, name: str, began: float) -> None:
     told: _Told | None = None
-    done, spoke = 0.0, began
+    done = 0.0
+    spoke = began
     while True:
         await anyio.sleep(_LOOK_SECONDS)
         now = asyncio.get_running_loop().time()

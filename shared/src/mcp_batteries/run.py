@@ -137,7 +137,8 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
 
     _leave_no_core()
     _hear_of_children()
-    claim, first = None, None
+    claim = None
+    first = None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             _greet(settings)

@@ -56,7 +56,8 @@ class Audit:
     """
 
     def __init__(self, path: str, arguments: Callable[[str, str], Collection[str] | None]) -> None:
-        self._path, self._arguments = os.path.abspath(path), arguments
+        self._path = os.path.abspath(path)
+        self._arguments = arguments
         self._file: int | None = None
         self._torn = False
         """Whether the last line is not whole."""
@@ -103,7 +104,8 @@ class Audit:
             return
         params = ctx.params or {}
         client = ctx.session.client_params
-        name, arguments = params.get("name"), params.get("arguments")
+        name = params.get("name")
+        arguments = params.get("arguments")
         known = self._arguments(ctx.method, name) if isinstance(name, str) else None
         given = list(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else []
         self._append(
@@ -163,7 +165,9 @@ def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
 
 def caller_in(scope: Scope) -> dict[str, str]:
     """The same for a request that may not have become a message."""
-    user, client, local = scope.get("user"), scope.get("client"), local_user(scope)
+    user = scope.get("user")
+    client = scope.get("client")
+    local = local_user(scope)
     named = identity(user.access_token) if isinstance(user, AuthenticatedUser) else local
     address = local if local != named else None
     if client and not local:
@@ -173,7 +177,8 @@ def caller_in(scope: Scope) -> dict[str, str]:
 
 def local_user(scope: Scope) -> str | None:
     """The user at the other end of a Unix socket, such as `uid 1000`, as the system reports it."""
-    server, client = scope.get("server"), scope.get("client")
+    server = scope.get("server")
+    client = scope.get("client")
     return str(client[0]) if client and server and server[1] is None else None
 
 

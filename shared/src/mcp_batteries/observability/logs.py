@@ -69,14 +69,16 @@ class RateLimitFilter(logging.Filter):
         self._said: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        place, now = (record.pathname, record.lineno), time.monotonic()
+        place = (record.pathname, record.lineno)
+        now = time.monotonic()
         last, unsaid = self._said.get(place, (-float("inf"), 0))
         if now - last < self._seconds:
             self._said[place] = (last, unsaid + 1)
             return False
         self._said[place] = (now, 0)
         if unsaid:
-            record.msg, record.args = f"{record.getMessage()} ({unsaid} more since the last)", None
+            record.msg = f"{record.getMessage()} ({unsaid} more since the last)"
+            record.args = None
         return True
 
 

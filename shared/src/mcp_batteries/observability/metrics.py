@@ -35,12 +35,14 @@ class Metrics:
     """
 
     def __init__(self, tools: Callable[[], Collection[str]], sinks: list[Sink]) -> None:
-        self._tools, self._sinks = tools, sinks
+        self._tools = tools
+        self._sinks = sinks
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None or ctx.method in _STREAMS:
             return await call_next(ctx)
-        began, outcome = time.perf_counter(), "cancelled"
+        began = time.perf_counter()
+        outcome = "cancelled"
         try:
             result = await call_next(ctx)
             match result:

@@ -44,7 +44,8 @@ __all__ = ["Telemetry"]
 Knows = Callable[[str, str], bool]
 
 _METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS
-_METHOD, _REQUEST = "mcp.method.name", "jsonrpc.request.id"
+_METHOD = "mcp.method.name"
+_REQUEST = "jsonrpc.request.id"
 _NAMES = ("gen_ai.tool.name", "gen_ai.prompt.name")
 _MAX_ID = 40
 
@@ -109,7 +110,8 @@ class _Wordless(SpanExporter):
     """Passes spans on without error texts, and without names that a client made up."""
 
     def __init__(self, exporter: SpanExporter, knows: Knows) -> None:
-        self._exporter, self._knows = exporter, knows
+        self._exporter = exporter
+        self._knows = knows
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return self._exporter.export([_wordless(span, self._knows) for span in spans])
@@ -122,7 +124,8 @@ class _Wordless(SpanExporter):
 
 
 def _wordless(span: ReadableSpan, knows: Knows) -> ReadableSpan:
-    name, attributes = span.name, dict(span.attributes or {})
+    name = span.name
+    attributes = dict(span.attributes or {})
     if span.kind is SpanKind.SERVER:
         name = _rid_of_invention(attributes, knows)
     return ReadableSpan(
@@ -144,7 +147,8 @@ def _rid_of_invention(attributes: dict[str, AttributeValue], knows: Knows) -> st
     """The name of the span of a message, whose `attributes` are changed in place."""
     method = str(attributes.get(_METHOD))
     if method not in _METHODS:
-        method = attributes[_METHOD] = "other"
+        method = "other"
+        attributes[_METHOD] = "other"
     if _REQUEST in attributes:
         attributes[_REQUEST] = str(attributes[_REQUEST])[:_MAX_ID]
     name = method

@@ -142,8 +142,11 @@ class Cache:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        self.store, self.clock, self.sleep = store, clock, sleep
-        self._fetch, self._scope = fetch, scope
+        self.store = store
+        self.clock = clock
+        self.sleep = sleep
+        self._fetch = fetch
+        self._scope = scope
         self._threads = anyio.CapacityLimiter(_THREADS)
         self._turns: dict[str, tuple[anyio.Lock, int]] = {}
 

@@ -77,7 +77,8 @@ class DiskStore:
         try:
             head, _, body = self._contents("data", name).partition(b"\n")
             about = json.loads(head)
-            digest, changed_at = str(about["digest"]), float(about["changed_at"])
+            digest = str(about["digest"])
+            changed_at = float(about["changed_at"])
         except (OSError, ValueError, KeyError, TypeError):
             return Entry(error=entry.error, failed_at=entry.failed_at, failures=entry.failures, retry_at=entry.retry_at,
                          next_poll_at=entry.next_poll_at if entry.error else 0.0)  # fmt: skip

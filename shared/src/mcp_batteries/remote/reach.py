@@ -13,14 +13,18 @@ __all__ = ["why_unreached"]
 def why_unreached(url: str, error: BaseException) -> str:
     """What went wrong on the way to the host of `url`, as a clause without a full stop."""
     parts = urlsplit(url)
-    host, port = f"`{parts.hostname}`", parts.port or (443 if parts.scheme == "https" else 80)
+    host = f"`{parts.hostname}`"
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     proxies = getproxies()
     scheme = next((name for name in (parts.scheme, "all") if proxies.get(name)), "")
     if scheme and not proxy_bypass(parts.hostname or ""):
-        place = way = f"the proxy of `{scheme.upper()}_PROXY`"
+        place = f"the proxy of `{scheme.upper()}_PROXY`"
+        way = place
         end = f" on the way to {host}"
     else:
-        place, way, end = host, f"{host} port {port}", ", and no proxy is set"
+        place = host
+        way = f"{host} port {port}"
+        end = ", and no proxy is set"
     causes = _causes(error)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return f"the name of {place} was not found{end}"

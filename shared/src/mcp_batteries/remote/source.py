@@ -49,7 +49,9 @@ class RemoteSource:
     def __init__(
         self, cache: Cache, locate: Callable[[str], str | None], keys: Callable[[str], Awaitable[Collection[str]]]
     ) -> None:
-        self._cache, self._locate, self._keys = cache, locate, keys
+        self._cache = cache
+        self._locate = locate
+        self._keys = keys
         self._watch = cache.store.watch()
         self._running = anyio.Event()
         self._reset()
@@ -125,7 +127,8 @@ class RemoteSource:
         if self._followed.get(uri) is not followed:
             return
         followed.absent = None
-        new, old = keys - followed.keys, followed.keys - keys
+        new = keys - followed.keys
+        old = followed.keys - keys
         followed.keys = keys
         self._leave(uri, old)
         for key in new:

@@ -45,7 +45,8 @@ _IDLE_BEATS = 10
 """Beats that are left out between two while nobody here is interested."""
 _BUSY_BEATS = 30
 """Beats that follow what was announced last."""
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 0.5
+_FIRST_WAIT = 0.05
+_LONGEST_WAIT = 0.5
 """Seconds between the beginnings of two tries to connect, or a little after one that took longer: all in all less than
 the two within which subscriptions are to recover."""
 _GATHER_SECONDS = 0.1
@@ -99,18 +100,21 @@ class RemoteBus(InMemorySubscriptionBus):
         """Whether anybody here wants to hear of changes."""
         self.connected = False
         """Whether a beat of this replica has come back over the present link."""
-        self._link, self._origin = link, secrets.token_hex(8)
+        self._link = link
+        self._origin = secrets.token_hex(8)
         self._number = 0
         """Of what was announced last."""
         self._heard: dict[str, int] = {}
         """By origin the highest number heard, the origin heard last at the end."""
-        self._beats = self._first_beat = 0
+        self._beats = 0
+        self._first_beat = 0
         self._came_back = False
         """Whether a beat of this link came back since this was asked last."""
         self._busy = 0
         self._missed_before = False
         self._unsent: deque[bytes] = deque(maxlen=_MOST_UNSENT)
-        self._wake, self._gap = anyio.Event(), anyio.Event()
+        self._wake = anyio.Event()
+        self._gap = anyio.Event()
         self._linked = False
 
     async def publish(self, event: ServerEvent) -> None:
@@ -140,7 +144,8 @@ class RemoteBus(InMemorySubscriptionBus):
                 # Not the words of the library: they may hold the URL, and with it a password.
                 _log.warning("the bus is unreachable, so this replica tells only its own subscribers: %s", reason)
             wait = _FIRST_WAIT if self.connected else min(2 * wait, _LONGEST_WAIT)
-            self._missed_before, self.connected = True, False
+            self._missed_before = True
+            self.connected = False
             await anyio.sleep(max(_FIRST_WAIT, begun + wait - anyio.current_time()))
 
     async def _use_link(self) -> str:
@@ -165,7 +170,9 @@ class RemoteBus(InMemorySubscriptionBus):
                 await ready.wait()
             if ready.is_set():
                 self._unsent.clear()
-                self._linked, self._first_beat, self._came_back = True, self._beats + 1, False
+                self._linked = True
+                self._first_beat = self._beats + 1
+                self._came_back = False
                 tasks.start_soon(self._send, lose)
                 tasks.start_soon(self._beat, lose)
             else:
@@ -187,12 +194,17 @@ class RemoteBus(InMemorySubscriptionBus):
 
     async def _beat(self, lose: Callable[[str], None]) -> None:
         self._put_beat(greets=True)
-        outstanding, silent, idle = True, 0, 0
+        outstanding = True
+        silent = 0
+        idle = 0
         while True:
             await anyio.sleep(BEAT_SECONDS)
-            idle, self._busy = idle + 1, max(self._busy - 1, 0)
+            idle = idle + 1
+            self._busy = max(self._busy - 1, 0)
             if self._came_back:
-                outstanding, silent, self._came_back = False, 0, False
+                outstanding = False
+                silent = 0
+                self._came_back = False
             elif outstanding:
                 silent += 1
                 if silent >= _SILENT_BEATS:
@@ -200,7 +212,8 @@ class RemoteBus(InMemorySubscriptionBus):
                     return
             if outstanding or self._busy or idle > _IDLE_BEATS or self.is_needed():
                 self._put_beat()
-                outstanding, idle = True, 0
+                outstanding = True
+                idle = 0
 
     async def _tell_gaps(self) -> None:
         while True:
@@ -232,7 +245,9 @@ class RemoteBus(InMemorySubscriptionBus):
     def _receive(self, message: bytes) -> None:
         try:
             said = json.loads(message)
-            version, origin, number = said["v"], str(said["from"]), int(said["n"])
+            version = said["v"]
+            origin = str(said["from"])
+            number = int(said["n"])
             if version != 1:
                 return
             event: ServerEvent | None = None

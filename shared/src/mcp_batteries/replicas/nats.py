@@ -15,7 +15,8 @@ _SECONDS = 2
 
 class _Link:
     def __init__(self, url: str, subject: str) -> None:
-        self._url, self._subject = url, subject
+        self._url = url
+        self._subject = subject
         self._client: Any = None
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:

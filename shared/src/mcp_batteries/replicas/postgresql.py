@@ -18,7 +18,8 @@ _SECONDS = 2
 
 class _Link:
     def __init__(self, url: str, channel: str) -> None:
-        self._url, self._channel = url, channel
+        self._url = url
+        self._channel = channel
         self._sending: AsyncConnection | None = None
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:

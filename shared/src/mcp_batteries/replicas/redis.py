@@ -19,7 +19,8 @@ class _Link:
     def __init__(self, url: str, channel: str) -> None:
         if url.startswith("valkey://"):
             url = "redis" + url.removeprefix("valkey")
-        self._url, self._channel = url, channel
+        self._url = url
+        self._channel = channel
         self._client: Any = None
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:

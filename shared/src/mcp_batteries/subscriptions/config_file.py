@@ -28,7 +28,8 @@ class ConfigFile(ABC, Generic[T]):
     """
 
     def __init__(self, path: str | None, title: str) -> None:
-        self.path, self._title = path, title
+        self.path = path
+        self._title = title
         self.problem: str | None = None
         self._found: dict[str, T] = {}
         self.refresh()
@@ -44,7 +45,8 @@ class ConfigFile(ABC, Generic[T]):
         before = (self._found, self.problem)
         try:
             with open_text(self.path) as file:
-                self._found, self.problem = self.entries(tomllib.loads(file.read())), None
+                self._found = self.entries(tomllib.loads(file.read()))
+                self.problem = None
         except FileNotFoundError:
             self.problem = "it does not exist."
         except OSError as error:

@@ -101,9 +101,11 @@ class FileWatcher:
         exact: bool = False,
         inside: bool = False,
     ) -> None:
-        self._exact, self._inside = exact, inside
+        self._exact = exact
+        self._inside = inside
         self.list_keys: Collection[Hashable] = tuple(roots)
-        self._locate, self._probe = locate, probe
+        self._locate = locate
+        self._probe = probe
         self._only_polls = poll if poll is not None else _environment_polls()
         self._watch_paths = WatchPaths(roots)
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
@@ -125,7 +127,8 @@ class FileWatcher:
         """By the folders on the way: who shares it."""
         self._polled: set[_Entry] = set()
         self._stale: set[_Entry] = set()
-        self._flooded = self._outgrown = False
+        self._flooded = False
+        self._outgrown = False
         self._folders.reset()
 
     def key(self, uri: str) -> Hashable | None:
@@ -289,7 +292,8 @@ class FileWatcher:
         self._ways[way.folders].add(entry)
 
     def _leave(self, entry: _Entry) -> None:
-        way, entry.way = entry.way, WatchPath()
+        way = entry.way
+        entry.way = WatchPath()
         self._polled.discard(entry)
         self._stale.discard(entry)
         for name in way.names:
@@ -343,7 +347,8 @@ class FileWatcher:
             await self._wake.wait()
             self._wake = anyio.Event()
             if self._stale:
-                entries, self._stale = self._stale, set()
+                entries = self._stale
+                self._stale = set()
                 await self._renew(entries)
             if self._flooded:
                 await anyio.sleep(max(_POLL_SECONDS, 9 * looked))
@@ -378,7 +383,8 @@ _NOBODY: frozenset[_Entry] = frozenset()
 
 def _stats(paths: Iterable[str]) -> tuple[int, list[Glance | None], float]:
     """(time before, what stat(2) says of each path, processor time of this thread), on a worker thread."""
-    began, now = time.thread_time(), time.time_ns()
+    began = time.thread_time()
+    now = time.time_ns()
     found = [_glance(path) for path in paths]
     return now, found, time.thread_time() - began
 

@@ -52,7 +52,9 @@ class FolderWatches:
         lost: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
-        self._hear, self._lost, self._say = hear, lost, say
+        self._hear = hear
+        self._lost = lost
+        self._say = say
         self.watches: set[KernelWatch] = set()
         self.ended = anyio.Event()
         self.reset()
@@ -118,7 +120,8 @@ class FolderWatches:
             return False
         # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
         grain = max(_FEW, round(len(self._needed) ** (1 / _LEVELS)))
-        level, folders = 0, missing | self._kept(0)
+        level = 0
+        folders = missing | self._kept(0)
         while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
             level += 1
             folders |= self._kept(level)

@@ -100,7 +100,8 @@ class Hub:
         self._streams: dict[Subscriber, str | None] = {}
         """Each with its caller."""
         self._whose = whose
-        self._closed, self._max_streams = False, max_streams
+        self._closed = False
+        self._max_streams = max_streams
 
     def install(self, server: MCPServer[Any]) -> None:
         """Serve subscriptions on `server`, once, after its `resources/list` handler is installed."""
@@ -143,7 +144,9 @@ class Hub:
 
     def join(self, other: Hub) -> None:
         """Join with `other`, which includes this one's sources: what one announces, both do."""
-        self.bus, self._subscribers, self.followers = other.bus, other._subscribers, other.followers
+        self.bus = other.bus
+        self._subscribers = other._subscribers
+        self.followers = other.followers
 
     def close(self) -> None:
         """End all `subscriptions/listen` streams, each with its last notices and its result; open no new ones."""
@@ -251,7 +254,8 @@ class Hub:
 
         client = connection.client_params.client_info.name if connection.client_params else ""
         echo = _ECHO_SECONDS if client.startswith(VS_CODE) else 0.0
-        subscriber = self._connections[connection] = Subscriber(send, echo=echo)
+        subscriber = Subscriber(send, echo=echo)
+        self._connections[connection] = subscriber
         connection.exit_stack.callback(drop)
         self._subscribers.attend(subscriber)
         return subscriber
@@ -264,7 +268,8 @@ class Hub:
         if len(self._streams) >= self._max_streams:
             message = f"{self._max_streams:,} streams are open, the limit. End one, or name all resources in one."
             raise MCPError(code=INVALID_PARAMS, message=message)
-        stream, meta = ctx.request_id, {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        stream = ctx.request_id
+        meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
 
         async def send(event: ServerEvent) -> None:
             await ctx.session.send_notification(event_to_notification(event, meta), related_request_id=stream)

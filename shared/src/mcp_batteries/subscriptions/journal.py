@@ -133,7 +133,8 @@ class Journal:
         times = 1
         if known > self._asked and (before := self._ring.pop(known, None)) is not None:
             self._weight -= before.change.weight
-            merged, times = before.change.then(change), before.times + 1
+            merged = before.change.then(change)
+            times = before.times + 1
             if merged is None:
                 return
             change = merged

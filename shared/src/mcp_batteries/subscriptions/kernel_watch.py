@@ -38,7 +38,8 @@ class KernelWatch:
 
     def may_be_cut(self) -> bool:
         """Whether events may have been lost since this was last asked: the process was not running for a while."""
-        stalled, self._stalled = self._stalled, False
+        stalled = self._stalled
+        self._stalled = False
         return stalled
 
     @property

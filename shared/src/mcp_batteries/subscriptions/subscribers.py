@@ -73,7 +73,8 @@ class Subscribers:
             return
         event = ResourceUpdated(uri)
         subscriber.forget(event)
-        left = topic.audience[subscriber] = tuple(other for other in topic.audience[subscriber] if other != event)
+        left = tuple(other for other in topic.audience[subscriber] if other != event)
+        topic.audience[subscriber] = left
         is_listed = topic.watched is not None and topic.key in topic.watched.source.list_keys
         if not left and not is_listed:
             self._remove(subscriber, topic)
@@ -169,7 +170,8 @@ class Subscribers:
             raise RuntimeError("`Hub.running` must be entered for as long as the server serves")
         topic = self._topics.get((watched, key))
         if topic is None:
-            topic = self._topics[watched, key] = Topic(watched, key)
+            topic = Topic(watched, key)
+            self._topics[watched, key] = topic
             if watched is not None:
                 watched.touch(key)
         events = topic.audience.setdefault(subscriber, ())
@@ -231,7 +233,8 @@ class Subscribers:
         while True:
             await watched.wake.wait()
             watched.wake = anyio.Event()
-            dirty, watched.dirty = watched.dirty, {}
+            dirty = watched.dirty
+            watched.dirty = {}
             wanted = [key for key in dirty if (watched, key) in self._topics and key not in watched.keys]
             unwanted = [key for key in dirty if (watched, key) not in self._topics and key in watched.keys]
             failed = False

@@ -68,7 +68,8 @@ class Subscriber:
     def __init__(self, send: Callable[[ServerEvent], Awaitable[None]], *, echo: float = 0.0) -> None:
         self.topics: dict[Topic, None] = {}
         self.uris: dict[str, Topic] = {}
-        self._send, self._echo = send, echo
+        self._send = send
+        self._echo = echo
         self._pending: dict[ServerEvent, None] = {}
         self._echoes: dict[ServerEvent, float] = {}
         """When to tell again, soonest first."""
@@ -139,7 +140,8 @@ class Follower(Subscriber):
 
     def __init__(self, owner: str, let_go: Callable[[Follower], None]) -> None:
         super().__init__(_tell_nobody)
-        self.owner, self._let_go = owner, let_go
+        self.owner = owner
+        self._let_go = let_go
         self.asked()
 
     def asked(self) -> None:
@@ -169,7 +171,8 @@ class Topic:
     __slots__ = ("audience", "changed_again", "failed", "key", "resting", "unsettled", "watched")
 
     def __init__(self, watched: Watched | None, key: Hashable) -> None:
-        self.watched, self.key = watched, key
+        self.watched = watched
+        self.key = key
         self.audience: dict[Subscriber, tuple[ServerEvent, ...]] = {}
         self.unsettled = None if watched is None else anyio.Event()
         self.failed = False

@@ -55,7 +55,8 @@ class WatchPaths:
         """Where `path`, an absolute path, leads; it ends where the roots end."""
         names: list[str] = []
         folders: list[str] = []
-        told, links = True, 0
+        told = True
+        links = 0
         at, parts = self._enter(path)
         try:
             while at and links <= _MOST_LINKS:

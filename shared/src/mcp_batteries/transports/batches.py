@@ -85,7 +85,8 @@ class Batches:
             return [], _refuse_each(line, wrong)
         if found is None:
             return None
-        batch, messages = _Batch(), list[bytes]()
+        batch = _Batch()
+        messages: list[bytes] = []
         for text in found:
             try:
                 message = parse(text)

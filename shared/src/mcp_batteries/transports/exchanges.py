@@ -69,7 +69,8 @@ class Exchanges:
     """
 
     def __init__(self, server: Server[Any], state: Any, outbound: Outbound | None = None) -> None:
-        self._server, self._state = server, state
+        self._server = server
+        self._state = state
         self._outbound: dict[str, Any] = {} if outbound is None else {"outbound": outbound}
         self._last: tuple[InboundModernRoute, _Exchange] | None = None
 

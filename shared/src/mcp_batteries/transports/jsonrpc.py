@@ -63,7 +63,9 @@ class Malformed(Exception):
     """
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
-        self.code, self.message, self.request_id = code, message, request_id
+        self.code = code
+        self.message = message
+        self.request_id = request_id
         super().__init__(message)
 
 
@@ -189,7 +191,9 @@ def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError
 
 def peek_id(head: bytes, tail: bytes) -> RequestId | None:
     """The id of a request that is too long or deep to parse, from the beginning and end of its line."""
-    depth, name, last = 0, b"", b""
+    depth = 0
+    name = b""
+    last = b""
     for found in _TOKEN.finditer(head):
         token = found[0]
         if depth == 1 and last == b":" and name == b'"id"' and found.end() < len(head):

@@ -84,11 +84,15 @@ class Acceptor:
         handshake_seconds: float,
         proxies: Sequence[str],
     ) -> None:
-        self._listener, self._make, self._most = listener, make, most
-        self._tls, self._handshake_seconds = tls, handshake_seconds if tls is not None else None
+        self._listener = listener
+        self._make = make
+        self._most = most
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds if tls is not None else None
         self._proxies = [ipaddress.ip_network(text) for text in proxies]
         self._places: dict[str, dict[_Place, None]] = {}
-        self._count = self._taken = 0
+        self._count = 0
+        self._taken = 0
         listener.setblocking(False)
         self._loop = asyncio.get_running_loop()
         self._breath: asyncio.TimerHandle | None = None

@@ -64,7 +64,9 @@ class _Answers:
     """One stream of many answers; a plain status if there are none, or no session that could answer."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self._started, self._gone = send, False, b""
+        self._send = send
+        self._started = False
+        self._gone = b""
 
     def of(self, message: JSONRPCMessage) -> Send:
         """The `send` for the answer to `message`."""

@@ -82,10 +82,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
         authorize: Authorize | None,
     ) -> None:
         super().__init__(app, max_body)
-        self._seconds, self._json, self._authorize = seconds, settings.json_response, authorize
+        self._seconds = seconds
+        self._json = settings.json_response
+        self._authorize = authorize
         self._server = server
         self._exchanges: HttpExchanges | None = None
-        self._sessions, self._owners = Sessions(server), dict[str, str]()
+        self._sessions = Sessions(server)
+        self._owners: dict[str, str] = {}
         self._sessions_each = settings.max_streams_each
         self._quota = Quota(
             calls=settings.rate_calls,
@@ -104,7 +107,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
             for name, value in scope["headers"]
             if name != b"last-event-id"
         ]
-        scope, headers = {**scope, "headers": kept}, Known(kept)
+        scope = {**scope, "headers": kept}
+        headers = Known(kept)
         if "mcp-session-id" not in headers:
             send = _naming_no_dead_session(send)
         try:
@@ -247,14 +251,16 @@ class BodyCheck(RequestBodyLimitMiddleware):
         self, scope: Scope, headers: Headers, message: JSONRPCMessage, receive: Receive, send: Send
     ) -> None:
         if isinstance(message, JSONRPCRequest):
-            request, revision = Asked(scope, receive, headers), headers.get("mcp-protocol-version")
+            request = Asked(scope, receive, headers)
+            revision = headers.get("mcp-protocol-version")
             if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
                 session = self._sessions.of(scope, headers.get("mcp-session-id", ""))
                 if isinstance(session, Session) and await session.answer(request, message, receive, send):
                     return
             else:
                 if self._exchanges is None:
-                    low, state = lowlevel(self._server), self._sessions.state
+                    low = lowlevel(self._server)
+                    state = self._sessions.state
                     self._exchanges = HttpExchanges(low, state, streams=not self._json)
                 route = self._exchanges.route(request, message)
                 if route is not None:
@@ -275,7 +281,10 @@ class _Once:
         request_id: RequestId | None,
         send: Send,
     ) -> None:
-        self._in_flight, self._key, self._id, self._send = in_flight, key, request_id, send
+        self._in_flight = in_flight
+        self._key = key
+        self._id = request_id
+        self._send = send
         self._mark = asyncio.Event()
 
     def __enter__(self) -> tuple[Send, asyncio.Event | None]:
@@ -344,7 +353,8 @@ def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
 
     The SDK would treat it as one of 2026-07-28, and demand what no client with a session has.
     """
-    revision, meta = headers.get("mcp-protocol-version"), (message.params or {}).get("_meta")
+    revision = headers.get("mcp-protocol-version")
+    meta = (message.params or {}).get("_meta")
     if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
         return
     if isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta:

@@ -85,9 +85,13 @@ class Call:
         self._cancelled: anyio.Event | None = None
         self.scope = anyio.CancelScope()
         self._token: ProgressToken | None = progress_token_from_params(message.params) if message.params else None
-        self._receive, self._send, self._streams, self._headers = receive, send, streams, headers
+        self._receive = receive
+        self._send = send
+        self._streams = streams
+        self._headers = headers
         self._lock: anyio.Lock | None = None
-        self._told = self._closed = False
+        self._told = False
+        self._closed = False
         self._watcher: asyncio.Task[None] | None = None
         self._timer = moment.begin(self._begin_to_watch)
 

@@ -29,7 +29,8 @@ def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
 def untrusting() -> ssl.SSLContext:
     """A context for this machine's own requests, because a certificate does not cover the loopback address."""
     context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
     return context
 
 

@@ -38,7 +38,9 @@ class _Writes:
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop, self._head = transport, loop, b""
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
         self.is_closing = transport.is_closing
 
     def __getattr__(self, name: str) -> Any:
@@ -46,7 +48,8 @@ class _Writes:
 
     def write(self, data: bytes) -> None:
         if self._head and len(data) < _COPIED:
-            data, self._head = self._head + data, b""
+            data = self._head + data
+            self._head = b""
         elif data.startswith(_HEAD):
             self.flush()
             self._head = data
@@ -57,7 +60,8 @@ class _Writes:
 
     def flush(self) -> None:
         if self._head:
-            head, self._head = self._head, b""
+            head = self._head
+            self._head = b""
             self._transport.write(head)
 
     def write_eof(self) -> None:
@@ -78,10 +82,13 @@ class Connection(HttpToolsProtocol):
     when_opened: Callable[[], None]
     when_lost: Callable[[], None]
 
-    head = part = 0
+    head = 0
+    part = 0
     answered = 0.0
     """When the last answer was complete, by the loop's clock."""
-    in_head = refused = lingers = False
+    in_head = False
+    refused = False
+    lingers = False
     refusal: bytes | None = None
     """What goes behind the answers under way, before the connection is closed."""
     running: RequestResponseCycle | None = None
@@ -105,7 +112,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         # The part it begins in may be the end of what went before: `on_headers_complete` looks at such heads.
-        self.head, self.in_head = -self.part, not self.refused
+        self.head = -self.part
+        self.in_head = not self.refused
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -145,7 +153,8 @@ class Connection(HttpToolsProtocol):
         """Stop reading, answer with `refusal` in its turn (RFC 9112, section 9.3.2), and close."""
         if self.refused:  # The parser stumbles over the rest.
             return
-        self.refused, self.in_head = True, False
+        self.refused = True
+        self.in_head = False
         self.head_came()
         if self.pipeline and self.cycle.more_body:
             # The rest of one whose turn has not come.

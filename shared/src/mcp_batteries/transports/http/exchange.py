@@ -42,7 +42,8 @@ class HttpExchanges:
     """
 
     def __init__(self, server: Server[Any], state: Any, *, streams: bool) -> None:
-        self._server, self._streams = server, streams
+        self._server = server
+        self._streams = streams
         self._exchanges = Exchanges(server, state)
         self._moment = Delay(_MOMENT_SECONDS)
         self._repeated: dict[str, tuple[object, bool]] = {}
@@ -81,7 +82,9 @@ class HttpExchanges:
     def _headers_repeat(self, message: JSONRPCRequest, headers: Mapping[str, str]) -> bool:
         """Whether `headers` match the arguments that they must repeat."""
         params = message.params or {}
-        name, arguments, lookup = params.get("name"), params.get("arguments"), self._server.get_tool_input_schema
+        name = params.get("name")
+        arguments = params.get("arguments")
+        lookup = self._server.get_tool_input_schema
         if message.method != "tools/call" or not arguments:
             return not any(header.startswith("mcp-param-") for header in headers)
         if not isinstance(name, str) or not isinstance(arguments, dict) or lookup is None:
@@ -91,7 +94,8 @@ class HttpExchanges:
             return True
         known = self._repeated.get(name)
         if known is None or known[0] is not schema:
-            known = self._repeated[name] = schema, bool(x_mcp_header_map(schema))
+            known = schema, bool(x_mcp_header_map(schema))
+            self._repeated[name] = known
         return not known[1] or validate_mcp_param_headers(schema, cast("dict[str, Any]", arguments), headers) is None
 
 

@@ -80,7 +80,9 @@ class HostCheck:
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str], origins: Sequence[str]) -> None:
-        self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._origins = frozenset(origins)
         self._named: str | None = None
         """How the last request that may pass names this server: most say the same."""
 
@@ -90,7 +92,9 @@ class HostCheck:
             return
         # White space around a value is not part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
         # capitals, the SDK's second look at it does not know.
-        hosts, origins, headers = list[str](), list[str](), list[tuple[bytes, bytes]]()
+        hosts: list[str] = []
+        origins: list[str] = []
+        headers: list[tuple[bytes, bytes]] = []
         for name, value in scope["headers"]:
             value = value.strip()
             if name == b"host":

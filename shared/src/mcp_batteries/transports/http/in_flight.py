@@ -63,14 +63,17 @@ class Answer:
     """The `send` of a request whose answer may be cut short."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self._started, self._finished = send, False, False
+        self._send = send
+        self._started = False
+        self._finished = False
         self._headers: Sequence[tuple[bytes, bytes]] = ()
         self.status = 0
         """Of the answer, once it has begun."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._started, self.status = True, message["status"]
+            self._started = True
+            self.status = message["status"]
             self._headers = message["headers"]
         self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
@@ -89,7 +92,8 @@ class Answer:
             errors = [dump_answer(each, ErrorData(code=_CUT_CODE, message=str(_CUT), data=_CUT.fields)) for each in cut]
             streams = dict(self._headers).get(b"content-type", b"").startswith(b"text/event-stream")
             if not self._started:
-                self.status, streams = 200 if cut else status, len(errors) > 1
+                self.status = 200 if cut else status
+                streams = len(errors) > 1
                 kind = b"text/event-stream" if streams else b"application/json"
                 headers = [(b"content-type", kind)] if cut else [(b"retry-after", b"1")]
                 await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
@@ -142,9 +146,11 @@ class InFlight:
 
     async def _track(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
-        kind, answer = self._calls, Answer(send)
+        kind = self._calls
+        answer = Answer(send)
         if scope["method"] == "GET":
-            kind, answer = self._streams, Answer(closing(send))
+            kind = self._streams
+            answer = Answer(closing(send))
         with anyio.CancelScope() as cancellable:
             kind.add(cancellable)
             try:

@@ -30,7 +30,8 @@ class Patience:
     """
 
     def __init__(self, seconds: float, silent: float) -> None:
-        self._seconds, self._silent = seconds, silent
+        self._seconds = seconds
+        self._silent = silent
         self._task: asyncio.Task[None] | None = None
         self.spent = 0.0
 
@@ -50,19 +51,24 @@ class Patience:
         threading.Thread(target=self._exit, args=[status], daemon=True).start()
 
     async def _count(self) -> None:
-        before, worked = time.monotonic(), time.thread_time()
+        before = time.monotonic()
+        worked = time.thread_time()
         while True:
             await anyio.sleep(_LOOK_SECONDS)
-            now, work = time.monotonic(), time.thread_time()
+            now = time.monotonic()
+            work = time.thread_time()
             took = now - before
             given = min(took, work - worked + 2 * _LOOK_SECONDS)
             self.spent += given + min((took - given) * _WORTH, _FROZEN_SECONDS)
-            before, worked = now, work
+            before = now
+            worked = work
 
     def _exit(self, status: int) -> None:
-        passed = silent = 0.0
+        passed = 0.0
+        silent = 0.0
         while passed < self._seconds or (silent < self._silent and self.spent < self._seconds):
-            before, spent = time.monotonic(), self.spent
+            before = time.monotonic()
+            spent = self.spent
             time.sleep(_THREAD_LOOK_SECONDS)
             took = min(time.monotonic() - before, 2 * _THREAD_LOOK_SECONDS)
             passed += took

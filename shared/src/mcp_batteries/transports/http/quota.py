@@ -20,7 +20,9 @@ class _Bucket:
     """A token bucket of `rate` per minute, with a burst of one minute; it may go below zero, and then admits nobody."""
 
     def __init__(self, rate: int) -> None:
-        self._rate, self._level, self._at = rate, float(rate), time.monotonic()
+        self._rate = rate
+        self._level = float(rate)
+        self._at = time.monotonic()
 
     def missing_seconds(self) -> float:
         """Seconds until it admits again."""
@@ -44,8 +46,10 @@ class Quota:
     """
 
     def __init__(self, *, calls: int = 0, size: int = 0, parallel: int = 0, streams: int = 0) -> None:
-        self._calls, self._size = calls, size
-        self._streams, self._held = streams or math.inf, Counter[str]()
+        self._calls = calls
+        self._size = size
+        self._streams = streams or math.inf
+        self._held: Counter[str] = Counter()
         self._turns = Turns(parallel)
         self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
 

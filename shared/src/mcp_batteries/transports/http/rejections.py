@@ -58,7 +58,8 @@ class Rejections:
     """
 
     def __init__(self, tell: Callable[[Line], None] = lambda line: None, seconds: float = _SECONDS) -> None:
-        self._tell, self._seconds = tell, seconds
+        self._tell = tell
+        self._seconds = seconds
         self._untold: Counter[_Kind] = Counter()
         self._began = -float("inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -93,7 +94,8 @@ class Rejections:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        untold, self._untold = self._untold, Counter()
+        untold = self._untold
+        self._untold = Counter()
         for (who, status, reason), times in untold.items():
             if times:
                 self._line(dict(who), status, reason, times)

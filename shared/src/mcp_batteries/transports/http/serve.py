@@ -97,7 +97,8 @@ async def serve(
     """
     limits = limits or Limits()
     tls = _certificate_and_key(settings)
-    hosts, origins = allowed_hosts(settings), allowed_origins(settings)
+    hosts = allowed_hosts(settings)
+    origins = allowed_origins(settings)
     verifier = server.verifier if isinstance(server, Assembled) else None
     guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer or verifier)
     asks = guarded or server.settings.auth is not None
@@ -110,13 +111,15 @@ async def serve(
         path = _SSE_PATH if settings.transport == "sse" else _PATH
         scheme = "https" if tls else "http"
         if settings.socket_url is not None:
-            url, place = f"{scheme}://localhost{path}", settings.socket_url
+            url = f"{scheme}://localhost{path}"
+            place = settings.socket_url
         else:
             address, port = listener.getsockname()[:2]
             _warn(address, port, settings, asks=asks)
             name = f"[{address}]" if ":" in address else address
             hosts.append(name)
-            url = place = f"{scheme}://{name}:{port}{path}"
+            url = f"{scheme}://{name}:{port}{path}"
+            place = url
         server.middleware.insert(0, _encodable)
         guard = _guard(server, settings, settings.public_url or url, verifier) if guarded else None
         metrics = _metrics(server) if settings.metrics else None

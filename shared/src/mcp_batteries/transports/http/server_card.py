@@ -25,8 +25,10 @@ from mcp_batteries.server.assemble import Assembled
 __all__ = ["ServerCard", "card_and_catalog"]
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
-_CARD, _CATALOG = "application/mcp-server-card+json", "application/ai-catalog+json"
-_PATH, _WELL_KNOWN = "/mcp/server-card", "/.well-known/ai-catalog.json"
+_CARD = "application/mcp-server-card+json"
+_CATALOG = "application/ai-catalog+json"
+_PATH = "/mcp/server-card"
+_WELL_KNOWN = "/.well-known/ai-catalog.json"
 _HEADERS = {
     "access-control-allow-origin": "*",
     "access-control-allow-methods": "GET",

@@ -53,7 +53,9 @@ class Replayed:
     """The `receive` of a request whose body was already read and is `message`."""
 
     def __init__(self, message: JSONRPCMessage, receive: Receive) -> None:
-        self.message, self._receive, self._read = message, receive, False
+        self.message = message
+        self._receive = receive
+        self._read = False
 
     async def __call__(self) -> Message:
         if self._read:
@@ -73,7 +75,8 @@ class Session(SessionTransport):
         self._calls: set[_Call] = set()
         self.patience = Delay(_PATIENCE_SECONDS)
         self._idle = Delay(min(_LOOK_SECONDS, (self.idle_seconds or math.inf) / 2))
-        self._is_looked_after, self._left_at = False, 0.0
+        self._is_looked_after = False
+        self._left_at = 0.0
 
     def __enter__(self) -> None:
         """A block in which it is in use and does not time out."""
@@ -162,7 +165,8 @@ class _Call(Call):
         super().__init__(
             request, message, metadata, receive, send, streams=streams, moment=session.patience, headers=headers
         )
-        self._session, self._connection = session, connection
+        self._session = session
+        self._connection = connection
         self._asking: asyncio.Task[None] | None = None
         self._questions = 0
         self.stopped: ErrorData | None = None
@@ -226,7 +230,8 @@ class _Call(Call):
 @contextmanager
 def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
     """Answer the requests of the SDK's sessions of `server` here, for as long as the block lasts."""
-    low, sessions = lowlevel(server), Sessions(server)
+    low = lowlevel(server)
+    sessions = Sessions(server)
 
     async def met(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "initialize":

@@ -44,7 +44,8 @@ class _Caller:
         self.running = 0
         self.starting: set[Wait] = set()
         self.waiting: deque[asyncio.Future[Wait]] = deque()
-        self.seen = self.began = 0.0
+        self.seen = 0.0
+        self.began = 0.0
         self.has_begun = False
         """In this turn of the event loop."""
 
@@ -58,7 +59,10 @@ class Turn(Generic[T]):
     __slots__ = ("_caller", "_gives", "_gone", "_turns", "_wait")
 
     def __init__(self, turns: Turns, caller: _Caller, gives: T, gone: Gone | None) -> None:
-        self._turns, self._caller, self._gives, self._gone = turns, caller, gives, gone
+        self._turns = turns
+        self._caller = caller
+        self._gives = gives
+        self._gone = gone
 
     async def __aenter__(self) -> T:
         self._wait = await self._turns.begun(self._caller, self._gone)
@@ -78,7 +82,8 @@ class Turns:
     """
 
     def __init__(self, parallel: int = 0) -> None:
-        self._parallel, self._start = parallel or math.inf, Delay(_START_SECONDS)
+        self._parallel = parallel or math.inf
+        self._start = Delay(_START_SECONDS)
         self._callers: dict[str, _Caller] = {}
         self._starting: set[_Caller] = set()
         self._waiting: dict[_Caller, None] = {}
@@ -96,7 +101,8 @@ class Turns:
         """
         caller = self._callers.get(who)
         if caller is None:
-            caller = self._callers[who] = _Caller()
+            caller = _Caller()
+            self._callers[who] = caller
         caller.seen = time.monotonic()
         return Turn(self, caller, gives, gone)
 

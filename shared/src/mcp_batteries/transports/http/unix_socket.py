@@ -54,7 +54,8 @@ class UnixListener(socket.socket):
 
     def remove(self) -> None:
         """Remove the file: from now on clients find nothing, or the next server."""
-        path, self._path = self._path, None
+        path = self._path
+        self._path = None
         if path is not None:
             with suppress(FileNotFoundError):
                 os.unlink(path)

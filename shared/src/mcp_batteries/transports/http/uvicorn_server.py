@@ -105,11 +105,15 @@ class UvicornServer(uvicorn.Server):
         self.servers = []
         self.status = 0
         """128 and the number of the signal that ended it."""
-        self._drain_seconds, self._head_seconds = drain_seconds, head_seconds
+        self._drain_seconds = drain_seconds
+        self._head_seconds = head_seconds
         self._patience = Patience(drain_seconds + _LEAVE_SECONDS, _LEAVE_SECONDS)
-        self._max_connections, self._proxies = most, proxies
+        self._max_connections = most
+        self._proxies = proxies
         self._acceptors: list[Acceptor] = []
-        self._in_flight, self._url, self._on_shutdown = in_flight, url, on_shutdown
+        self._in_flight = in_flight
+        self._url = url
+        self._on_shutdown = on_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.ssl is not None:
@@ -137,7 +141,8 @@ class UvicornServer(uvicorn.Server):
 
     async def follow_certificate(self) -> None:
         """Reload certificate and key for future connections whenever one of the files changes; until cancelled."""
-        certificate, key = str(self.config.ssl_certfile), str(self.config.ssl_keyfile)
+        certificate = str(self.config.ssl_certfile)
+        key = str(self.config.ssl_keyfile)
 
         async def changed() -> None:
             try:
@@ -154,7 +159,8 @@ class UvicornServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lose no call that was sent: answer callers that still come, and send them elsewhere for the next call."""
         self._patience.begin()
-        wait, half = self._patience.until, self._drain_seconds / 2
+        wait = self._patience.until
+        half = self._drain_seconds / 2
         connections = self.server_state.connections
         self._in_flight.ready = False
         self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]

@@ -93,7 +93,8 @@ def _has_envelope(params: _Params) -> bool:
 
 
 def _served(params: _Params) -> dict[str, Any]:
-    supported, requested = list(MODERN_PROTOCOL_VERSIONS), (params or {}).get("protocolVersion")
+    supported = list(MODERN_PROTOCOL_VERSIONS)
+    requested = (params or {}).get("protocolVersion")
     if not isinstance(requested, str):
         return {"supported": supported}
     return UnsupportedProtocolVersionErrorData(supported=supported, requested=requested).model_dump(mode="json")

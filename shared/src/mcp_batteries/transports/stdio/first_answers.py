@@ -35,7 +35,9 @@ _CHANGED = {
     "prompts/list": "notifications/prompts/list_changed",
 }
 _SAVE_SECONDS = 0.25
-_MOST_SESSIONS, _MOST_LISTS, _MOST_FILES = 8, 32, 256
+_MOST_SESSIONS = 8
+_MOST_LISTS = 32
+_MOST_FILES = 256
 _COMMON = ["HOME", "PATH", "LANG", "XDG_CACHE_HOME", "PYTHONPATH", "USERPROFILE", "APPDATA", "LOCALAPPDATA"]
 
 
@@ -48,7 +50,8 @@ class FirstAnswers:
     """
 
     def __init__(self, handover: front.Handover, settings: Settings) -> None:
-        self._file, on = handover.file, settings.front_dependencies()
+        self._file = handover.file
+        on = settings.front_dependencies()
         self._keeps = on is not None
         self._expected: dict[RequestId, tuple[str, bytes]] = {}
         self._replayed = deque(handover.asked)

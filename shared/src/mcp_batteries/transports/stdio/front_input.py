@@ -21,7 +21,8 @@ if sys.platform == "win32":
         """Standard input, read as it comes. The process ends when nobody reads the output, or its parent is gone."""
 
         def __init__(self) -> None:
-            self._looks, self._is_over = _thread.allocate_lock(), False
+            self._looks = _thread.allocate_lock()
+            self._is_over = False
             # No call waits for a pipe and for something else, unless the host has opened the pipe for that.
             _thread.start_new_thread(self._watch, ())
 

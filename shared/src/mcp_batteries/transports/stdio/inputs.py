@@ -50,7 +50,8 @@ class _Chunk:
         if not (self._chunk or self._at_end):
             self._wake = self._loop.create_future()
             await self._wake
-        chunk, self._chunk = self._chunk, b""
+        chunk = self._chunk
+        self._chunk = b""
         return chunk
 
     def _put(self, chunk: bytes) -> None:

@@ -18,7 +18,8 @@ else:
 __all__ = ["Output", "open_output"]
 
 _AHEAD = 64 * 1024
-_USUAL, _WIDE = 64 * 1024, 1024 * 1024
+_USUAL = 64 * 1024
+_WIDE = 1024 * 1024
 """Bytes that a pipe holds, and those it is to hold once a message is larger."""
 
 
@@ -59,9 +60,11 @@ def open_output(descriptor: int, on_ready: Callable[[], None], *, pollable: bool
 
 class _LoopOutput:
     def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
-        self._descriptor, self._on_ready = descriptor, on_ready
+        self._descriptor = descriptor
+        self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
-        self._waiting = self._wide = False
+        self._waiting = False
+        self._wide = False
 
     def push(self, data: bytes | memoryview) -> int:
         written = self._write(data)
@@ -94,7 +97,8 @@ class _LoopOutput:
 
 class _ThreadOutput:
     def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
-        self._descriptor, self._on_ready = descriptor, on_ready
+        self._descriptor = descriptor
+        self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
         self._waiting = False
         self._sink = Sink(descriptor, _AHEAD, self._progressed)

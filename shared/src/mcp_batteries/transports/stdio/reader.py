@@ -63,9 +63,13 @@ class Reader:
         drain_seconds: float,
         pollable: bool,
     ) -> None:
-        self._input, self._writer, self._calls = open_input(descriptor, pollable=pollable), writer, calls
-        self._first, self._wire = first, wire
-        self._max_line, self._drain_seconds = max_line, drain_seconds
+        self._input = open_input(descriptor, pollable=pollable)
+        self._writer = writer
+        self._calls = calls
+        self._first = first
+        self._wire = wire
+        self._max_line = max_line
+        self._drain_seconds = drain_seconds
         self._loop = asyncio.get_running_loop()
         self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
         self._lead: deque[JSONRPCMessage] = deque()
@@ -186,7 +190,8 @@ class Reader:
         self._size += len(first)
         for line in others:
             self._lines.append(self._line())
-            self._parts, self._size = [line], len(line)
+            self._parts = [line]
+            self._size = len(line)
         if self._size > self._max_line:
             # Of a line that will be skipped only the ends are kept: its id may stand there.
             held = b"".join(self._parts)

@@ -82,9 +82,13 @@ class _Call:
     def __init__(
         self, outbound: Outbound, transport: TransportContext, request_id: RequestId | None, token: ProgressToken | None
     ) -> None:
-        self.outbound, self.transport, self.request_id, self._token = outbound, transport, request_id, token
+        self.outbound = outbound
+        self.transport = transport
+        self.request_id = request_id
+        self._token = token
         self.message_metadata = None
-        self.closed = self.cancelled = False
+        self.closed = False
+        self.cancelled = False
         self.scope = anyio.CancelScope()
         self._event: anyio.Event | None = None
 
@@ -130,14 +134,17 @@ class _Requests(AsyncResource):
     """Answers requests; passes on all other messages, as the stream that the SDK's dispatcher reads."""
 
     def __init__(self, reader: Reader, writer: Writer, transport: TransportContext) -> None:
-        self._reader, self._writer, self._transport = reader, writer, transport
+        self._reader = reader
+        self._writer = writer
+        self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._calls: dict[RequestId, _Call] = {}
         self._tasks: dict[_Call, asyncio.Task[None]] = {}
 
     async def run(self, dispatcher: JSONRPCDispatcher[TransportContext], request: OnRequest, notify: OnNotify) -> None:
         """Serve until the client leaves."""
-        self._outbound, self._on_request = dispatcher, request
+        self._outbound = dispatcher
+        self._on_request = request
 
         async def on_notify(
             _: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
@@ -192,7 +199,8 @@ class _Requests(AsyncResource):
         begun = False
         try:
             with call.scope:
-                result, failure = {}, None
+                result = {}
+                failure = None
                 try:
                     result = await self._on_request(call, request.method, request.params)
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed

@@ -54,7 +54,10 @@ class Claim:
     """
 
     def __init__(self, stdin: int, stdout: int, *, stderr: StderrPump | None = None, process: bool = False) -> None:
-        self.stdin, self.stdout, self.stderr, self.process = stdin, stdout, stderr, process
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.process = process
         self.parent = system.Parent()
         self._was_blocking = False
         self._exits: SimpleQueue[tuple[float, int]] = SimpleQueue()
@@ -197,7 +200,9 @@ async def serve(
     from mcp_batteries.transports.stdio.requests import serve_requests
     from mcp_batteries.transports.stdio.writer import Writer
 
-    status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
+    status = 0
+    loop = asyncio.get_running_loop()
+    calls = Calls(max_in_flight)
     writer = Writer(claim.stdout, calls, lambda: reader.stop(), first, wire, pollable=pollable)
     reader = Reader(
         claim.stdin, writer, calls, first, wire, max_line=max_line, drain_seconds=drain_seconds, pollable=pollable

@@ -19,7 +19,9 @@ class Sink:
     """
 
     def __init__(self, descriptor: int, capacity: int, on_progress: Callable[[], None] = lambda: None) -> None:
-        self._descriptor, self._capacity, self._on_progress = descriptor, capacity, on_progress
+        self._descriptor = descriptor
+        self._capacity = capacity
+        self._on_progress = on_progress
         self._backlog = bytearray()
         self._writing = 0
         self._change = threading.Condition()
@@ -57,7 +59,8 @@ class Sink:
         while not self.broken:
             with self._change:
                 self._change.wait_for(lambda: self._backlog)
-                chunk, self._backlog = self._backlog, bytearray()
+                chunk = self._backlog
+                self._backlog = bytearray()
                 self._writing = len(chunk)
             try:
                 with memoryview(chunk) as rest:

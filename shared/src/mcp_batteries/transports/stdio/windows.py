@@ -70,7 +70,8 @@ def has_reader(descriptor: int) -> bool:
 
     An empty write would show it too, but some readers take it for the end.
     """
-    state, status = (ctypes.c_ulong * 10)(), (ctypes.c_void_p * 2)()
+    state = (ctypes.c_ulong * 10)()
+    status = (ctypes.c_void_p * 2)()
     handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))
     wrong = _ntdll.NtQueryInformationFile(handle, status, state, ctypes.sizeof(state), _PIPE_LOCAL_INFORMATION)
     return wrong != 0 or state[8] != _CLOSING

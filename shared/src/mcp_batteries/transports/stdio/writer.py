@@ -52,7 +52,10 @@ class Writer(AsyncResource):
         *,
         pollable: bool,
     ) -> None:
-        self._calls, self._on_broken, self._first, self._wire = calls, on_broken, first, wire
+        self._calls = calls
+        self._on_broken = on_broken
+        self._first = first
+        self._wire = wire
         self._output = open_output(descriptor, self._flush, pollable=pollable)
         self._queue: deque[_Frame] = deque()
         self._burst = 0
@@ -185,4 +188,6 @@ class _Frame:
     __slots__ = ("done", "rest", "started")
 
     def __init__(self, rest: memoryview, *, started: bool) -> None:
-        self.rest, self.started, self.done = rest, started, asyncio.Event()
+        self.rest = rest
+        self.started = started
+        self.done = asyncio.Event()

@@ -109,8 +109,12 @@ class Guard:
         asks: list[str] | None = None,
     ) -> None:
         self._app: ASGIApp = _nothing
-        self._verifiers, self._scopes = verifiers, scopes
-        self._resource, self._issuers, self._title, self._asks = resource, issuers, title, asks
+        self._verifiers = verifiers
+        self._scopes = scopes
+        self._resource = resource
+        self._issuers = issuers
+        self._title = title
+        self._asks = asks
         parts = urlsplit(resource)
         path = _WELL_KNOWN + parts.path.rstrip("/")
         self._metadata_paths = {path, _WELL_KNOWN} if issuers else set[str]()

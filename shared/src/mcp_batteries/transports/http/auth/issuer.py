@@ -33,7 +33,8 @@ _LEEWAY_SECONDS = 10
 _FRESH_SECONDS = 600
 _KEPT_SECONDS = 24 * 3600
 """How long keys count that cannot be fetched again."""
-_FETCHES, _REFILL_SECONDS = 3, 30
+_FETCHES = 3
+_REFILL_SECONDS = 30
 """Fetches for the sake of unknown keys at once, and how soon there may be another: anybody can invent a key's name."""
 _FETCH_SECONDS = 5
 _LAST_SECOND = 253_402_300_799
@@ -75,8 +76,10 @@ class Issuer:
         self._audiences = [audience.rstrip("/"), audience.rstrip("/") + "/"]
         self._algorithms = list(algorithms)
         self._keys: list[_Key] = []
-        self._fetched = self._tried = -float("inf")
-        self._allowance, self._allowance_at = float(_FETCHES), time.monotonic()
+        self._fetched = -float("inf")
+        self._tried = -float("inf")
+        self._allowance = float(_FETCHES)
+        self._allowance_at = time.monotonic()
         self._fetching = anyio.Lock()
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -196,7 +199,8 @@ class Issuer:
     async def _metadata(self, client: httpx2.AsyncClient) -> dict[str, Any]:
         """RFC 8414, section 3.1, then OpenID Connect Discovery, section 4; it must name exactly this issuer."""
         parts = urlsplit(self._url)
-        host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+        host = f"{parts.scheme}://{parts.netloc}"
+        path = parts.path.rstrip("/")
         for where in (
             f"{host}/.well-known/oauth-authorization-server{path}",
             f"{host}/.well-known/openid-configuration{path}",

@@ -40,7 +40,8 @@ class Scopes:
     """
 
     def __init__(self, tools: Callable[[], Mapping[str, Tool]], prefix: str = "") -> None:
-        self._tools, self._prefix = tools, prefix
+        self._tools = tools
+        self._prefix = prefix
 
     @property
     def all(self) -> list[str]:

@@ -31,7 +31,8 @@ __all__ = ["Tokens", "new_token"]
 PREFIX = "mcpb_"
 """So that scanners for secrets know one when they see it."""
 _LINE = re.compile(r"([\w.@+-]{1,100})\s+sha256:([0-9a-f]{64})((?:\s+\S+)*)\s*")
-_UNTIL, _ROLE = "until=", "role="
+_UNTIL = "until="
+_ROLE = "role="
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +91,8 @@ class Tokens:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """The access that `token` gives; None if it is unknown or has expired."""
-        digest, found = _digest(token), None
+        digest = _digest(token)
+        found = None
         for entry in self._entries:  # All of them, whichever it is: the time taken tells nothing.
             if hmac.compare_digest(entry.digest, digest):
                 found = entry
