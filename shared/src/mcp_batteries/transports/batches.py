@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 
 from mcp_batteries.transports.jsonrpc import Malformed, NotUtf8, decode, dump, error, parse, request_id_in
 
-__all__ = ["REVISION", "Batches", "members"]
+__all__ = ["REVISION", "Batches", "SplitArray", "members"]
 
+# The only revision that has arrays.
 REVISION = "2025-03-26"
-"""The only one that has arrays."""
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
 
 
 def members(body: bytes) -> list[bytes] | None:
-    """The messages in the array `body`; None for anything else.
+    """Return the messages in the array `body`, or None if it is anything else.
 
     A member that is not an object, such as a nested array, is passed on as a message that is refused separately.
 
@@ -32,96 +32,131 @@ def members(body: bytes) -> list[bytes] | None:
     if not _is_array(body):
         return None
     try:
-        found = cast("object", json.loads(decode(body)))
+        items = cast("object", json.loads(decode(body)))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, list) or not found:
+    if not isinstance(items, list) or not items:
         return None
-    return [json.dumps(item if isinstance(item, dict) else 0).encode() for item in cast("list[Any]", found)]
+    messages: list[bytes] = []
+    for item in cast("list[Any]", items):
+        message: Any = item
+        if not isinstance(item, dict):
+            message = 0
+        messages.append(json.dumps(message).encode())
+    return messages
 
 
 def _is_array(body: bytes) -> bool:
+    """Tell whether the first sign of `body` opens an array."""
     return body.lstrip(_BLANKS)[:1] == b"["
 
 
-def _refuse_each(line: bytes, wrong: NotUtf8) -> bytes:
+def _refuse_each(line: bytes, problem: NotUtf8) -> bytes:
     """Return the answer to the array `line`: the same error for each request whose id can be read.
 
     Each of these waits for its own answer. JSON-RPC has one error without an id if there are none.
     """
     try:
-        found = cast("object", json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff")))
+        items = cast("object", json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff")))
     except (ValueError, RecursionError):
-        found = None
+        items = None
     batch = _Batch()
-    if isinstance(found, list):
-        for item in cast("list[object]", found):
+    if isinstance(items, list):
+        for item in cast("list[object]", items):
             request_id = request_id_in(item)
             if request_id is not None:
-                batch.answers.append(dump(error(request_id, wrong.code, wrong.message)).strip())
+                batch.answers.append(dump(error(request_id, problem.code, problem.message)).strip())
     if batch.answers:
-        return batch.whole()
-    return dump(error(None, wrong.code, wrong.message))
+        return batch.complete_line()
+    return dump(error(None, problem.code, problem.message))
+
+
+class SplitArray(NamedTuple):
+    """An array of messages, split.
+
+    Attributes:
+        messages: the lines to serve.
+        answer: what to write at once; empty while an answer is due.
+    """
+
+    messages: list[bytes]
+    answer: bytes
 
 
 class Batches:
     """The arrays on one pipe whose answers are not complete; each array gets one line as its answer."""
 
     def __init__(self) -> None:
-        self._wanted = False
+        self._is_enabled = False
         self._open: dict[RequestId, _Batch] = {}
 
     def negotiate(self, request: JSONRPCRequest) -> None:
         """Accept arrays from now on if this `initialize` requests the one revision that has them."""
-        self._wanted = (request.params or {}).get("protocolVersion") == REVISION
+        self._is_enabled = (request.params or {}).get("protocolVersion") == REVISION
 
-    def members(self, line: bytes, in_flight: Callable[[RequestId], bool]) -> tuple[list[bytes], bytes] | None:
-        """The messages in the array `line`, and any immediate answer; None for anything else."""
-        if not self._wanted:
+    def split(self, line: bytes, in_flight: Callable[[RequestId], bool]) -> SplitArray | None:
+        """Return the messages in the array `line`, or None if it is anything else."""
+        if not self._is_enabled:
             return None
         try:
-            found = members(line)
-        except NotUtf8 as wrong:
-            return [], _refuse_each(line, wrong)
-        if found is None:
+            lines = members(line)
+        except NotUtf8 as problem:
+            return SplitArray([], _refuse_each(line, problem))
+        if lines is None:
             return None
         batch = _Batch()
         messages: list[bytes] = []
-        for text in found:
+        for text in lines:
             try:
-                message = parse(text)
-                if isinstance(message, JSONRPCRequest):
-                    if message.method == "initialize":
-                        raise Malformed(INVALID_REQUEST, "Invalid request: `initialize` comes alone.", message.id)
-                    key = coerce_request_id(message.id)
-                    if key in self._open or in_flight(message.id):
-                        raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", message.id)
-                    self._open[key] = batch
-                    batch.missing.add(key)
+                self._register(parse(text), batch, in_flight)
+            except Malformed as problem:
+                batch.answers.append(dump(error(problem.request_id, problem.code, problem.message)).strip())
+            else:
                 messages.append(text)
-            except Malformed as wrong:
-                batch.answers.append(dump(error(wrong.request_id, wrong.code, wrong.message)).strip())
-        return messages, batch.whole()
+        return SplitArray(messages, batch.complete_line())
 
-    def answered(self, request_id: RequestId | None, data: bytes) -> bytes:
-        """What to write for the answer `data`: itself, nothing yet, or the whole array that it completes."""
-        key = None if request_id is None else coerce_request_id(request_id)
-        batch = None if key is None else self._open.pop(key, None)
-        if batch is None or key is None:
+    def _register(self, message: JSONRPCMessage, batch: _Batch, in_flight: Callable[[RequestId], bool]) -> None:
+        """Let `batch` wait for the answer to `message`, if that is a request.
+
+        Raises:
+            Malformed: The request can't be part of an array, or its id is in use.
+        """
+        if not isinstance(message, JSONRPCRequest):
+            return
+        if message.method == "initialize":
+            raise Malformed(INVALID_REQUEST, "Invalid request: `initialize` comes alone.", message.id)
+        key = coerce_request_id(message.id)
+        if key in self._open or in_flight(message.id):
+            raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", message.id)
+        self._open[key] = batch
+        batch.missing.add(key)
+
+    def add_answer(self, request_id: RequestId | None, data: bytes) -> bytes:
+        """Return what to write for the answer `data`: itself, nothing yet, or the whole array that it completes."""
+        if request_id is None:
+            return data
+        key = coerce_request_id(request_id)
+        batch = self._open.pop(key, None)
+        if batch is None:
             return data
         batch.missing.discard(key)
         batch.answers.append(data.strip())
-        return batch.whole()
+        return batch.complete_line()
 
-    def dropped(self, request_id: object) -> bytes:
-        """What to write after the client cancelled one of its calls: the array, if only that answer was missing."""
-        key = as_request_id(request_id)
-        key = None if key is None else coerce_request_id(key)
-        batch = None if key is None else self._open.pop(key, None)
-        if batch is None or key is None:
+    def cancel(self, request_id: object) -> bytes:
+        """Return what to write after the client cancelled one of its calls.
+
+        That is the whole array, if only this answer was missing.
+        """
+        valid_id = as_request_id(request_id)
+        if valid_id is None:
+            return b""
+        key = coerce_request_id(valid_id)
+        batch = self._open.pop(key, None)
+        if batch is None:
             return b""
         batch.missing.discard(key)
-        return batch.whole()
+        return batch.complete_line()
 
 
 class _Batch:
@@ -131,6 +166,8 @@ class _Batch:
         self.missing: set[RequestId] = set()
         self.answers: list[bytes] = []
 
-    def whole(self) -> bytes:
-        """The array as a line; empty while an answer is missing, and if none is due."""
-        return b"[" + b",".join(self.answers) + b"]\n" if self.answers and not self.missing else b""
+    def complete_line(self) -> bytes:
+        """Return the array as a line, or nothing while an answer is missing and if none is due."""
+        if not self.answers or self.missing:
+            return b""
+        return b"[" + b",".join(self.answers) + b"]\n"

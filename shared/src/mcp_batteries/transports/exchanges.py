@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
@@ -22,19 +22,19 @@ _log = logging.getLogger(__name__)
 
 
 def error_data(raised: Exception, method: str) -> ErrorData:
-    """The error that a handshake-era client gets for a handler's exception; defects go to the log."""
-    known = handler_exception_to_error_data(raised)
-    if known is None:
+    """Return the error that a handshake-era client gets for a handler's exception, and log it if it is a defect."""
+    data = handler_exception_to_error_data(raised)
+    if data is None:
         _log.error("the handler of %r raised", method, exc_info=raised)
         return ErrorData(code=INTERNAL_ERROR, message="Internal server error")
-    return known
+    return data
 
 
 class _Exchange(Connection):
     """The connection of one request, which ends with it.
 
     A client introduces itself identically in each request: that is parsed once, and what few requests need is made
-        lazily.
+    lazily.
     """
 
     _stack: AsyncExitStack | None = None
@@ -47,17 +47,24 @@ class _Exchange(Connection):
 
     @exit_stack.setter
     def exit_stack(self, stack: AsyncExitStack) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Ignored: the stack that each connection is created with is made when needed."""
+        """Ignore the stack that each connection is created with: one is made when it is needed."""
 
     @property
     def has_stack(self) -> bool:
         return self._stack is not None
 
-    def anew(self) -> _Exchange:
-        """A copy for the same client's next request."""
+    def copy_for_next_request(self) -> _Exchange:
+        """Return a copy for the same client's next request."""
         other = object.__new__(_Exchange)  # an eighth of what `copy` takes
         other.__dict__ |= {**self.__dict__, "state": {}}
         return other
+
+
+class _ParsedRoute(NamedTuple):
+    """What a client said of itself, and the connection that was built from it."""
+
+    route: InboundModernRoute
+    connection: _Exchange
 
 
 class Exchanges:
@@ -71,8 +78,10 @@ class Exchanges:
     def __init__(self, server: Server[Any], state: Any, outbound: Outbound | None = None) -> None:
         self._server = server
         self._state = state
-        self._outbound: dict[str, Any] = {} if outbound is None else {"outbound": outbound}
-        self._last: tuple[InboundModernRoute, _Exchange] | None = None
+        self._outbound: dict[str, Any] = {}
+        if outbound is not None:
+            self._outbound = {"outbound": outbound}
+        self._latest: _ParsedRoute | None = None
 
     async def answer(
         self,
@@ -81,19 +90,25 @@ class Exchanges:
         method: str,
         params: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
-        """The result of `method`, asked for by `route`.
+        """Return the result of `method`, requested by `route`.
 
         Raises:
             Exception: whatever the server raises.
         """
-        if self._last is None or self._last[0] != route:
-            known = _Exchange.from_envelope(
-                route.protocol_version, route.client_info, route.client_capabilities, **self._outbound
-            )
-            self._last = route, cast("_Exchange", known)
-        connection = self._last[1].anew()
+        latest = self._latest
+        if latest is None or latest.route != route:
+            latest = _ParsedRoute(route, self._connect(route))
+            self._latest = latest
+        connection = latest.connection.copy_for_next_request()
         try:
             return await ServerRunner(self._server, connection, self._state).on_request(context, method, params)
         finally:
             if connection.has_stack:
                 await aclose_shielded(connection)
+
+    def _connect(self, route: InboundModernRoute) -> _Exchange:
+        """Return a connection to the client that `route` introduces."""
+        connection = _Exchange.from_envelope(
+            route.protocol_version, route.client_info, route.client_capabilities, **self._outbound
+        )
+        return cast("_Exchange", connection)

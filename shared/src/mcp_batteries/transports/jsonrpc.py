@@ -43,9 +43,10 @@ __all__ = [
     "request_id_in",
 ]
 
-_DEPTH = 200
-_DEEP_HEAD = 64 * 1024
-_DEEP_TAIL = 4096
+_MAX_DEPTH = 200
+# Of a line that can't be parsed, only its ends are searched for the id.
+_HEAD_BYTES = 64 * 1024
+_TAIL_BYTES = 4096
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 
@@ -59,6 +60,7 @@ class Malformed(Exception):
 
     Args:
         code: the JSON-RPC error code to answer with.
+        message: the words of that error.
         request_id: the id to answer to, None if it is unknown.
     """
 
@@ -75,13 +77,13 @@ class NotUtf8(Malformed):
     It is refused, because a tool would store the characters put in their place.
 
     Args:
-        at: the offset of the first such byte, from 0.
+        offset: of the first such byte, from 0.
         byte: its value.
     """
 
-    def __init__(self, at: int, byte: int, request_id: RequestId | None = None) -> None:
+    def __init__(self, offset: int, byte: int, request_id: RequestId | None = None) -> None:
         message = (
-            f"Parse error: not UTF-8 at byte {at + 1} (0x{byte:02X}). Nothing was run. "
+            f"Parse error: not UTF-8 at byte {offset + 1} (0x{byte:02X}). Nothing was run. "
             "Encode the whole message as UTF-8, and send it again."
         )
         super().__init__(PARSE_ERROR, message, request_id)
@@ -114,13 +116,13 @@ def request_id_in(value: object) -> RequestId | None:
 
 
 def parse(line: bytes) -> JSONRPCMessage:
-    """The message in `line`.
+    """Return the message in `line`.
 
     Raises:
         Malformed: `line` is not JSON, or not a JSON-RPC message.
     """
     try:
-        # Most are requests: to look which kind fits best takes 2.5 times as long.
+        # Most messages are requests, and to find out which kind fits best takes 2.5 times as long.
         return JSONRPCRequest.model_validate_json(line, by_name=False)
     except ValidationError:
         pass
@@ -134,22 +136,25 @@ def parse(line: bytes) -> JSONRPCMessage:
     try:
         message = jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        raise Malformed(INVALID_REQUEST, *_what_is_wrong(value)) from None
+        raise _explain(value) from None
     if "method" in value and "id" in value and not isinstance(message, JSONRPCRequest):
         # The model of a notification overlooks the id: this is a request whose id is none.
-        raise Malformed(INVALID_REQUEST, *_what_is_wrong(value))
+        raise _explain(value)
     return message
 
 
 def is_heard(message: JSONRPCNotification) -> bool:
-    """Whether anything handles `message`: not a notification with a request's method, which could not be answered."""
+    """Tell whether anything handles `message`.
+
+    Nothing does if a notification has the name of a request, which could not be answered.
+    """
     return message.method.startswith("notifications/")
 
 
 def dump(message: JSONRPCMessage) -> bytes:
-    """`message` as one line, newline included; an internal error in its place if it can't be written.
+    """Return `message` as one line, newline included.
 
-    Empty for a notification that can't be written.
+    If it can't be written, return an internal error in place of an answer, and nothing in place of a notification.
     """
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
@@ -161,11 +166,7 @@ def dump(message: JSONRPCMessage) -> bytes:
     except (PydanticSerializationError, ValueError, RecursionError):
         pass
     try:
-        # On Windows pydantic writes nothing that is nested deeper than 99 levels; elsewhere its limit is 255.
-        value = {
-            name: getattr(message, name) for name in type(message).model_fields if name in message.model_fields_set
-        }
-        return json.dumps(_clean(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        return _dump_deep(message)
     except (TypeError, ValueError, RecursionError) as exc:
         _log.warning("a %s could not be written as JSON: %s", type(message).__name__, exc)
     if isinstance(message, JSONRPCResponse | JSONRPCError):
@@ -173,8 +174,20 @@ def dump(message: JSONRPCMessage) -> bytes:
     return b""
 
 
+def _dump_deep(message: JSONRPCMessage) -> bytes:
+    """Return `message` as one line, written by the standard library.
+
+    On Windows pydantic writes nothing that is nested deeper than 99 levels; elsewhere its limit is 255.
+    """
+    value: dict[str, Any] = {}
+    for name in type(message).model_fields:
+        if name in message.model_fields_set:
+            value[name] = getattr(message, name)
+    return json.dumps(_clean(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
 def dump_answer(request_id: RequestId, result: dict[str, Any] | ErrorData) -> bytes:
-    """The answer to a request as one line, as `dump` writes it."""
+    """Return the answer to a request as one line, as `dump` writes it."""
     if isinstance(result, ErrorData):
         return dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=result))
     try:
@@ -185,18 +198,18 @@ def dump_answer(request_id: RequestId, result: dict[str, Any] | ErrorData) -> by
 
 
 def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError:
-    """The error answer with `code` and `message`."""
+    """Return the error answer with `code` and `message`."""
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
 
 
 def peek_id(head: bytes, tail: bytes) -> RequestId | None:
-    """The id of a request that is too long or deep to parse, from the beginning and end of its line."""
+    """Return the id of a request that is too long or deep to parse, from the beginning and end of its line."""
     depth = 0
     name = b""
-    last = b""
-    for found in _TOKEN.finditer(head):
-        token = found[0]
-        if depth == 1 and last == b":" and name == b'"id"' and found.end() < len(head):
+    previous = b""
+    for match in _TOKEN.finditer(head):
+        token = match[0]
+        if depth == 1 and previous == b":" and name == b'"id"' and match.end() < len(head):
             return as_request_id(_scalar(token))
         if token in b"{[":
             if not depth and token == b"[":
@@ -205,14 +218,17 @@ def peek_id(head: bytes, tail: bytes) -> RequestId | None:
         elif token in b"]}":
             depth -= 1
         elif token == b":" and depth == 1:
-            name = last
-        last = token
+            name = previous
+        previous = token
     # Only the last member of the outer object is followed by a single brace and the end of the line.
-    found = _LAST_MEMBER_ID.search(tail)
-    return as_request_id(json.loads(found[1])) if found else None
+    last_member = _LAST_MEMBER_ID.search(tail)
+    if last_member is None:
+        return None
+    return as_request_id(json.loads(last_member[1]))
 
 
 def _scalar(token: bytes) -> object:
+    """Return the value that `token` stands for, or None if it is not JSON."""
     try:
         return json.loads(token)
     except ValueError:
@@ -227,31 +243,41 @@ def _id_in_damaged(line: bytes) -> RequestId | None:
         # The second byte of a character can be a backslash, as in GBK.
         if b'"method"' not in line:
             return None
-        return peek_id(line[:_DEEP_HEAD], line[-_DEEP_TAIL:])
+        return peek_id(line[:_HEAD_BYTES], line[-_TAIL_BYTES:])
     return request_id_in(value)
 
 
 def _loads(line: bytes) -> Any:
+    """Return the JSON value in `line`, without lone surrogates.
+
+    Raises:
+        Malformed: `line` is not UTF-8, not JSON, or nested too deep.
+    """
     try:
         text = decode(line)
-    except NotUtf8 as wrong:
-        wrong.request_id = _id_in_damaged(line)
+    except NotUtf8 as problem:
+        problem.request_id = _id_in_damaged(line)
         raise
     try:
         return _clean(json.loads(text))
     except RecursionError:
-        found = peek_id(line[:_DEEP_HEAD], line[-_DEEP_TAIL:])
-        raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_DEPTH} levels deep.", found) from None
-    except ValueError as exc:
-        reason = exc.msg if isinstance(exc, json.JSONDecodeError) else "a number is too long"
-        raise Malformed(PARSE_ERROR, f"Parse error: {reason}.") from None
+        request_id = peek_id(line[:_HEAD_BYTES], line[-_TAIL_BYTES:])
+        raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_MAX_DEPTH} levels deep.", request_id) from None
+    except json.JSONDecodeError as exc:
+        raise Malformed(PARSE_ERROR, f"Parse error: {exc.msg}.") from None
+    except ValueError:
+        raise Malformed(PARSE_ERROR, "Parse error: a number is too long.") from None
 
 
 def _clean(value: Any, depth: int = 0) -> Any:
-    """`value` with every lone surrogate replaced, keys included."""
+    """Return `value` with every lone surrogate replaced, keys included.
+
+    Raises:
+        RecursionError: It is nested too deep.
+    """
     if isinstance(value, str):
         return well_formed(value)
-    if depth > _DEPTH:
+    if depth > _MAX_DEPTH:
         raise RecursionError
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
@@ -261,22 +287,23 @@ def _clean(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _what_is_wrong(value: Any) -> tuple[str, RequestId | None]:
+def _explain(value: Any) -> Malformed:
+    """Return the error that says why the JSON `value` is not a message."""
     if isinstance(value, list) and not value:
-        return "Invalid request: there is no message in this array.", None
+        return Malformed(INVALID_REQUEST, "Invalid request: there is no message in this array.")
     if isinstance(value, list):
-        return "Invalid request: batches are not supported, send one message at a time.", None
+        return Malformed(INVALID_REQUEST, "Invalid request: batches are not supported, send one message at a time.")
     if not isinstance(value, dict):
-        return "Invalid request: a message is a JSON object.", None
+        return Malformed(INVALID_REQUEST, "Invalid request: a message is a JSON object.")
     members = cast("dict[str, Any]", value)
     request_id = as_request_id(members.get("id"))
     if "method" not in members and ("result" in members or "error" in members):
         # An id here would be one of the server's own requests: answering to it would only confuse.
-        return "Invalid request: not a valid response.", None
+        return Malformed(INVALID_REQUEST, "Invalid request: not a valid response.")
     if members.get("jsonrpc") != "2.0":
-        return 'Invalid request: `jsonrpc` must be "2.0".', request_id
+        return Malformed(INVALID_REQUEST, 'Invalid request: `jsonrpc` must be "2.0".', request_id)
     if not isinstance(members.get("method"), str):
-        return "Invalid request: `method` must be a string.", request_id
+        return Malformed(INVALID_REQUEST, "Invalid request: `method` must be a string.", request_id)
     if not isinstance(members.get("params", {}), dict | None):
-        return "Invalid request: `params` must be an object.", request_id
-    return "Invalid request: `id` must be a string or an integer.", None
+        return Malformed(INVALID_REQUEST, "Invalid request: `params` must be an object.", request_id)
+    return Malformed(INVALID_REQUEST, "Invalid request: `id` must be a string or an integer.")

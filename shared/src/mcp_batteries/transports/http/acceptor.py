@@ -23,30 +23,41 @@ from mcp_batteries.transports.http.unix_socket import peer
 
 __all__ = ["Acceptor", "room"]
 
+# Descriptors for everything else: files, databases, upstreams, and the connections beyond the limit that are refused.
 _OWN_FILES = 192
-"""Descriptors for everything else: files, databases, upstreams, and connections beyond the limit that are told so."""
+# Connections beyond the limit are taken where all others are busy, because probes have to be answered.
 _BEYOND = 32
-"""Connections beyond the limit, where all others are busy: probes have to be answered."""
+# One address has at most the limit divided by this.
 _SHARE = 2
-"""One address has at most the limit divided by this."""
-_BREATH_SECONDS = 0.1
+_PAUSE_SECONDS = 0.1
+# The time at the end for handshakes that have begun.
 _OPENING_SECONDS = 1.0
-"""At the end, for handshakes that have begun."""
+# The turns of the event loop in which a client that has connected is accepted.
 _TURNS = 5
-"""Of the loop, in which one who has connected is taken."""
 
 _log = logging.getLogger(__name__)
 _log.addFilter(RateLimitFilter())
 
 
-def room(wanted: int) -> int:
-    """The number of connections, at most `wanted`, for which this process has descriptors; raises its soft limit."""
-    there = descriptors(wanted + _BEYOND + _OWN_FILES)
-    return wanted if there is None else min(wanted, max(16, there - _BEYOND - _OWN_FILES))
+def room(desired: int) -> int:
+    """Return the number of connections, at most `desired`, for which this process has descriptors.
+
+    It raises the process's soft limit.
+    """
+    available = descriptors(desired + _BEYOND + _OWN_FILES)
+    if available is None:
+        return desired
+    return min(desired, max(16, available - _BEYOND - _OWN_FILES))
 
 
 class _Place:
-    """The place of one connection."""
+    """One accepted connection, from its handshake to its end.
+
+    Attributes:
+        owner: whose share it counts for; empty for a proxy.
+        connection: its protocol, once the handshake is done.
+        opening: the task of the handshake.
+    """
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
@@ -88,14 +99,16 @@ class Acceptor:
         self._make = make
         self._most = most
         self._tls = tls
-        self._handshake_seconds = handshake_seconds if tls is not None else None
+        self._handshake_seconds: float | None = None
+        if tls is not None:
+            self._handshake_seconds = handshake_seconds
         self._proxies = [ipaddress.ip_network(text) for text in proxies]
         self._places: dict[str, dict[_Place, None]] = {}
         self._count = 0
-        self._taken = 0
+        self._accepted = 0
         listener.setblocking(False)
         self._loop = asyncio.get_running_loop()
-        self._breath: asyncio.TimerHandle | None = None
+        self._pause: asyncio.TimerHandle | None = None
         self._running: asyncio.Task[None] | None = None
         try:
             # Not `sock_accept`: one that is cancelled drops the connection that it has taken in the same turn.
@@ -106,76 +119,91 @@ class Acceptor:
     async def close(self) -> None:
         """Accept what has already arrived, then nothing more."""
         if self._running is not None:
-            # The loop reports a connection in a later turn than the one that accepts it.
-            for _ in range(self._most):
-                before = self._taken
-                for _ in range(_TURNS):
-                    await asyncio.sleep(0)
-                if self._taken == before:
-                    break
-            self._running.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._running
+            await self._end_task(self._running)
         else:
             self._loop.remove_reader(self._listener)
-            if self._breath is not None:
-                self._breath.cancel()
+            if self._pause is not None:
+                self._pause.cancel()
         with suppress(OSError):
             while True:
-                self._take(*self._listener.accept())
+                self._admit(*self._listener.accept())
         self._listener.close()
-        opening = [place.opening for theirs in self._places.values() for place in theirs if place.opening is not None]
+        opening: list[asyncio.Task[None]] = []
+        for places in self._places.values():
+            opening += [place.opening for place in places if place.opening is not None]
         if opening:
             await asyncio.wait(opening, timeout=_OPENING_SECONDS)
 
+    async def _end_task(self, running: asyncio.Task[None]) -> None:
+        """Let `running` accept the connections that have arrived, then end it."""
+        # The loop reports a connection in a later turn than the one that accepts it.
+        for _ in range(self._most):
+            before = self._accepted
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            if self._accepted == before:
+                break
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
     def _accept(self) -> None:
-        # One for each turn of the loop: calls come in between.
+        """Accept one connection in each turn of the loop, so that calls come in between."""
         try:
-            taken = self._listener.accept()
+            connected, address = self._listener.accept()
         except (BlockingIOError, InterruptedError):
             return
         except OSError as problem:
-            self._cannot(problem)
+            self._make_room_after(problem)
             self._loop.remove_reader(self._listener)
-            self._breath = self._loop.call_later(_BREATH_SECONDS, self._loop.add_reader, self._listener, self._accept)
+            self._pause = self._loop.call_later(_PAUSE_SECONDS, self._loop.add_reader, self._listener, self._accept)
             return
-        self._take(*taken)
+        self._admit(connected, address)
 
     async def _run(self) -> None:
+        """Accept connections where the loop can't wait for a listener."""
         while True:
             try:
-                taken = await self._loop.sock_accept(self._listener)
+                connected, address = await self._loop.sock_accept(self._listener)
             except OSError as problem:
-                self._cannot(problem)
-                await asyncio.sleep(_BREATH_SECONDS)
+                self._make_room_after(problem)
+                await asyncio.sleep(_PAUSE_SECONDS)
                 continue
-            self._take(*taken)
+            self._admit(connected, address)
             await asyncio.sleep(0)
 
-    def _cannot(self, problem: OSError) -> None:
-        # Descriptors went elsewhere.
+    def _make_room_after(self, problem: OSError) -> None:
+        """Drop an idle connection, because something else has taken the descriptors."""
         _log.warning("a connection cannot be taken: %s", reason(problem))
         self._drop_one(None)
 
-    def _take(self, taken: socket.socket, address: Sequence[object]) -> None:
-        self._taken += 1
-        owner = peer(taken) or self._owner(str(address[0]) if address else "")
-        theirs = self._places.get(owner, {}) if owner else {}
-        if len(theirs) >= max(1, self._most // _SHARE):
-            full = not self._drop_one(owner)
-        else:
-            full = self._count >= self._most and not self._drop_one(None) and self._count >= self._most + _BEYOND
-        if full:
-            taken.close()
+    def _admit(self, connected: socket.socket, address: Sequence[object]) -> None:
+        """Open the connection `connected`, or close it if its owner or this process has too many."""
+        self._accepted += 1
+        owner = peer(connected)
+        if not owner:
+            owner = self._owner(str(address[0]) if address else "")
+        if not self._find_room(owner):
+            connected.close()
             return
         place = _Place(owner)
         self._places.setdefault(owner, {})[place] = None
         self._count += 1
-        taken.setblocking(False)
-        place.opening = asyncio.create_task(self._open(taken, place))
+        connected.setblocking(False)
+        place.opening = asyncio.create_task(self._open(connected, place))
 
-    async def _open(self, taken: socket.socket, place: _Place) -> None:
-        def made() -> Connection:
+    def _find_room(self, owner: str) -> bool:
+        """Tell whether `owner` may have one more connection, after dropping an idle one if that is necessary."""
+        if owner and len(self._places.get(owner, ())) >= max(1, self._most // _SHARE):
+            return self._drop_one(owner)
+        if self._count < self._most:
+            return True
+        return self._drop_one(None) or self._count < self._most + _BEYOND
+
+    async def _open(self, connected: socket.socket, place: _Place) -> None:
+        """Complete the handshake of `connected`."""
+
+        def build() -> Connection:
             connection = self._make()
             connection.when_opened = lambda: setattr(place, "connection", connection)
             connection.when_lost = lambda: self._release(place)
@@ -183,29 +211,28 @@ class Acceptor:
 
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                made, taken, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
+                build, connected, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
             )
         except (OSError, ssl.SSLError, asyncio.CancelledError):
-            taken.close()
+            connected.close()
             self._release(place)
 
     def _release(self, place: _Place) -> None:
-        theirs = self._places.get(place.owner, {})
-        if place in theirs:
+        places = self._places.get(place.owner, {})
+        if place in places:
             self._count -= 1
-            del theirs[place]
-            if not theirs:
+            del places[place]
+            if not places:
                 del self._places[place.owner]
 
     def _drop_one(self, owner: str | None) -> bool:
         """Drop the oldest idle connection of `owner`, or of the owner with most connections that has an idle one."""
-        owners = (
-            [owner]
-            if owner is not None
-            else sorted(filter(None, self._places), key=lambda who: -len(self._places[who]))
-        )
-        for who in owners:
-            for place in self._places[who]:
+        if owner is None:
+            owners = sorted(filter(None, self._places), key=lambda name: -len(self._places[name]))
+        else:
+            owners = [owner]
+        for name in owners:
+            for place in self._places[name]:
                 if place.is_idle():
                     _log.warning("idle connections make room for new ones: %d are open", self._count)
                     place.drop()
@@ -214,9 +241,11 @@ class Acceptor:
         return False
 
     def _owner(self, host: str) -> str:
-        """The owner whose share counts; empty for proxies, which have none."""
+        """Return the owner whose share counts, or nothing for a proxy, which has no share."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
             return host
-        return "" if any(address in network for network in self._proxies) else network_of(host)
+        if any(address in network for network in self._proxies):
+            return ""
+        return network_of(host)

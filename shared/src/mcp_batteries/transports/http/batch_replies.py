@@ -17,13 +17,13 @@ from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
 __all__ = ["answer_each", "messages_in"]
 
-_MOST = 1_000
+_MAX_MESSAGES = 1_000
 _ID_TWICE = "Another request of this array has this `id`."
 _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")]
 
 
 def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
-    """The messages in the array `body`; None for anything else, and for clients of other revisions.
+    """Return the messages in the array `body`, or None for anything else and for clients of other revisions.
 
     Raises:
         Malformed: The array is too long.
@@ -31,10 +31,10 @@ def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
     # Clients of revisions before 2025-06-18 do not name theirs.
     if "mcp-session-id" not in headers or headers.get("mcp-protocol-version", REVISION) != REVISION:
         return None
-    found = members(body)
-    if found is not None and len(found) > _MOST:
-        raise Malformed(INVALID_REQUEST, f"Invalid request: an array holds at most {_MOST:,} messages.")
-    return found
+    messages = members(body)
+    if messages is not None and len(messages) > _MAX_MESSAGES:
+        raise Malformed(INVALID_REQUEST, f"Invalid request: an array holds at most {_MAX_MESSAGES:,} messages.")
+    return messages
 
 
 async def answer_each(
@@ -42,21 +42,21 @@ async def answer_each(
 ) -> None:
     """Let `answer` answer all `messages` concurrently."""
     answers = _Answers(send)
-    seen: set[str] = set()
+    ids: set[str] = set()
     async with anyio.create_task_group() as tasks:
         for text in messages:
             try:
                 message = parse(text)
-            except Malformed as wrong:
-                await answers.write(dump(error(wrong.request_id, wrong.code, wrong.message)))
+            except Malformed as problem:
+                await answers.write(dump(error(problem.request_id, problem.code, problem.message)))
                 continue
             if isinstance(message, JSONRPCRequest):
-                if str(message.id) in seen:
+                if str(message.id) in ids:
                     # Whether the other is answered by now depends on what it takes.
                     await answers.write(dump(error(message.id, INVALID_REQUEST, _ID_TWICE)))
                     continue
-                seen.add(str(message.id))
-            tasks.start_soon(answer, text, message, answers.of(message))
+                ids.add(str(message.id))
+            tasks.start_soon(answer, text, message, answers.sender_for(message))
     await answers.finish()
 
 
@@ -65,11 +65,11 @@ class _Answers:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._started = False
-        self._gone = b""
+        self._is_started = False
+        self._no_session = b""
 
-    def of(self, message: JSONRPCMessage) -> Send:
-        """The `send` for the answer to `message`."""
+    def sender_for(self, message: JSONRPCMessage) -> Send:
+        """Return the `send` for the answer to `message`."""
         start: Message = {}
         plain = bytearray()
 
@@ -85,7 +85,7 @@ class _Answers:
             if part.get("more_body", False) or not plain:
                 return
             if start["status"] == 404:
-                self._gone = bytes(plain)
+                self._no_session = bytes(plain)
             elif isinstance(message, JSONRPCRequest):
                 await self.write(bytes(plain))
 
@@ -96,14 +96,20 @@ class _Answers:
         await self._send_event(b"event: message\r\ndata: " + line.strip() + b"\r\n\r\n")
 
     async def _send_event(self, event: bytes) -> None:
-        if not self._started:
-            self._started = True
+        if not self._is_started:
+            self._is_started = True
             await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def finish(self) -> None:
-        if not self._started:
-            kind = [(b"content-type", b"application/json")] if self._gone else []
-            start = {"type": "http.response.start", "status": 404 if self._gone else 202, "headers": kind}
-            await self._send(start)
-        await self._send({"type": "http.response.body", "body": b"" if self._started else self._gone})
+        """End the stream, or answer with a plain status if it has not begun."""
+        if self._is_started:
+            await self._send({"type": "http.response.body", "body": b""})
+            return
+        status = 202
+        headers: list[tuple[bytes, bytes]] = []
+        if self._no_session:
+            status = 404
+            headers = [(b"content-type", b"application/json")]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": self._no_session})

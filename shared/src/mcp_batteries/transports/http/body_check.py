@@ -6,10 +6,10 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from email.message import Message as EmailMessage
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from mcp.server.mcpserver import MCPServer
@@ -46,17 +46,36 @@ from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, p
 
 __all__ = ["Authorize", "BodyCheck"]
 
+# The values of one message are bounded, because 4 MiB can hold a million lists, which cost everybody seconds to read.
 _MAX_VALUES = 100_000
-"""Of one message: 4 MiB can hold a million lists, which cost everybody seconds to read."""
 
+# The declared charsets that are read: UTF-8, and what is a part of it.
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
-"""Declared charsets that are read: UTF-8, and what is a part of it."""
 
-_Key = tuple[str, str, str]
-"""Caller, session and id of a request."""
 
+class _Key(NamedTuple):
+    """Identifies a request of a session."""
+
+    caller: str
+    session: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """A POST whose body was read.
+
+    Attributes:
+        receive: reports when the client leaves.
+    """
+
+    scope: Scope
+    headers: Headers
+    receive: Receive
+
+
+# Decides whether the caller may send a message that is well formed: returns the answer that refuses it, or None.
 Authorize = Callable[[Scope, JSONRPCMessage], "Response | None"]
-"""Whether the caller may send a message that is well formed: the answer that refuses it, or None."""
 
 
 class BodyCheck(RequestBodyLimitMiddleware):
@@ -88,6 +107,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         self._server = server
         self._exchanges: HttpExchanges | None = None
         self._sessions = Sessions(server)
+        # Who opened each session; the one that was used last is the last.
         self._owners: dict[str, str] = {}
         self._sessions_each = settings.max_streams_each
         self._quota = Quota(
@@ -96,93 +116,120 @@ class BodyCheck(RequestBodyLimitMiddleware):
             parallel=settings.max_parallel,
             streams=settings.max_streams_each,
         )
+        # The event of each request in flight is set once the request is cancelled.
         self._in_flight: dict[_Key, asyncio.Event] = {}
-        """Set once the call is cancelled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The SDK answers nothing at all when asked for a history of events, which is not kept: every stream begins with
         # a notice of all that is watched. And it knows media types in small letters only.
-        kept = [
-            (name, value.lower() if name == b"content-type" else value)
-            for name, value in scope["headers"]
-            if name != b"last-event-id"
-        ]
-        scope = {**scope, "headers": kept}
-        headers = Known(kept)
+        raw_headers: list[tuple[bytes, bytes]] = []
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                raw_headers.append((name, value.lower()))
+            elif name != b"last-event-id":
+                raw_headers.append((name, value))
+        scope = {**scope, "headers": raw_headers}
+        headers = Known(raw_headers)
         if "mcp-session-id" not in headers:
             send = _naming_no_dead_session(send)
         try:
-            if scope["method"] != "POST":
-                with self._holding(scope, scope["method"] == "GET"):
+            if scope["method"] == "GET":
+                with self._quota.holding(caller_of(scope)):
                     await self.app(scope, receive, send)
+                return
+            if scope["method"] != "POST":
+                await self.app(scope, receive, send)
                 return
             body = await self._body(scope, headers, receive)
             if body is None:
                 return
             if _holds_too_much(body):
                 raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
-            several = messages_in(headers, body)
-            message = parse(body) if several is None else None
+            messages = messages_in(headers, body)
+            message: JSONRPCMessage | None = None
+            if messages is None:
+                message = parse(body)
         except (Unavailable, Malformed, _Unfit) as problem:
             await _refusal(scope, problem)(scope, receive, send)
             return
+        post = _Post(scope, headers, receive)
         if message is not None:
-            await self._answer(scope, headers, receive, send, message, len(body))
-        elif several is not None:
+            await self._answer(post, message, len(body), send)
+        elif messages is not None:
 
             async def answer(text: bytes, member: JSONRPCMessage, send: Send) -> None:
-                await self._answer(scope, headers, receive, send, member, len(text))
+                await self._answer(post, member, len(text), send)
 
-            await answer_each(answer, several, send)
+            await answer_each(answer, messages, send)
 
-    async def _answer(
-        self, scope: Scope, headers: Headers, receive: Receive, send: Send, message: JSONRPCMessage, size: int
-    ) -> None:
+    async def _answer(self, post: _Post, message: JSONRPCMessage, size: int, send: Send) -> None:
         """Answer a message of `size` bytes, or refuse it."""
-        request_id = message.id if isinstance(message, JSONRPCRequest) else None
+        request_id: RequestId | None = None
+        if isinstance(message, JSONRPCRequest):
+            request_id = message.id
         try:
-            refusal = self._authorize(scope, message) if self._authorize is not None else None
-            if refusal is not None:
-                await refusal(scope, receive, send)
-                return
-            session = headers.get("mcp-session-id")
-            if session is not None and isinstance(message, JSONRPCRequest):
-                _check_revision(headers, message)
-            if isinstance(message, JSONRPCNotification):
-                if not is_heard(message):
-                    raise Unwanted
-                if message.method == "notifications/cancelled" and session is not None:
-                    self._cancelled(scope, session, message)
-            if session in self._owners:
-                self._owners[session] = self._owners.pop(session)
-            elif session is None and isinstance(message, JSONRPCRequest) and message.method == "initialize":
-                send = await self._opening(scope, send)
-            with self._once(scope, session, request_id, send) as (watched, cancelled):
-                # A stream is held, not worked on.
-                works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
-                if not works:
-                    with self._holding(scope, isinstance(message, JSONRPCRequest)):
-                        await self._pass(scope, headers, message, receive, closing(watched))
+            if self._authorize is not None:
+                refusal = self._authorize(post.scope, message)
+                if refusal is not None:
+                    await refusal(post.scope, post.receive, send)
                     return
-                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
-                gone = cancelled.wait if cancelled is not None else partial(_gone, receive)
-                calls = calls_in(message.params) if isinstance(message, JSONRPCRequest) else 1
-                async with self._quota.turn(caller_of(scope), size, gone, calls=calls) as spend:
-                    with unanswered(scope, request_id):
-                        sending = _counted(watched, spend) if spend else watched
-                        await self._pass(scope, headers, message, receive, sending)
+            if isinstance(message, JSONRPCRequest):
+                await self._answer_request(post, message, size, send)
+            else:
+                await self._accept(post, message, send)
         except Unwanted:
-            await Response(status_code=202)(scope, receive, send)
+            await Response(status_code=202)(post.scope, post.receive, send)
         except (Unavailable, Malformed, _Unfit) as problem:
-            await _refusal(scope, problem, request_id)(scope, receive, send)
+            await _refusal(post.scope, problem, request_id)(post.scope, post.receive, send)
 
-    def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
-        return self._quota.holding(caller_of(scope)) if stream else nullcontext()
+    async def _accept(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
+        """Pass on a notification, or the client's answer to a question.
+
+        Raises:
+            Unwanted: Nothing handles it.
+        """
+        session = post.headers.get("mcp-session-id")
+        if isinstance(message, JSONRPCNotification):
+            if not is_heard(message):
+                raise Unwanted
+            if message.method == "notifications/cancelled" and session is not None:
+                self._cancelled(post.scope, session, message)
+        if session in self._owners:
+            self._mark_used(session)
+        await self._pass(post, message, closing(send))
+
+    async def _answer_request(self, post: _Post, request: JSONRPCRequest, size: int, send: Send) -> None:
+        """Answer `request` within its caller's limits."""
+        session = post.headers.get("mcp-session-id")
+        if session is not None:
+            _check_revision(post.headers, request)
+        if session in self._owners:
+            self._mark_used(session)
+        elif session is None and request.method == "initialize":
+            send = await self._opening(post.scope, send)
+        caller = caller_of(post.scope)
+        with self._once(caller, session, request.id, send) as (watched, cancelled):
+            if request.method == "subscriptions/listen":
+                # A stream is held, not worked on.
+                with self._quota.holding(caller):
+                    await self._pass(post, request, closing(watched))
+                return
+            if cancelled is not None:
+                wait_for_cancel = cancelled.wait
+            else:
+                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
+                wait_for_cancel = partial(_wait_for_disconnect, post.receive)
+            calls = calls_in(request.params)
+            async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
+                with unanswered(post.scope, request.id):
+                    if spend is not None:
+                        watched = _counted(watched, spend)
+                    await self._pass(post, request, watched)
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
-        """The whole body, or None if the client left."""
-        kind = headers.get("content-type", "").partition(";")[0].strip()
-        if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
+        """Return the whole body, or None if the client left."""
+        media_type = headers.get("content-type", "").partition(";")[0].strip()
+        if media_type != "application/json" or headers.get("content-encoding", "identity") != "identity":
             raise _Unfit(415, "A message is application/json, in no other encoding.")
         _check_charset(headers.get("content-type", ""))
         declared = headers.get("content-length", "0")
@@ -195,6 +242,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         raise _Unfit(408, f"The message did not arrive within {self._seconds:g} s.")
 
     async def _received(self, receive: Receive) -> bytes | None:
+        """Return the body as it arrives, or None if the client leaves."""
         body = bytearray()
         while True:
             part = await receive()
@@ -207,100 +255,114 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 return bytes(body)
 
     def _too_long(self) -> _Unfit:
+        """Return the refusal of a body over the limit."""
         return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
 
     async def _opening(self, scope: Scope, send: Send) -> Send:
-        """The `send` for a client that opens a session, which remembers the session's owner.
+        """Return the `send` for a client that opens a session, which remembers the session's owner.
 
         A caller that opens many and closes none only loses its own.
         """
-        who = caller_of(scope)
-        there = self._sessions.ids
-        self._owners = {session: owner for session, owner in self._owners.items() if session in there}
-        theirs = [session for session, owner in self._owners.items() if owner == who]
-        if len(theirs) >= self._sessions_each:
-            await self._sessions.end(theirs[0])  # The one that was used longest ago.
+        caller = caller_of(scope)
+        open_ids = self._sessions.ids
+        self._owners = {session: owner for session, owner in self._owners.items() if session in open_ids}
+        own = [session for session, owner in self._owners.items() if owner == caller]
+        if len(own) >= self._sessions_each:
+            await self._sessions.end(own[0])  # The one that was used longest ago.
 
-        async def noting(part: Message) -> None:
+        async def note_session(part: Message) -> None:
             if part["type"] == "http.response.start":
                 session = Headers(raw=part["headers"]).get("mcp-session-id")
                 if session is not None:
-                    self._owners[session] = who
+                    self._owners[session] = caller
             await send(part)
 
-        return noting
+        return note_session
 
-    def _once(self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send) -> _Once:
-        """A block with the `send` to answer with, and an event for the request's cancellation.
+    def _mark_used(self, session: str) -> None:
+        """Make `session` the one of its owner that was used last."""
+        self._owners[session] = self._owners.pop(session)
+
+    def _once(self, caller: str, session: str | None, request_id: RequestId, send: Send) -> _Once:
+        """Return a block with the `send` to answer with, and an event for the request's cancellation.
 
         No other request of this id in `session` is let in before the answer.
         """
-        key = None if session is None or request_id is None else (caller_of(scope), session, str(request_id))
+        key: _Key | None = None
+        if session is not None:
+            key = _Key(caller, session, str(request_id))
         return _Once(self._in_flight, key, request_id, send)
 
     def _cancelled(self, scope: Scope, session: str, message: JSONRPCNotification) -> None:
-        # The SDK does not know of calls that still wait for their turn, nor of those that are answered past it.
-        request_id = (message.params or {}).get("requestId")
-        mark = self._in_flight.get((caller_of(scope), session, str(request_id)))
-        if mark is not None:
-            mark.set()
-        if isinstance(theirs := self._sessions.of(scope, session), Session):
-            theirs.give_up(message)
+        """Cancel the call that `message` names.
 
-    async def _pass(
-        self, scope: Scope, headers: Headers, message: JSONRPCMessage, receive: Receive, send: Send
-    ) -> None:
-        if isinstance(message, JSONRPCRequest):
-            request = Asked(scope, receive, headers)
-            revision = headers.get("mcp-protocol-version")
-            if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
-                session = self._sessions.of(scope, headers.get("mcp-session-id", ""))
-                if isinstance(session, Session) and await session.answer(request, message, receive, send):
-                    return
-            else:
-                if self._exchanges is None:
-                    low = lowlevel(self._server)
-                    state = self._sessions.state
-                    self._exchanges = HttpExchanges(low, state, streams=not self._json)
-                route = self._exchanges.route(request, message)
-                if route is not None:
-                    await self._exchanges.answer(request, message, route, receive, send)
-                    return
-        await self.app(scope, Replayed(message, receive), send)
+        The SDK does not know of calls that still wait for their turn, nor of those that are answered past it.
+        """
+        request_id = (message.params or {}).get("requestId")
+        cancelled = self._in_flight.get(_Key(caller_of(scope), session, str(request_id)))
+        if cancelled is not None:
+            cancelled.set()
+        direct_session = self._sessions.of(scope, session)
+        if isinstance(direct_session, Session):
+            direct_session.give_up(message)
+
+    async def _pass(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
+        """Answer `message` here if possible, otherwise let the SDK do it."""
+        if isinstance(message, JSONRPCRequest) and await self._answer_directly(post, message, send):
+            return
+        await self.app(post.scope, Replayed(message, post.receive), send)
+
+    async def _answer_directly(self, post: _Post, message: JSONRPCRequest, send: Send) -> bool:
+        """Answer `message` past the SDK's streams; return False to leave it to the SDK."""
+        request = Asked(post.scope, post.receive, post.headers)
+        revision = post.headers.get("mcp-protocol-version")
+        if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
+            session = self._sessions.of(post.scope, post.headers.get("mcp-session-id", ""))
+            return isinstance(session, Session) and await session.answer(request, message, post.receive, send)
+        if self._exchanges is None:
+            self._exchanges = HttpExchanges(lowlevel(self._server), self._sessions.state, streams=not self._json)
+        route = self._exchanges.route(request, message)
+        if route is None:
+            return False
+        await self._exchanges.answer(request, message, route, post.receive, send)
+        return True
 
 
 class _Once:
-    """The block of `BodyCheck._once`, as a class: a generator for each request costs twice as much."""
+    """Context manager of `BodyCheck._once`.
 
-    __slots__ = ("_id", "_in_flight", "_key", "_mark", "_send")
+    A class, because a generator for each request costs twice as much.
+    """
+
+    __slots__ = ("_cancelled", "_id", "_in_flight", "_key", "_send")
 
     def __init__(
         self,
         in_flight: dict[_Key, asyncio.Event],
         key: _Key | None,
-        request_id: RequestId | None,
+        request_id: RequestId,
         send: Send,
     ) -> None:
         self._in_flight = in_flight
         self._key = key
         self._id = request_id
         self._send = send
-        self._mark = asyncio.Event()
+        self._cancelled = asyncio.Event()
 
     def __enter__(self) -> tuple[Send, asyncio.Event | None]:
         if self._key is None:
             return self._send, None
         if self._key in self._in_flight:
             raise _Unfit(400, "A request with this `id` is still in flight.", request_id=self._id)
-        self._in_flight[self._key] = self._mark
-        return self._watched, self._mark
+        self._in_flight[self._key] = self._cancelled
+        return self._send_and_leave, self._cancelled
 
     def __exit__(self, *_: object) -> None:
-        if self._key is not None and self._in_flight.get(self._key) is self._mark:
+        if self._key is not None and self._in_flight.get(self._key) is self._cancelled:
             del self._in_flight[self._key]
 
-    async def _watched(self, part: Message) -> None:
-        # Before the client can know of it, or its next request could come too early.
+    async def _send_and_leave(self, part: Message) -> None:
+        # The id is free before the client can know of the answer, or its next request could come too early.
         if part["type"] == "http.response.body" and not part.get("more_body", False):
             self.__exit__()
         await self._send(part)
@@ -318,13 +380,14 @@ class _Unfit(Exception):
         headers: dict[str, str] | None = None,
     ) -> None:
         body = json.loads(dump(error(request_id, code, message)))
-        body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
+        body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id is unknown.
         self.response = Response(json.dumps(body), status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
 
 
 def _refusal(scope: Scope, problem: Unavailable | Malformed | _Unfit, request_id: RequestId | None = None) -> Response:
+    """Return the answer that refuses a message because of `problem`."""
     match problem:
         case Unavailable():
             set_reason(scope, problem.what)
@@ -354,52 +417,59 @@ def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
     The SDK would treat it as one of 2026-07-28, and demand what no client with a session has.
     """
     revision = headers.get("mcp-protocol-version")
-    meta = (message.params or {}).get("_meta")
     if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
         return
+    meta = (message.params or {}).get("_meta")
     if isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta:
         return
-    why = f"and {quote(revision)} has no sessions here" if revision else "but MCP-Protocol-Version is empty"
+    if revision:
+        contradiction = f"and {quote(revision)} has no sessions here"
+    else:
+        contradiction = "but MCP-Protocol-Version is empty"
     text = (
-        f"A session keeps the revision that `initialize` agreed on, {why}. "
+        f"A session keeps the revision that `initialize` agreed on, {contradiction}. "
         "Send the `protocolVersion` of that answer as MCP-Protocol-Version."
     )
     raise _Unfit(400, text, INVALID_PARAMS, message.id)
 
 
 def _holds_too_much(body: bytes) -> bool:
-    """Whether `body` contains more values than `_MAX_VALUES`; it need not be JSON."""
-
-    def values(text: bytes) -> int:
-        return text.count(b",") + text.count(b"[") + text.count(b"{")
-
-    if values(body) <= _MAX_VALUES:
+    """Tell whether `body` contains more values than `_MAX_VALUES`; it need not be JSON."""
+    if _count_values(body) <= _MAX_VALUES:
         return False
-    # Without what strings say, such as the lines of a file to write.
+    # Count again without the contents of strings, such as the lines of a file to write.
     quotes = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-    return values(b"".join(quotes[::2])) > _MAX_VALUES
+    return _count_values(b"".join(quotes[::2])) > _MAX_VALUES
+
+
+def _count_values(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _naming_no_dead_session(send: Send) -> Send:
-    """`send` for a request without a session: when the SDK refuses it, its answer names a session that it has
-    dropped."""
+    """Return the `send` for a request without a session.
 
-    async def sending(part: Message) -> None:
+    When the SDK refuses such a request, its answer names a session that it has dropped; this `send` leaves it out.
+    """
+
+    async def send_without_session(part: Message) -> None:
         if part["type"] == "http.response.start" and part["status"] >= 400:
             part = {**part, "headers": [item for item in part["headers"] if item[0].lower() != b"mcp-session-id"]}
         await send(part)
 
-    return sending
+    return send_without_session
 
 
 def _counted(send: Send, spend: Callable[[int], None]) -> Send:
-    async def counted(part: Message) -> None:
+    """Return a `send` that spends the size of the answer."""
+
+    async def send_counted(part: Message) -> None:
         spend(len(part.get("body", b"")))
         await send(part)
 
-    return counted
+    return send_counted
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

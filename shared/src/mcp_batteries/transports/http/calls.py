@@ -29,8 +29,8 @@ from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
 __all__ = ["PING_SECONDS", "Call", "accepts"]
 
+# After this time a silent stream shows a sign of life, before a proxy closes it.
 PING_SECONDS = 15.0
-"""After which a silent stream shows a sign of life, before a proxy closes it."""
 _PING = b": ping\r\n\r\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -41,7 +41,7 @@ _HEADERS = [
 
 
 def accepts(request: Request, *, streams: bool) -> bool:
-    """Whether the client accepts the possible answers: JSON, and events if there are `streams`."""
+    """Tell whether the client accepts the possible answers: JSON, and events if there are `streams`."""
     has_json, has_events = _accepted(request.headers.get("accept", ""))
     return has_json and (has_events or not streams)
 
@@ -59,7 +59,7 @@ class Call:
         receive: reports when the client leaves.
         send: sends the answer.
         streams: whether notices are sent before the result; otherwise there is only the result.
-        moment: seconds after which `watch` begins.
+        moment: the time after which `watch` begins.
         headers: headers of every answer.
     """
 
@@ -84,14 +84,16 @@ class Call:
         self.message_metadata = metadata
         self._cancelled: anyio.Event | None = None
         self.scope = anyio.CancelScope()
-        self._token: ProgressToken | None = progress_token_from_params(message.params) if message.params else None
+        self._progress_token: ProgressToken | None = None
+        if message.params:
+            self._progress_token = progress_token_from_params(message.params)
         self._receive = receive
         self._send = send
         self._streams = streams
         self._headers = headers
         self._lock: anyio.Lock | None = None
-        self._told = False
-        self._closed = False
+        self._is_stream = False
+        self._is_closed = False
         self._watcher: asyncio.Task[None] | None = None
         self._timer = moment.begin(self._begin_to_watch)
 
@@ -107,23 +109,29 @@ class Call:
         raise NoBackChannelError(method)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        if self._streams and not self._closed:
-            said = JSONRPCNotification(jsonrpc="2.0", method=method, params=None if params is None else dict(params))
-            await self.tell(dump(said))
+        if not self._streams or self._is_closed:
+            return
+        members = None
+        if params is not None:
+            members = dict(params)
+        await self.tell(dump(JSONRPCNotification(jsonrpc="2.0", method=method, params=members)))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        if self._token is not None:
-            said = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-            await self.notify(
-                "notifications/progress", {key: value for key, value in said.items() if value is not None}
-            )
+        if self._progress_token is None:
+            return
+        params: dict[str, Any] = {"progressToken": self._progress_token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        await self.notify("notifications/progress", params)
 
     async def watch(self) -> None:
-        """What runs beside a longer call until it ends."""
+        """Run beside a longer call until it ends."""
 
     async def client_leaves(self) -> None:
         """Send pings until the client leaves."""
-        leaving = asyncio.ensure_future(self._left())
+        leaving = asyncio.ensure_future(self._wait_for_disconnect())
         try:
             while not (await asyncio.wait((leaving,), timeout=PING_SECONDS))[0]:
                 await self.ping()
@@ -142,7 +150,7 @@ class Call:
 
     def end(self) -> None:
         """Send nothing more except the answer."""
-        self._closed = True
+        self._is_closed = True
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
@@ -158,8 +166,8 @@ class Call:
             await asyncio.wait((self._watcher,))
         if self._lock is not None:
             async with self._lock:
-                pass  # What is being told comes first.
-        if self._told:
+                pass  # A message that is being sent comes first.
+        if self._is_stream:
             await self._write(_event(line), more=False)
             return
         headers = [
@@ -174,13 +182,13 @@ class Call:
         if self._lock is None:
             self._lock = anyio.Lock()
         async with self._lock:
-            if not self._told:
+            if not self._is_stream:
                 headers = [*_HEADERS, *self._headers]
                 await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-                self._told = True
+                self._is_stream = True
             await self._send({"type": "http.response.body", "body": event, "more_body": more})
 
-    async def _left(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

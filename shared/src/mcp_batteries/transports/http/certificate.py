@@ -20,14 +20,17 @@ def try_out(certificate: str, key: str) -> None:
 
 
 def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Use both for future connections; raises as `try_out` does, and then nothing has changed."""
+    """Use both for future connections.
+
+    It raises as `try_out` does, and then nothing has changed.
+    """
     # With a certificate that is not the key's, OpenSSL drops the key that it has, and no handshake succeeds any more.
     try_out(certificate, key)
     _read_into(context, certificate, key)
 
 
 def untrusting() -> ssl.SSLContext:
-    """A context for this machine's own requests, because a certificate does not cover the loopback address."""
+    """Return a context for this machine's own requests, because a certificate does not cover the loopback address."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -35,26 +38,21 @@ def untrusting() -> ssl.SSLContext:
 
 
 def _read_into(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Load both files into `context`."""
     for file in (certificate, key):
-        try:
-            with open(file, "rb"):
-                pass
-        except OSError as problem:
-            raise Unavailable(
-                f"{quote(file)} cannot be read: {reason(problem)}.", "Let the server's user read both PEM files."
-            ) from None
-    asked = False
+        _check_readable(file)
+    has_password = False
 
     def password() -> str:
         # Without this OpenSSL asks whoever sits at the terminal.
-        nonlocal asked
-        asked = True
+        nonlocal has_password
+        has_password = True
         return ""
 
     try:
         context.load_cert_chain(certificate, key, password)
     except ssl.SSLError as problem:
-        if asked:
+        if has_password:
             raise Invalid(
                 "The key has a password.", "Take it away: `openssl pkey -in key.pem -out plain.pem`."
             ) from None
@@ -65,4 +63,14 @@ def _read_into(context: ssl.SSLContext, certificate: str, key: str) -> None:
         raise Invalid(
             f"{quote(certificate)} and {quote(key)} are not a certificate and its key.",
             "--tls-certificate takes the chain, the server's own first, and --tls-key its key, both as PEM.",
+        ) from None
+
+
+def _check_readable(file: str) -> None:
+    try:
+        with open(file, "rb"):
+            pass
+    except OSError as problem:
+        raise Unavailable(
+            f"{quote(file)} cannot be read: {reason(problem)}.", "Let the server's user read both PEM files."
         ) from None

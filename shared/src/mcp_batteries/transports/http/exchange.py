@@ -6,7 +6,7 @@ Requests that the SDK refuses, or answers with a stream from the start, are left
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mcp.server.lowlevel import Server
 from mcp.server.runner import modern_error_data
@@ -29,16 +29,23 @@ from mcp_batteries.transports.http.calls import Call, accepts
 
 __all__ = ["HttpExchanges"]
 
+# After this time a call is worth a task that notices when its client leaves.
 _MOMENT_SECONDS = 0.01
-"""After which a call is worth a task that sees its client leave."""
+
+
+class _ToolSchema(NamedTuple):
+    """The schema of a tool's arguments, and whether headers repeat some of them."""
+
+    schema: Mapping[str, Any]
+    has_headers: bool
 
 
 class HttpExchanges:
     """Answers requests that are whole, well formed and allowed.
 
     Args:
-        state: what the server's lifespan gave.
-        streams: whether notices are told on the way; otherwise there is only the result.
+        state: the result of the server's lifespan.
+        streams: whether notices are sent before the result; otherwise there is only the result.
     """
 
     def __init__(self, server: Server[Any], state: Any, *, streams: bool) -> None:
@@ -46,12 +53,13 @@ class HttpExchanges:
         self._streams = streams
         self._exchanges = Exchanges(server, state)
         self._moment = Delay(_MOMENT_SECONDS)
-        self._repeated: dict[str, tuple[object, bool]] = {}
-        """By tool: its schema, and whether headers repeat arguments of it."""
+        self._schemas: dict[str, _ToolSchema] = {}
 
     def route(self, request: Request, message: JSONRPCRequest) -> InboundModernRoute | None:
-        """The route by which `message`, of a revision without a handshake, is answered here; None if it is left to the
-        SDK."""
+        """Return the route by which `message`, of a revision without a handshake, is answered here.
+
+        None leaves it to the SDK.
+        """
         headers = request.headers
         if (
             message.method == "subscriptions/listen"
@@ -67,7 +75,7 @@ class HttpExchanges:
     async def answer(
         self, request: Request, message: JSONRPCRequest, route: InboundModernRoute, receive: Receive, send: Send
     ) -> None:
-        """Answer `message`; stop if its client leaves."""
+        """Answer `message`, and stop if its client leaves."""
         call = _Exchange(request, message, receive, send, streams=self._streams, moment=self._moment)
         with call.scope:
             try:
@@ -76,27 +84,31 @@ class HttpExchanges:
                 result = modern_error_data(raised)
             finally:
                 call.end()
-            failed = isinstance(result, ErrorData)
-            await call.answer(result, ERROR_CODE_HTTP_STATUS.get(result.code, 200) if failed else 200)
+            status = 200
+            if isinstance(result, ErrorData):
+                status = ERROR_CODE_HTTP_STATUS.get(result.code, 200)
+            await call.answer(result, status)
 
     def _headers_repeat(self, message: JSONRPCRequest, headers: Mapping[str, str]) -> bool:
-        """Whether `headers` match the arguments that they must repeat."""
+        """Tell whether `headers` match the arguments that they must repeat."""
         params = message.params or {}
         name = params.get("name")
         arguments = params.get("arguments")
-        lookup = self._server.get_tool_input_schema
+        find_schema = self._server.get_tool_input_schema
         if message.method != "tools/call" or not arguments:
             return not any(header.startswith("mcp-param-") for header in headers)
-        if not isinstance(name, str) or not isinstance(arguments, dict) or lookup is None:
+        if not isinstance(name, str) or not isinstance(arguments, dict) or find_schema is None:
             return False
-        schema = lookup(name)
+        schema = find_schema(name)
         if schema is None:
             return True
-        known = self._repeated.get(name)
-        if known is None or known[0] is not schema:
-            known = schema, bool(x_mcp_header_map(schema))
-            self._repeated[name] = known
-        return not known[1] or validate_mcp_param_headers(schema, cast("dict[str, Any]", arguments), headers) is None
+        tool = self._schemas.get(name)
+        if tool is None or tool.schema is not schema:
+            tool = _ToolSchema(schema, bool(x_mcp_header_map(schema)))
+            self._schemas[name] = tool
+        if not tool.has_headers:
+            return True
+        return validate_mcp_param_headers(schema, cast("dict[str, Any]", arguments), headers) is None
 
 
 class _Exchange(Call):

@@ -26,8 +26,10 @@ class Known(Headers):
         return isinstance(key, str) and key.lower().encode("latin-1") in self._first
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        found = self._first.get(key.lower().encode("latin-1"))
-        return default if found is None else found.decode("latin-1")
+        value = self._first.get(key.lower().encode("latin-1"))
+        if value is None:
+            return default
+        return value.decode("latin-1")
 
 
 class Asked(Request):
@@ -35,8 +37,8 @@ class Asked(Request):
 
     def __init__(self, scope: Scope, receive: Receive, headers: Headers) -> None:
         super().__init__(scope, receive)
-        self._known = headers
+        self._parsed_headers = headers
 
     @property
     def headers(self) -> Headers:
-        return self._known
+        return self._parsed_headers

@@ -24,20 +24,17 @@ _SECONDS = 3.0
 
 
 def healthy(settings: Settings) -> bool:
-    """Whether a server with these settings answers on this machine."""
+    """Tell whether a server with these settings answers on this machine."""
     if settings.transport == "stdio":
         return True
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
     host = everywhere.get(settings.host, settings.host)
     connection = http.client.HTTPConnection(host, settings.port, timeout=_SECONDS)
     try:
-        if settings.socket is not None:
-            stream = socket.socket(socket.AF_UNIX)
-            stream.settimeout(_SECONDS)
-            stream.connect(settings.socket)
-        else:
-            stream = socket.create_connection((host, settings.port), _SECONDS)
-        connection.sock = untrusting().wrap_socket(stream) if settings.tls_certificate else stream
+        stream = _connect(settings, host)
+        if settings.tls_certificate:
+            stream = untrusting().wrap_socket(stream)
+        connection.sock = stream
         connection.request("GET", "/healthz")
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
@@ -46,13 +43,26 @@ def healthy(settings: Settings) -> bool:
         connection.close()
 
 
+def _connect(settings: Settings, host: str) -> socket.socket:
+    if settings.socket is None:
+        return socket.create_connection((host, settings.port), _SECONDS)
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(_SECONDS)
+    stream.connect(settings.socket)
+    return stream
+
+
 def _main() -> int:
+    """Check the server that the first process of this container runs; return the exit status."""
     command = Path(sys.executable).with_name("serve").readlink().name
     (script,) = entry_points(group="console_scripts", name=command)
     words = Path("/proc/1/cmdline").read_bytes().decode().rstrip("\0").split("\0")
     start = next(number for number, word in enumerate(words) if Path(word).name in (command, "serve"))
-    kind: type[Settings] = importlib.import_module(f"{script.value.partition('.')[0]}.settings").Settings
-    return 0 if healthy(load(kind, words[start + 1 :])) else 1
+    package = script.value.partition(".")[0]
+    kind: type[Settings] = importlib.import_module(f"{package}.settings").Settings
+    if healthy(load(kind, words[start + 1 :])):
+        return 0
+    return 1
 
 
 if __name__ == "__main__":

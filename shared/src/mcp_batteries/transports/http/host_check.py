@@ -14,21 +14,26 @@ from mcp_batteries.transports.http.rejections import set_reason
 
 __all__ = ["LOOPBACK", "HostCheck", "allowed_hosts", "allowed_origins", "split_authority"]
 
+# The names of this machine that no name server can point elsewhere, as they stand in a Host header.
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-"""The names of this machine that no name server can point elsewhere, as they stand in a Host header."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
 _LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 
 
 def split_authority(text: str) -> tuple[str, str] | None:
-    """(host, port) of `host[:port]` (RFC 9110, section 7.2), lower case, port empty if absent; None if malformed."""
-    found = _AUTHORITY.fullmatch(text.lower())
-    return (found[1], found[3] or "") if found else None
+    """Return (host, port) of `host[:port]` in lower case (RFC 9110, section 7.2), or None if it is malformed.
+
+    The port is empty if there is none.
+    """
+    match = _AUTHORITY.fullmatch(text.lower())
+    if match is None:
+        return None
+    return match[1], match[3] or ""
 
 
 def allowed_hosts(settings: Settings) -> list[str]:
-    """The names accepted in Host, each `name` (any port) or `name:port`.
+    """Return the names accepted in Host, each `name` (any port) or `name:port`.
 
     Raises:
         Invalid: A setting holds something else.
@@ -47,7 +52,7 @@ def allowed_hosts(settings: Settings) -> list[str]:
 
 
 def allowed_origins(settings: Settings) -> list[str]:
-    """The values accepted in Origin, besides those of loopback.
+    """Return the values accepted in Origin, besides those of loopback.
 
     Raises:
         Invalid: A setting holds something else.
@@ -64,11 +69,13 @@ def allowed_origins(settings: Settings) -> list[str]:
 
 
 def _host_in(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    authority = split_authority(rest.partition("/")[0])
+    """Return the host of the server's own `url`."""
+    scheme, _, location = url.partition("://")
+    authority = split_authority(location.partition("/")[0])
     if scheme not in ("http", "https") or authority is None or "?" in url or "#" in url:
         raise Invalid(f"{quote(url)} is not a server's URL.", "--public-url takes https://files.example.org/mcp.")
-    return authority[0]
+    host, _ = authority
+    return host
 
 
 class HostCheck:
@@ -83,15 +90,15 @@ class HostCheck:
         self._app = app
         self._hosts = frozenset(hosts)
         self._origins = frozenset(origins)
-        self._named: str | None = None
-        """How the last request that may pass names this server: most say the same."""
+        # Most requests name this server as the last one did, so that name need not be parsed again.
+        self._last_host: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # White space around a value is not part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
-        # capitals, the SDK's second look at it does not know.
+        # White space around a value is not part of it (RFC 9110, section 5.5), but httptools leaves it there. Capitals
+        # mean nothing in Host, but the SDK compares it as it is.
         hosts: list[str] = []
         origins: list[str] = []
         headers: list[tuple[bytes, bytes]] = []
@@ -104,26 +111,36 @@ class HostCheck:
                 origins.append(value.decode("latin-1"))
             headers.append((name, value))
         scope["headers"] = headers
-        rejection = self._rejection(hosts, origins)
-        if rejection is None:
+        refusal = self._refuse(scope, hosts, origins)
+        if refusal is None:
             await self._app(scope, receive, send)
             return
-        set_reason(scope, "origin" if rejection.status_code == 403 else "host")
-        await rejection(scope, receive, send)
+        await refusal(scope, receive, send)
 
-    def _rejection(self, hosts: Sequence[str], origins: Sequence[str]) -> Response | None:
+    def _refuse(self, scope: Scope, hosts: Sequence[str], origins: Sequence[str]) -> Response | None:
+        """Return the answer to a request that may not pass, or None if it may."""
         if len(hosts) != 1:
+            set_reason(scope, "host")
             return _text(400, "A request names its host exactly once (RFC 9112, section 3.2).")
-        if hosts[0] != self._named:
-            authority = split_authority(hosts[0])
-            if authority is None or not {authority[0], ":".join(authority)} & self._hosts:
-                return _text(421, f"Not served under the host name {quote(hosts[0])}; --allowed-host NAME adds a name.")
-            self._named = hosts[0]
-        if origins and (len(origins) > 1 or not self._knows(origins[0])):
+        host = hosts[0]
+        if host != self._last_host:
+            if not self._is_allowed_host(host):
+                set_reason(scope, "host")
+                return _text(421, f"Not served under the host name {quote(host)}; --allowed-host NAME adds a name.")
+            self._last_host = host
+        if origins and (len(origins) > 1 or not self._is_allowed_origin(origins[0])):
+            set_reason(scope, "origin")
             return _text(403, f"Refused to the origin {quote(origins[0])}; --allowed-origin ORIGIN adds one.")
         return None
 
-    def _knows(self, origin: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
+        authority = split_authority(host)
+        if authority is None:
+            return False
+        name, port = authority
+        return name in self._hosts or f"{name}:{port}" in self._hosts
+
+    def _is_allowed_origin(self, origin: str) -> bool:
         return origin in self._origins or _LOOPBACK_ORIGIN.fullmatch(origin) is not None
 
 

@@ -18,6 +18,7 @@ __all__ = ["Answer", "InFlight", "closing", "unanswered"]
 
 _PROBES = ("/healthz", "/readyz", "/health")
 _UNANSWERED = "unanswered"
+# The answer to a call that the server's end interrupts.
 _CUT = Unavailable(
     "The server ended before this call was done. What it was to change may be changed.",
     "Look whether it is, then call again.",
@@ -26,7 +27,10 @@ _CUT_CODE = -32000
 
 
 class unanswered:
-    """A block that answers the request with this id; if the server ends it, the client learns what happened to it."""
+    """A block that answers the request with this id.
+
+    If the server ends it, the client learns what happened to the request.
+    """
 
     __slots__ = ("_id", "_waiting")
 
@@ -43,39 +47,45 @@ class unanswered:
 
 
 def closing(send: Send) -> Send:
-    """`send` for a response that may stay open until the server ends: a stream's head says that it ends the connection.
+    """Return a `send` for a response that may stay open until the server ends.
 
-    Otherwise a proxy would reuse the connection at the moment when the stream and the server end.
+    The head of a stream then says that it ends the connection. Otherwise a proxy would reuse the connection at the
+    moment when the stream and the server end.
     """
 
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = dict(message["headers"])
-            if headers.get(b"content-type", b"").startswith(b"text/event-stream"):
-                kept = [item for item in message["headers"] if item[0] != b"connection"]
-                message = {**message, "headers": [*kept, (b"connection", b"close")]}
+    async def send_closing(message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_event_stream(message["headers"]):
+            headers = [item for item in message["headers"] if item[0] != b"connection"]
+            message = {**message, "headers": [*headers, (b"connection", b"close")]}
         await send(message)
 
-    return sent
+    return send_closing
+
+
+def _is_event_stream(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    return dict(headers).get(b"content-type", b"").startswith(b"text/event-stream")
 
 
 class Answer:
-    """The `send` of a request whose answer may be cut short."""
+    """The `send` of a request whose answer may be cut short.
+
+    Attributes:
+        status: the status of the answer once it has begun; 0 before.
+    """
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._started = False
-        self._finished = False
+        self._is_started = False
+        self._is_finished = False
         self._headers: Sequence[tuple[bytes, bytes]] = ()
         self.status = 0
-        """Of the answer, once it has begun."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._started = True
+            self._is_started = True
             self.status = message["status"]
             self._headers = message["headers"]
-        self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
+        self._is_finished = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
     async def finish(self, status: int, cut: Collection[RequestId] = ()) -> None:
@@ -86,23 +96,38 @@ class Answer:
             cut: the calls that it answers. They may have had their effect, so no proxy may send them again, as it would
                 after a status of 500 or more.
         """
-        if self._finished:
+        if self._is_finished:
             return
         with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
-            errors = [dump_answer(each, ErrorData(code=_CUT_CODE, message=str(_CUT), data=_CUT.fields)) for each in cut]
-            streams = dict(self._headers).get(b"content-type", b"").startswith(b"text/event-stream")
-            if not self._started:
-                self.status = 200 if cut else status
-                streams = len(errors) > 1
-                kind = b"text/event-stream" if streams else b"application/json"
-                headers = [(b"content-type", kind)] if cut else [(b"retry-after", b"1")]
-                await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
-                if cut and not streams:
-                    await self._send({"type": "http.response.body", "body": errors.pop(), "more_body": True})
-            for error in errors if streams else ():
-                event = b"event: message\r\ndata: " + error.strip() + b"\r\n\r\n"
-                await self._send({"type": "http.response.body", "body": event, "more_body": True})
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            if self._is_started:
+                if _is_event_stream(self._headers):
+                    await self._send_events(cut)
+            elif not cut:
+                await self._start(status, (b"retry-after", b"1"))
+            elif len(cut) == 1:
+                await self._start(200, (b"content-type", b"application/json"))
+                await self._send_body(_interrupted(*cut), more=True)
+            else:
+                await self._start(200, (b"content-type", b"text/event-stream"))
+                await self._send_events(cut)
+            await self._send_body(b"", more=False)
+
+    async def _start(self, status: int, header: tuple[bytes, bytes]) -> None:
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": [header]})
+
+    async def _send_events(self, cut: Collection[RequestId]) -> None:
+        for request_id in cut:
+            event = b"event: message\r\ndata: " + _interrupted(request_id).strip() + b"\r\n\r\n"
+            await self._send_body(event, more=True)
+
+    async def _send_body(self, body: bytes, *, more: bool) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _interrupted(request_id: RequestId) -> bytes:
+    """Return the answer to a call that the server's end interrupted."""
+    return dump_answer(request_id, ErrorData(code=_CUT_CODE, message=str(_CUT), data=_CUT.fields))
 
 
 class InFlight:
@@ -110,6 +135,9 @@ class InFlight:
 
     Args:
         rejections: gets every answer.
+
+    Attributes:
+        ready: what `/readyz` says; a server that is not ready still answers every request that arrives.
     """
 
     def __init__(self, rejections: Rejections) -> None:
@@ -117,26 +145,23 @@ class InFlight:
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
         self.ready = True
-        """What `/readyz` tells; a server that is not ready still answers whoever comes."""
 
     def tracking(self, app: ASGIApp) -> ASGIApp:
-        """Wraps `app` and tracks its requests."""
+        """Wrap `app` to track its requests."""
 
-        async def tracked(scope: Scope, receive: Receive, send: Send) -> None:
+        async def track(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 await app(scope, receive, send)
             elif scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
                 # Probes name the address of a container, so this comes before the host check. It reveals nothing.
-                ready = self.ready or scope["path"] != "/readyz"
-                answer = PlainTextResponse("ok\n") if ready else PlainTextResponse("ending\n", 503)
-                await answer(scope, receive, send)
+                await self._answer_probe(scope, receive, send)
             else:
                 await self._track(app, scope, receive, send)
 
-        return tracked
+        return track
 
     def is_quiet(self) -> bool:
-        """Whether all calls are answered."""
+        """Tell whether all calls are answered."""
         return not self._calls
 
     def end(self) -> None:
@@ -144,19 +169,27 @@ class InFlight:
         for scope in [*self._calls, *self._streams]:
             scope.cancel()
 
+    async def _answer_probe(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.ready or scope["path"] != "/readyz":
+            response = PlainTextResponse("ok\n")
+        else:
+            response = PlainTextResponse("ending\n", 503)
+        await response(scope, receive, send)
+
     async def _track(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
-        kind = self._calls
-        answer = Answer(send)
         if scope["method"] == "GET":
-            kind = self._streams
+            running = self._streams
             answer = Answer(closing(send))
+        else:
+            running = self._calls
+            answer = Answer(send)
         with anyio.CancelScope() as cancellable:
-            kind.add(cancellable)
+            running.add(cancellable)
             try:
                 await app(scope, receive, answer)
             finally:
-                kind.discard(cancellable)
+                running.discard(cancellable)
         if cancellable.cancelled_caught:
             set_reason(scope, "ending")
             cut = scope.get("state", {}).get(_UNANSWERED, ())

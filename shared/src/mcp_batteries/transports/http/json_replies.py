@@ -28,45 +28,59 @@ from mcp_batteries.sdk import SSE_RESPONSE
 
 __all__ = ["json_replies"]
 
+# Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
 _PATIENCE_SECONDS = 1.0
-"""Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost."""
+# The SDK writes like this the last message of a stream, the one that answers the request.
 _RESULT = re.compile(r'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*+"),"(?:result|error)":')
-"""How the SDK writes the last message of a stream, the one that answers the request."""
+
+
+_Sender = Callable[[], Coroutine[None, None, None]]
 
 
 class _Deferred(EventSourceResponse):
+    """A response that becomes a stream only once there is something to stream."""
+
     def __init__(self, opened: Callable[[str], None], *args: Any, **kwargs: Any) -> None:
         cast("Any", super()).__init__(*args, **kwargs)
         self._opened = opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sender = self.data_sender_callable
-        if scope["method"] != "POST" or sender is None:
-            if scope["method"] == "GET" and sender is not None:
-                self.data_sender_callable = partial(self._sending, sender)
+        if sender is None:
             await super().__call__(scope, receive, send)
-            return
+        elif scope["method"] == "POST":
+            await self._answer(sender, scope, receive, send)
+        else:
+            if scope["method"] == "GET":
+                self.data_sender_callable = partial(self._send_and_report, sender)
+            await super().__call__(scope, receive, send)
+
+    async def _answer(self, sender: _Sender, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with JSON if the result comes first and soon, otherwise with a stream."""
         self.data_sender_callable = None
         events = aiter(cast("AsyncIterable[dict[str, str]]", self.body_iterator))
         first: dict[str, str] = {}
-        answered = False
+        is_result = False
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(sender)
             with anyio.move_on_after(_PATIENCE_SECONDS):
                 first = await anext(events, first)
-            answered = _RESULT.match(first.get("data", "")) is not None
-            if not answered:
-                async with aclosing(_from(first, events)) as self.body_iterator:
+            is_result = _RESULT.match(first.get("data", "")) is not None
+            if not is_result:
+                async with aclosing(_prepend(first, events)) as self.body_iterator:
                     await super().__call__(scope, receive, send)
                 tasks.cancel_scope.cancel()
-        if not answered:
+        if not is_result:
             return
         # The sender is through, so a next request under this id can come.
+        headers: dict[str, str] = {}
         session = self.headers.get(MCP_SESSION_ID_HEADER)
-        headers = {MCP_SESSION_ID_HEADER: session} if session else None
+        if session:
+            headers[MCP_SESSION_ID_HEADER] = session
         await Response(first["data"], headers=headers, media_type="application/json")(scope, receive, send)
 
-    async def _sending(self, sender: Callable[[], Coroutine[None, None, None]]) -> None:
+    async def _send_and_report(self, sender: _Sender) -> None:
+        """Send the changes of a session, and report that its stream is open."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(sender)
             # With its first step it is the stream of its session.
@@ -74,10 +88,11 @@ class _Deferred(EventSourceResponse):
             self._opened(self.headers.get(MCP_SESSION_ID_HEADER, ""))
 
 
-async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> AsyncGenerator[dict[str, str]]:
+async def _prepend(first: dict[str, str], events: AsyncIterable[dict[str, str]]) -> AsyncGenerator[dict[str, str]]:
+    """Yield `first`, unless it is empty, and then the other `events`."""
     if first:
         yield first
-    async for event in rest:
+    async for event in events:
         yield event
 
 

@@ -1,5 +1,7 @@
-"""How long a server's shutdown may take, measured in time that the machine really gave it, because calls must get their
-answers."""
+"""How long a server's shutdown may take, measured in time that the machine really gave it.
+
+Calls must get their answers on a busy machine, too.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ import anyio
 
 __all__ = ["Patience"]
 
-_LOOK_SECONDS = 0.01
-_THREAD_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.01
+_THREAD_POLL_SECONDS = 0.1
+# A second that the machine gave to others counts only this much: the end is late then, and comes all the same.
 _WORTH = 1 / 3
-"""Of a second that the machine gave to others: an end is late then, and comes all the same."""
+# No pause counts more than this: what stopped the process had stopped its calls too.
 _FROZEN_SECONDS = 0.3
-"""Of one pause no more counts than this: who stopped the process had stopped its calls too."""
 
 
 class Patience:
@@ -27,6 +29,9 @@ class Patience:
     Args:
         seconds: after them, the process ends whatever it does.
         silent: how long the event loop may be silent after its `seconds`.
+
+    Attributes:
+        spent: the seconds that have counted so far.
     """
 
     def __init__(self, seconds: float, silent: float) -> None:
@@ -43,7 +48,7 @@ class Patience:
         """Wait for `done`, for at most `seconds`."""
         end = self.spent + seconds
         while not done() and self.spent < end:  # noqa: ASYNC110 - uvicorn has no event for any of it
-            await anyio.sleep(_LOOK_SECONDS)
+            await anyio.sleep(_POLL_SECONDS)
 
     def exit_with(self, status: int) -> None:
         """End the process when the time is over; callable from any thread or signal handler."""
@@ -51,17 +56,17 @@ class Patience:
         threading.Thread(target=self._exit, args=[status], daemon=True).start()
 
     async def _count(self) -> None:
-        before = time.monotonic()
-        worked = time.thread_time()
+        last_time = time.monotonic()
+        last_work = time.thread_time()
         while True:
-            await anyio.sleep(_LOOK_SECONDS)
+            await anyio.sleep(_POLL_SECONDS)
             now = time.monotonic()
             work = time.thread_time()
-            took = now - before
-            given = min(took, work - worked + 2 * _LOOK_SECONDS)
-            self.spent += given + min((took - given) * _WORTH, _FROZEN_SECONDS)
-            before = now
-            worked = work
+            elapsed = now - last_time
+            received = min(elapsed, work - last_work + 2 * _POLL_SECONDS)
+            self.spent += received + min((elapsed - received) * _WORTH, _FROZEN_SECONDS)
+            last_time = now
+            last_work = work
 
     def _exit(self, status: int) -> None:
         passed = 0.0
@@ -69,8 +74,11 @@ class Patience:
         while passed < self._seconds or (silent < self._silent and self.spent < self._seconds):
             before = time.monotonic()
             spent = self.spent
-            time.sleep(_THREAD_LOOK_SECONDS)
-            took = min(time.monotonic() - before, 2 * _THREAD_LOOK_SECONDS)
-            passed += took
-            silent = silent + took if self.spent == spent else 0.0
+            time.sleep(_THREAD_POLL_SECONDS)
+            elapsed = min(time.monotonic() - before, 2 * _THREAD_POLL_SECONDS)
+            passed += elapsed
+            if self.spent == spent:
+                silent += elapsed
+            else:
+                silent = 0.0
         os._exit(status)

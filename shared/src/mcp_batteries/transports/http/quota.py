@@ -7,6 +7,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.transports.http.turns import Gone, Turn, Turns
@@ -17,22 +18,53 @@ _MOST_REMEMBERED = 10_000
 
 
 class _Bucket:
-    """A token bucket of `rate` per minute, with a burst of one minute; it may go below zero, and then admits nobody."""
+    """A token bucket with a burst of one minute; its level may go below zero, and then it admits nobody.
 
-    def __init__(self, rate: int) -> None:
+    Args:
+        rate: what it gains in a minute.
+        unit: what it counts, for messages.
+    """
+
+    def __init__(self, rate: int, unit: str) -> None:
         self._rate = rate
+        self._unit = unit
         self._level = float(rate)
-        self._at = time.monotonic()
+        self._filled_at = time.monotonic()
 
-    def missing_seconds(self) -> float:
-        """Seconds until it admits again."""
+    def check(self) -> None:
+        """Raise unless it admits now.
+
+        Raises:
+            Unavailable: It is empty; with the seconds until it admits again.
+        """
         now = time.monotonic()
-        self._level = min(self._rate, self._level + (now - self._at) * self._rate / 60)
-        self._at = now
-        return 0.0 if self._level >= 1 else (1 - self._level) * 60 / self._rate
+        self._level = min(self._rate, self._level + (now - self._filled_at) * self._rate / 60)
+        self._filled_at = now
+        if self._level >= 1:
+            return
+        seconds = (1 - self._level) * 60 / self._rate
+        raise Unavailable(
+            f"You have {self._rate:,} {self._unit} a minute, and used them.",
+            f"Try again in {math.ceil(seconds)} s.",
+            retry_after=seconds,
+        )
 
     def take(self, amount: float) -> None:
+        """Spend `amount`."""
         self._level -= amount
+
+
+def _new_bucket(rate: int, unit: str) -> _Bucket | None:
+    if not rate:
+        return None
+    return _Bucket(rate, unit)
+
+
+class _Buckets(NamedTuple):
+    """The buckets of one caller; None where there is no limit."""
+
+    calls: _Bucket | None
+    size: _Bucket | None
 
 
 class Quota:
@@ -48,65 +80,66 @@ class Quota:
     def __init__(self, *, calls: int = 0, size: int = 0, parallel: int = 0, streams: int = 0) -> None:
         self._calls = calls
         self._size = size
-        self._streams = streams or math.inf
-        self._held: Counter[str] = Counter()
+        self._max_streams = streams or math.inf
+        self._streams: Counter[str] = Counter()
         self._turns = Turns(parallel)
-        self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
+        self._buckets: OrderedDict[str, _Buckets] = OrderedDict()
 
     def turn(
-        self, who: str, size: int, gone: Gone | None = None, *, calls: int = 1
+        self, caller: str, size: int, cancelled: Gone | None = None, *, calls: int = 1
     ) -> Turn[Callable[[int], None] | None]:
-        """A block with a turn of `who` for a request of `size` bytes.
+        """Return a block with a turn of `caller` for a request of `size` bytes.
 
         The block gets a function for the size of its answer, if that counts.
 
         Args:
             calls: how many calls it is.
-            gone: as in `Turns.turn`.
+            cancelled: as in `Turns.turn`.
 
         Raises:
             Unavailable: A limit is reached; with the seconds until it ends.
-            Unwanted: `gone` returned first.
+            Unwanted: `cancelled` returned first.
         """
-        return self._turns.turn(who, self._spend(who, size, calls), gone)
+        return self._turns.turn(caller, self._spend(caller, size, calls), cancelled)
 
     @contextmanager
-    def holding(self, who: str) -> Generator[None]:
-        """Count a stream of `who` for as long as the block lasts.
+    def holding(self, caller: str) -> Generator[None]:
+        """Count a stream of `caller` for as long as the block lasts.
 
         Raises:
-            Unavailable: `who` already holds the maximum.
+            Unavailable: `caller` already holds the maximum.
         """
-        if self._held[who] >= self._streams:
-            raise Unavailable(f"You hold {self._streams:,} streams, the limit.", "Close some.", retry_after=60)
-        self._held[who] += 1
+        if self._streams[caller] >= self._max_streams:
+            raise Unavailable(f"You hold {self._max_streams:,} streams, the limit.", "Close some.", retry_after=60)
+        self._streams[caller] += 1
         try:
             yield
         finally:
-            self._held[who] -= 1
-            if not self._held[who]:
-                del self._held[who]
+            self._streams[caller] -= 1
+            if not self._streams[caller]:
+                del self._streams[caller]
 
-    def _spend(self, who: str, size: int, amount: int) -> Callable[[int], None] | None:
+    def _spend(self, caller: str, size: int, calls: int) -> Callable[[int], None] | None:
+        """Count a request; return the function that counts the size of its answer, if that is limited."""
         if not (self._calls or self._size):
             return None
-        if who not in self._buckets:
-            made = (_Bucket(self._calls) if self._calls else None, _Bucket(self._size) if self._size else None)
-            self._buckets[who] = made
+        buckets = self._buckets_of(caller)
+        for bucket in buckets:
+            if bucket is not None:
+                bucket.check()
+        if buckets.calls is not None:
+            buckets.calls.take(calls)
+        if buckets.size is None:
+            return None
+        buckets.size.take(size)
+        return buckets.size.take
+
+    def _buckets_of(self, caller: str) -> _Buckets:
+        buckets = self._buckets.get(caller)
+        if buckets is None:
+            buckets = _Buckets(_new_bucket(self._calls, "calls"), _new_bucket(self._size, "bytes"))
+            self._buckets[caller] = buckets
             if len(self._buckets) > _MOST_REMEMBERED:
                 self._buckets.popitem(last=False)
-        self._buckets.move_to_end(who)
-        calls, sizes = self._buckets[who]
-        for bucket, limit in ((calls, f"{self._calls:,} calls"), (sizes, f"{self._size:,} bytes")):
-            if bucket is not None and (seconds := bucket.missing_seconds()):
-                raise Unavailable(
-                    f"You have {limit} a minute, and used them.",
-                    f"Try again in {math.ceil(seconds)} s.",
-                    retry_after=seconds,
-                )
-        if calls is not None:
-            calls.take(amount)
-        if sizes is None:
-            return None
-        sizes.take(size)
-        return sizes.take
+        self._buckets.move_to_end(caller)
+        return buckets

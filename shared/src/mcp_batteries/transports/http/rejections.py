@@ -10,8 +10,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -21,7 +21,8 @@ from mcp_batteries.transports.http.auth.callers import network_of
 
 __all__ = ["Rejections", "set_reason"]
 
-_TOLD = {
+# Statuses that are refusals, with the reason where nobody says more. Other statuses answer mistakes in a request.
+_DEFAULT_REASONS = {
     401: "token",
     403: "scope",
     408: "time",
@@ -30,17 +31,28 @@ _TOLD = {
     429: "limit",
     503: "sessions",
 }
-"""Statuses that are refusals, with the reason where nobody says more. Others are mistakes in what was asked."""
 _SECONDS = 60.0
+# The kinds that are distinguished within a minute, in two lines each: the log grows by less than 10 kB. Beyond them the
+# callers are left out.
 _MOST_KINDS = 24
-"""Told apart within a minute, in two lines each: the log grows by less than 10 kB. Beyond it callers are not."""
 
 _REASON = "refusal"
 
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
-_Kind = tuple[tuple[tuple[str, str], ...], int, str]
+
+
+class _Kind(NamedTuple):
+    """What refusals have in common that are reported together.
+
+    Attributes:
+        caller: the caller's names; empty where there are too many kinds.
+    """
+
+    caller: tuple[tuple[str, str], ...]
+    status: int
+    reason: str
 
 
 def set_reason(scope: Scope, reason: str) -> None:
@@ -52,55 +64,71 @@ class Rejections:
     """Reports refusals.
 
     Args:
-        tell: receives each line: the caller's `identity` (where it is known) and `address`, `status`, `reason`,
+        write: receives each line: the caller's `identity` (where it is known) and `address`, `status`, `reason`,
             `times`.
         seconds: the interval with at most one line for each caller, status and reason.
     """
 
-    def __init__(self, tell: Callable[[Line], None] = lambda line: None, seconds: float = _SECONDS) -> None:
-        self._tell = tell
+    def __init__(self, write: Callable[[Line], None] = lambda line: None, seconds: float = _SECONDS) -> None:
+        self._write = write
         self._seconds = seconds
-        self._untold: Counter[_Kind] = Counter()
+        # How often each kind came again after it was reported.
+        self._repeats: Counter[_Kind] = Counter()
         self._began = -float("inf")
         self._timer: asyncio.TimerHandle | None = None
 
     def note(self, scope: Scope, status: int) -> None:
         """Record that the request `scope` was answered with `status`, if that is a refusal."""
-        reason = scope.get("state", {}).get(_REASON) or _TOLD.get(status)
-        if status == 404 and "mcp-session-id" in Headers(scope=scope):
-            reason = "session"  # Over, never there, or another caller's.
+        reason = _reason_of(scope, status)
         if reason is None:
             return
         if time.monotonic() - self._began >= self._seconds:
             self.end()
             self._began = time.monotonic()
-        who = caller_in(scope)
-        if "address" in who:
-            who["address"] = network_of(who["address"])
-        kind = (tuple(who.items()), status, reason)
-        if kind not in self._untold and len(self._untold) >= _MOST_KINDS:
-            kind = ((), status, reason)
-        if kind in self._untold:
-            self._untold[kind] += 1
-            if self._timer is None:
-                left = self._began + self._seconds - time.monotonic()
-                self._timer = asyncio.get_running_loop().call_later(left, self.end)
+        kind = _Kind(_caller_names(scope), status, reason)
+        if kind not in self._repeats and len(self._repeats) >= _MOST_KINDS:
+            kind = kind._replace(caller=())
+        if kind in self._repeats:
+            self._repeats[kind] += 1
+            self._start_timer()
         else:
-            self._untold[kind] = 0
-            self._line(dict(kind[0]), status, reason, 1)
+            self._repeats[kind] = 0
+            self._report(kind, 1)
 
     def end(self) -> None:
         """Report what is still pending."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        untold = self._untold
-        self._untold = Counter()
-        for (who, status, reason), times in untold.items():
+        repeats = self._repeats
+        self._repeats = Counter()
+        for kind, times in repeats.items():
             if times:
-                self._line(dict(who), status, reason, times)
+                self._report(kind, times)
 
-    def _line(self, who: Mapping[str, str], status: int, reason: str, times: int) -> None:
-        self._tell({**who, "status": status, "reason": reason, "times": times})
-        named = " at ".join(word for word in (who.get("identity"), who.get("address")) if word) or "many"
-        _log.warning("refused with %d (%s): %s, %d times", status, reason, ascii(named)[1:-1], times)
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            remaining = self._began + self._seconds - time.monotonic()
+            self._timer = asyncio.get_running_loop().call_later(remaining, self.end)
+
+    def _report(self, kind: _Kind, times: int) -> None:
+        caller = dict(kind.caller)
+        self._write({**caller, "status": kind.status, "reason": kind.reason, "times": times})
+        names = [name for name in (caller.get("identity"), caller.get("address")) if name]
+        label = " at ".join(names) or "many"
+        _log.warning("refused with %d (%s): %s, %d times", kind.status, kind.reason, ascii(label)[1:-1], times)
+
+
+def _reason_of(scope: Scope, status: int) -> str | None:
+    """Return why the request `scope` was refused, or None if `status` is not a refusal."""
+    if status == 404 and "mcp-session-id" in Headers(scope=scope):
+        return "session"  # Over, never there, or another caller's.
+    return scope.get("state", {}).get(_REASON) or _DEFAULT_REASONS.get(status)
+
+
+def _caller_names(scope: Scope) -> tuple[tuple[str, str], ...]:
+    """Return the names of the caller; all addresses of one network count as one."""
+    names = caller_in(scope)
+    if "address" in names:
+        names["address"] = network_of(names["address"])
+    return tuple(names.items())

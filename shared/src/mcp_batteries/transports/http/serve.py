@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -61,11 +61,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits without a setting. Sizes are bytes, times seconds."""
+    """Limits without a setting. Sizes are bytes, times seconds.
+
+    Attributes:
+        head_seconds: the time within which the headers of a request have to arrive.
+        body_seconds: the time within which its body has to arrive.
+    """
 
     max_body: int = 4 * 1024 * 1024
     head_seconds: float = 20
-    """Within which the headers of a request have to arrive."""
     body_seconds: float = 30
     max_connections: int = 4_096
 
@@ -100,64 +104,29 @@ async def serve(
     hosts = allowed_hosts(settings)
     origins = allowed_origins(settings)
     verifier = server.verifier if isinstance(server, Assembled) else None
-    guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer or verifier)
-    asks = guarded or server.settings.auth is not None
+    is_guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer or verifier)
+    requires_token = is_guarded or server.settings.auth is not None
     with (
-        json_replies(server.hub.stream_opened if isinstance(server, Assembled) else lambda _: None),
+        json_replies(_stream_listener(server)),
         straight_sessions(server),
-        closing(_listener(settings, public=asks or settings.allow_anonymous)) as listener,
+        closing(_listener(settings, public=requires_token or settings.allow_anonymous)) as listener,
     ):
         _keep_logs_short()
-        path = _SSE_PATH if settings.transport == "sse" else _PATH
-        scheme = "https" if tls else "http"
-        if settings.socket_url is not None:
-            url = f"{scheme}://localhost{path}"
-            place = settings.socket_url
-        else:
-            address, port = listener.getsockname()[:2]
-            _warn(address, port, settings, asks=asks)
-            name = f"[{address}]" if ":" in address else address
-            hosts.append(name)
-            url = f"{scheme}://{name}:{port}{path}"
-            place = url
+        endpoint = _endpoint(listener, settings, tls)
+        if endpoint.host is not None:
+            _warn(listener, settings, requires_token=requires_token)
+            hosts.append(endpoint.host)
         server.middleware.insert(0, _encodable)
-        guard = _guard(server, settings, settings.public_url or url, verifier) if guarded else None
-        metrics = _metrics(server) if settings.metrics else None
-        wire = _wire_log(settings)
-        rejections = (
-            Rejections(server.audit.refused) if isinstance(server, Assembled) and server.audit else Rejections()
-        )
-        in_flight = InFlight(rejections)
-        # What a request passes, in this order.
-        layers: list[Layer | None] = [
-            _trusted_proxies(settings.trusted_proxy),
-            in_flight.tracking,
-            _server_card(server, settings),
-            partial(HostCheck, hosts=hosts, origins=origins),
-            partial(_without_slash, path=path),
-            _cross_origin(origins),
-            metrics and metrics.counting,
-            guard and guard.before,
-            metrics and metrics.page,
-            wire and wire.layer,
-        ]
-        # And behind the SDK's own routes.
-        body_check = partial(
-            BodyCheck,
-            server=server,
-            settings=settings,
-            max_body=limits.max_body,
-            seconds=limits.body_seconds,
-            authorize=guard and guard.authorize,
-        )
-        security = _sdk_security(hosts, origins)
-        if settings.transport == "sse":
-            application = _sse_app(server, security, limits)
-        else:
-            application = _http_app(server, settings, security, limits, body_check)
+        guard = None
+        if is_guarded:
+            guard = _guard(server, settings, settings.public_url or endpoint.url, verifier)
+        gate = _Gate(hosts, origins, guard, _metrics(server, settings), _wire_log(settings), _rejections(server))
+        application = _application(server, settings, limits, gate)
+        in_flight = InFlight(gate.rejections)
+        layers = _layers(server, settings, gate, in_flight, endpoint.path)
         running = UvicornServer(
-            reduce(lambda app, layer: layer(app) if layer else app, reversed(layers), _straight(application, path)),
-            place,
+            _wrap(_straight(application, endpoint.path), layers),
+            endpoint.label,
             in_flight,
             on_shutdown,
             max_connections=limits.max_connections,
@@ -175,12 +144,106 @@ async def serve(
             try:
                 await running.serve([listener])
             finally:
-                rejections.end()
+                gate.rejections.end()
                 tasks.cancel_scope.cancel()
             if settings.transport != "sse":
                 with anyio.CancelScope(shield=True):
                     await Sessions(server).end()
         return running.status
+
+
+@dataclass(frozen=True)
+class _Endpoint:
+    """The address at which the server is reached.
+
+    Attributes:
+        path: of the URL.
+        url: as a client on this machine writes it.
+        label: what the log says of it.
+        host: its name in a Host header; None for a Unix socket.
+    """
+
+    path: str
+    url: str
+    label: str
+    host: str | None
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """What each request passes before the SDK gets it.
+
+    Attributes:
+        hosts: names accepted in Host.
+        origins: values accepted in Origin.
+        guard: requires tokens.
+        metrics: counts requests and answers.
+        wire: records every message.
+        rejections: reports refusals.
+    """
+
+    hosts: list[str]
+    origins: list[str]
+    guard: Guard | None
+    metrics: Prometheus | None
+    wire: WireLog | None
+    rejections: Rejections
+
+
+def _endpoint(listener: socket.socket, settings: Settings, tls: tuple[str, str] | None) -> _Endpoint:
+    """Return the address at which clients reach `listener`."""
+    path = _SSE_PATH if settings.transport == "sse" else _PATH
+    scheme = "https" if tls else "http"
+    if settings.socket_url is not None:
+        return _Endpoint(path, f"{scheme}://localhost{path}", settings.socket_url, None)
+    address, port = listener.getsockname()[:2]
+    host = f"[{address}]" if ":" in address else address
+    url = f"{scheme}://{host}:{port}{path}"
+    return _Endpoint(path, url, url, host)
+
+
+def _layers(
+    server: MCPServer[Any], settings: Settings, gate: _Gate, in_flight: InFlight, path: str
+) -> Sequence[Layer | None]:
+    """Return the layers in the order in which a request passes them."""
+    layers: list[Layer | None] = [
+        _trusted_proxies(settings.trusted_proxy),
+        in_flight.tracking,
+        _server_card(server, settings),
+        partial(HostCheck, hosts=gate.hosts, origins=gate.origins),
+        partial(_without_slash, path=path),
+        _cross_origin(gate.origins),
+    ]
+    if gate.metrics is not None:
+        layers.append(gate.metrics.counting)
+    if gate.guard is not None:
+        layers.append(gate.guard.before)
+    if gate.metrics is not None:
+        layers.append(gate.metrics.page)
+    if gate.wire is not None:
+        layers.append(gate.wire.layer)
+    return layers
+
+
+def _wrap(app: ASGIApp, layers: Sequence[Layer | None]) -> ASGIApp:
+    """Return `app` behind `layers`, the first one outermost."""
+    for layer in reversed(layers):
+        if layer is not None:
+            app = layer(app)
+    return app
+
+
+def _stream_listener(server: MCPServer[Any]) -> Callable[[str], None]:
+    """Return what is called with the session of each stream of changes that opens."""
+    if isinstance(server, Assembled):
+        return server.hub.stream_opened
+    return lambda _: None
+
+
+def _rejections(server: MCPServer[Any]) -> Rejections:
+    if isinstance(server, Assembled) and server.audit:
+        return Rejections(server.audit.refused)
+    return Rejections()
 
 
 def _listener(settings: Settings, *, public: bool) -> socket.socket:
@@ -223,7 +286,8 @@ def _wire_log(settings: Settings) -> WireLog | None:
 
 
 def _keep_logs_short() -> None:
-    # What these say of requests `rejections` says too, and not once for each. A session's id opens it to who reads it.
+    """Silence loggers that any client can make write as often as it likes."""
+    # `rejections` reports the same refusals, and not once for each. A session's id opens it to every reader of the log.
     for name in ("streamable_http_manager", "streamable_http", "sse", "transport_security"):
         logging.getLogger(f"mcp.server.{name}").setLevel(logging.ERROR)
     for name in (
@@ -236,7 +300,9 @@ def _keep_logs_short() -> None:
         logging.getLogger(name).addFilter(RateLimitFilter())
 
 
-def _metrics(server: MCPServer[Any]) -> Prometheus:
+def _metrics(server: MCPServer[Any], settings: Settings) -> Prometheus | None:
+    if not settings.metrics:
+        return None
     from mcp_batteries.observability.metrics import Metrics
     from mcp_batteries.observability.prometheus import Prometheus
 
@@ -252,10 +318,12 @@ def _metrics(server: MCPServer[Any]) -> Prometheus:
     return prometheus
 
 
-def _warn(address: str, port: int, settings: Settings, *, asks: bool) -> None:
+def _warn(listener: socket.socket, settings: Settings, *, requires_token: bool) -> None:
+    """Warn if strangers can use this server, or read tokens on their way to it."""
+    address, port = listener.getsockname()[:2]
     if ipaddress.ip_address(address).is_loopback:
         return
-    if not asks:
+    if not requires_token:
         _log.warning("anybody who can reach %s, port %d, can use this server: it requires no token", address, port)
     elif not settings.tls_certificate and not settings.trusted_proxy:
         _log.warning("tokens can be read on their way to %s: give --tls-certificate, or --trusted-proxy", address)
@@ -275,29 +343,33 @@ def _trusted_proxies(trusted: Sequence[str]) -> Layer | None:
 
 
 def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
-    """Wraps `app` and serves its endpoint under `path/` too: a redirect would name http behind a proxy that ends
-    TLS."""
+    """Wrap `app` to serve its endpoint under `path/` too.
 
-    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+    A redirect would name http behind a proxy that ends TLS.
+    """
+
+    async def strip_slash(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == f"{path}/":
             scope = {**scope, "path": path, "raw_path": path.encode()}
         await app(scope, receive, send)
 
-    return served
+    return strip_slash
 
 
 def _straight(application: Starlette, path: str) -> ASGIApp:
-    """Wraps `application` and calls its endpoint at `path` directly, without its router, if nothing else is in
-    between."""
+    """Wrap `application` to call its endpoint at `path` without its router, if nothing else is in between."""
     routes = [route for route in application.routes if isinstance(route, Route) and route.path == path]
     if application.user_middleware or len(routes) != 1 or routes[0].methods:
         return application
     endpoint = routes[0].app
 
-    async def reached(scope: Scope, receive: Receive, send: Send) -> None:
-        await (endpoint if scope.get("path") == path else application)(scope, receive, send)
+    async def bypass_router(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == path:
+            await endpoint(scope, receive, send)
+        else:
+            await application(scope, receive, send)
 
-    return reached
+    return bypass_router
 
 
 def _cross_origin(origins: Sequence[str]) -> Layer | None:
@@ -313,20 +385,25 @@ def _cross_origin(origins: Sequence[str]) -> Layer | None:
 
 
 def _sdk_security(hosts: Sequence[str], origins: Sequence[str]) -> TransportSecuritySettings:
-    # The SDK's rules, which a wildcard makes a test of prefixes, stay on behind ours whatever the address.
-    loopback = [f"{scheme}://{host}{port}" for scheme in ("http", "https") for host in LOOPBACK for port in ("", ":*")]
-    return TransportSecuritySettings(
-        allowed_hosts=[form for host in hosts for form in (host, f"{host}:*")], allowed_origins=[*origins, *loopback]
-    )
+    """Return the rules of the SDK, which stay on behind ours whatever the address.
+
+    A wildcard makes them a test of prefixes.
+    """
+    sdk_hosts: list[str] = []
+    for host in hosts:
+        sdk_hosts += [host, f"{host}:*"]
+    sdk_origins = [*origins]
+    for scheme in ("http", "https"):
+        for host in LOOPBACK:
+            sdk_origins += [f"{scheme}://{host}", f"{scheme}://{host}:*"]
+    return TransportSecuritySettings(allowed_hosts=sdk_hosts, allowed_origins=sdk_origins)
 
 
-def _http_app(
-    server: MCPServer[Any],
-    settings: Settings,
-    security: TransportSecuritySettings,
-    limits: Limits,
-    body_check: Layer,
-) -> Starlette:
+def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gate: _Gate) -> Starlette:
+    """Return the SDK's application with our check of each message."""
+    security = _sdk_security(gate.hosts, gate.origins)
+    if settings.transport == "sse":
+        return _sse_app(server, security, limits)
     application = server.streamable_http_app(
         streamable_http_path=_PATH,
         json_response=settings.json_response,
@@ -336,8 +413,19 @@ def _http_app(
         transport_security=security,
     )
     manager = server.session_manager
+    authorize = None
+    if gate.guard is not None:
+        authorize = gate.guard.authorize
     # In the place of the SDK's own limit for bodies.
-    manager.asgi_app = cast("Any", body_check(manager.asgi_app.app))
+    body_check = BodyCheck(
+        manager.asgi_app.app,
+        server,
+        settings,
+        max_body=limits.max_body,
+        seconds=limits.body_seconds,
+        authorize=authorize,
+    )
+    manager.asgi_app = cast("Any", body_check)
     return application
 
 
@@ -346,23 +434,23 @@ def _sse_app(server: MCPServer[Any], security: TransportSecuritySettings, limits
     low = lowlevel(server)
     lifespan = low.lifespan
 
-    # The SDK enters the lifespan anew for every client here; the rest of a server relies on once.
+    # The SDK enters the lifespan anew for every client here, but a server relies on entering it once.
     @asynccontextmanager
-    async def once(_: Starlette) -> AsyncGenerator[None]:
+    async def enter_once(_: Starlette) -> AsyncGenerator[None]:
         async with lifespan(low) as state:
 
-            def entered(_: object) -> nullcontext[Any]:
+            def reuse(_: object) -> nullcontext[Any]:
                 return nullcontext(state)
 
-            low.lifespan = entered
+            low.lifespan = reuse
             yield
 
-    application.router.lifespan_context = once
+    application.router.lifespan_context = enter_once
     return application
 
 
 async def _encodable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Makes answers encodable: a lone surrogate would end the stream without any answer.
+    """Make answers encodable: a lone surrogate would end the stream without any answer.
 
     Notices cannot contain one either: progress passes `limits`, and the URIs in notices come from parsed messages.
     """

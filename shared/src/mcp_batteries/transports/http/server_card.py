@@ -1,4 +1,4 @@
-"""What anybody may learn of a server before connecting: its card, and a catalog of its domain that names the card.
+"""The card of a server, which anybody may read before connecting, and a catalog of its domain that names the card.
 
 Experimental: schema, paths and headers are those of SEP-2127's repository, `experimental-ext-server-card` at 8924e08,
 and may change with it.
@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
@@ -37,21 +37,42 @@ _HEADERS = {
     "cache-control": "public, max-age=3600",
     "x-content-type-options": "nosniff",
 }
+# Characters of a title or description.
 _LONGEST = 100
-"""Characters of a title or description."""
 
 
 def card_and_catalog(server: Assembled, url: str, *, token: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The card of `server`, which clients reach at `url`, and the catalog of that domain.
+    """Return the card of `server`, which clients reach at `url`, and the catalog of that domain.
 
     Args:
         token: whether clients need one.
     """
-    told = server.introduction
+    introduction = server.introduction
     info = lowlevel(server).server_info
     host = urlsplit(url).hostname or "localhost"
-    # As the names of the registry are: a domain is its owner's to name things in.
-    space = ".".join(reversed(host.split("."))) if re.search("[a-z]", host) else re.sub("[^0-9.]", "-", host)
+    card: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "name": f"{_namespace(host)}/{server.name}",
+        "version": info.version,
+        "title": shorten(info.title or server.name, _LONGEST, placeholder="…"),
+        "description": shorten(introduction.get("description") or server.name, _LONGEST, placeholder="…"),
+    }
+    if "website_url" in introduction:
+        card["websiteUrl"] = introduction["website_url"]
+    card["remotes"] = [_remote(url, token=token)]
+    entry = {"identifier": f"urn:air:{host}:mcp:{server.name}", "type": _CARD, "url": f"{url.rstrip('/')}/server-card"}
+    return card, {"specVersion": "1.0", "entries": [entry]}
+
+
+def _namespace(host: str) -> str:
+    """Return the namespace of `host`: its parts reversed, as in the registry, or an address in one word."""
+    if re.search("[a-z]", host) is None:
+        return re.sub("[^0-9.]", "-", host)
+    return ".".join(reversed(host.split(".")))
+
+
+def _remote(url: str, *, token: bool) -> dict[str, Any]:
+    """Return how clients connect to `url`."""
     remote: dict[str, Any] = {
         "type": "streamable-http",
         "url": url,
@@ -60,17 +81,12 @@ def card_and_catalog(server: Assembled, url: str, *, token: bool) -> tuple[dict[
     if token:
         header = {"name": "Authorization", "description": "`Bearer` and a token of this server."}
         remote["headers"] = [{**header, "isRequired": True, "isSecret": True}]
-    card = {
-        "$schema": _SCHEMA,
-        "name": f"{space}/{server.name}",
-        "version": info.version,
-        "title": shorten(info.title or server.name, _LONGEST, placeholder="…"),
-        "description": shorten(told.get("description") or server.name, _LONGEST, placeholder="…"),
-        **({"websiteUrl": told["website_url"]} if "website_url" in told else {}),
-        "remotes": [remote],
-    }
-    entry = {"identifier": f"urn:air:{host}:mcp:{server.name}", "type": _CARD, "url": f"{url.rstrip('/')}/server-card"}
-    return card, {"specVersion": "1.0", "entries": [entry]}
+    return remote
+
+
+class _Document(NamedTuple):
+    body: bytes
+    media_type: str
 
 
 class ServerCard:
@@ -78,29 +94,30 @@ class ServerCard:
 
     def __init__(self, app: ASGIApp, *, card: Mapping[str, Any], catalog: Mapping[str, Any], url: str) -> None:
         self._app = app
-        ours = _body(card), _CARD
-        self._served: dict[str, tuple[bytes, str]] = {
-            _PATH: ours,
-            f"{urlsplit(url).path.rstrip('/')}/server-card": ours,
-            _WELL_KNOWN: (_body(catalog), _CATALOG),
+        card_document = _Document(_body(card), _CARD)
+        self._documents: dict[str, _Document] = {
+            _PATH: card_document,
+            f"{urlsplit(url).path.rstrip('/')}/server-card": card_document,
+            _WELL_KNOWN: _Document(_body(catalog), _CATALOG),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self._served.get(scope["path"]) if scope["type"] == "http" else None
-        if found is None or scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+        document: _Document | None = None
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            document = self._documents.get(scope["path"])
+        if document is None:
             await self._app(scope, receive, send)
             return
-        body, kind = found
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        tag = f'"{hashlib.sha256(document.body).hexdigest()[:32]}"'
         headers = {**_HEADERS, "etag": tag}
         if scope["method"] == "OPTIONS":
-            answer = Response(status_code=204, headers=_HEADERS)
+            response = Response(status_code=204, headers=_HEADERS)
         elif tag in Headers(scope=scope).get("if-none-match", ""):
-            answer = Response(status_code=304, headers=headers)
+            response = Response(status_code=304, headers=headers)
         else:
-            answer = Response(body, headers=headers, media_type=kind)
-        await answer(scope, receive, send)
+            response = Response(document.body, headers=headers, media_type=document.media_type)
+        await response(scope, receive, send)
 
 
-def _body(told: Mapping[str, Any]) -> bytes:
-    return json.dumps(told, ensure_ascii=False, indent=2).encode() + b"\n"
+def _body(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n"

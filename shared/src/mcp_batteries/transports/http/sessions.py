@@ -41,10 +41,10 @@ from mcp_batteries.transports.jsonrpc import dump
 
 __all__ = ["Replayed", "Session", "straight_sessions"]
 
+# Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
 _PATIENCE_SECONDS = 1.0
-"""Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost."""
-_LOOK_SECONDS = 1.0
-"""After which a session that nobody uses any more is given the time at which it ends."""
+# After this time a session that nobody uses any more is given the time at which it ends.
+_IDLE_CHECK_SECONDS = 1.0
 _CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
 _ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
 
@@ -74,31 +74,32 @@ class Session(SessionTransport):
         super().__init__(*args, **kwargs)
         self._calls: set[_Call] = set()
         self.patience = Delay(_PATIENCE_SECONDS)
-        self._idle = Delay(min(_LOOK_SECONDS, (self.idle_seconds or math.inf) / 2))
-        self._is_looked_after = False
-        self._left_at = 0.0
+        self._idle = Delay(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
+        self._has_idle_check = False
+        self._idle_since = 0.0
 
     def __enter__(self) -> None:
-        """A block in which it is in use and does not time out."""
+        """Begin a block in which it is in use and does not time out."""
         self.in_use += 1
         if self.idle_scope is not None and self.idle_scope.deadline != math.inf:
             self.idle_scope.deadline = math.inf
 
     def __exit__(self, *_: object) -> None:
         self.in_use -= 1
-        self._left_at = asyncio.get_running_loop().time()
+        self._idle_since = asyncio.get_running_loop().time()
         # A timer for each request would cost as much as to read it.
-        if not (self.in_use or self._is_looked_after):
-            self._is_looked_after = True
-            self._idle.begin(self._look)
+        if not (self.in_use or self._has_idle_check):
+            self._has_idle_check = True
+            self._idle.begin(self._check_idle)
 
-    def _look(self) -> None:
-        self._is_looked_after = False
+    def _check_idle(self) -> None:
+        """Set the time at which the session ends, if it is still unused."""
+        self._has_idle_check = False
         if not self.in_use and self.idle_scope is not None and self.idle_seconds is not None:
-            self.idle_scope.deadline = self._left_at + self.idle_seconds
+            self.idle_scope.deadline = self._idle_since + self.idle_seconds
 
     async def answer(self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send) -> bool:
-        """Answer `message`; False leaves it to the SDK."""
+        """Answer `message`; return False to leave it to the SDK."""
         streams = not self.is_json_response_enabled
         if (
             self.runner is None
@@ -111,30 +112,29 @@ class Session(SessionTransport):
             return False
         with self:
             call = _Call(self, self.runner.connection, request, message, receive, send, streams=streams)
-            await self._answer(call, message)
+            await self._answer(self.runner, call, message)
         return True
 
     def give_up(self, message: JSONRPCNotification) -> None:
         """Stop the call that `message`, which the SDK gets too, cancels."""
-        given_up = cancelled_request_id_from_params(message.params)
+        request_id = cancelled_request_id_from_params(message.params)
         for call in self._calls:
-            if str(call.request_id) == str(given_up):
+            if str(call.request_id) == str(request_id):
                 call.stop(_CANCELLED)
 
     async def terminate(self) -> None:
-        # First, or one of them could subscribe on a connection that is gone.
+        # Stop the calls first, or one of them could subscribe on a connection that is gone.
         for call in self._calls:
             call.stop(_ENDED)
         await super().terminate()
 
-    async def _answer(self, call: _Call, message: JSONRPCRequest) -> None:
-        assert self.runner is not None
+    async def _answer(self, runner: ServerRunner[Any], call: _Call, message: JSONRPCRequest) -> None:
         self._calls.add(call)
         result: dict[str, Any] | ErrorData | None = None
         try:
             with call.scope:
                 try:
-                    result = await self.runner.on_request(call, message.method, message.params)
+                    result = await runner.on_request(call, message.method, message.params)
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
                     result = error_data(raised, message.method)
             call.end()
@@ -146,7 +146,11 @@ class Session(SessionTransport):
 
 
 class _Call(Call):
-    """A call that continues when its client leaves, for as long as an unused session does, and can ask the client."""
+    """A call that continues when its client leaves, for as long as an unused session does, and can ask the client.
+
+    Attributes:
+        stopped: what the client is told instead of a result.
+    """
 
     def __init__(
         self,
@@ -170,10 +174,10 @@ class _Call(Call):
         self._asking: asyncio.Task[None] | None = None
         self._questions = 0
         self.stopped: ErrorData | None = None
-        """What the client is told instead of a result."""
 
-    def stop(self, why: ErrorData) -> None:
-        self.stopped = why
+    def stop(self, error: ErrorData) -> None:
+        """End the call with `error` as its answer."""
+        self.stopped = error
         self.cancel_requested.set()
         self.scope.cancel()
 
@@ -183,7 +187,7 @@ class _Call(Call):
         if not self.can_send_request:
             raise NoBackChannelError(method)
         if self._asking is None:
-            self._asking = asyncio.get_running_loop().create_task(self._tell_all())
+            self._asking = asyncio.get_running_loop().create_task(self._forward_messages())
             await anyio.lowlevel.checkpoint()
         self._questions += 1
         try:
@@ -200,7 +204,7 @@ class _Call(Call):
     async def watch(self) -> None:
         await self.ping()
         await self.client_leaves()
-        # Nobody answers what it asks now. Until it ends it has its caller's turn, and its session is in use.
+        # Nobody answers its questions now. Until it ends, it has its caller's turn, and its session is in use.
         self.can_send_request = False
         if not self._questions:
             if self._session.idle_seconds is None:
@@ -211,7 +215,7 @@ class _Call(Call):
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
         self.can_send_request = False
         if self._asking is not None:
-            # A question that was given up is taken back first.
+            # The client first hears that an abandoned question is withdrawn.
             try:
                 await self._session.end_messages(self.request_id)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -219,7 +223,8 @@ class _Call(Call):
             await asyncio.wait((self._asking,))
         await super().answer(result, status)
 
-    async def _tell_all(self) -> None:
+    async def _forward_messages(self) -> None:
+        """Send the client what the session's dispatcher has for it, until its final response."""
         with self._session.messages(self.request_id) as messages:
             async for item in messages:
                 if isinstance(item.message, JSONRPCResponse):
@@ -233,7 +238,7 @@ def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
     low = lowlevel(server)
     sessions = Sessions(server)
 
-    async def met(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def set_runner(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "initialize":
             connection = connection_of(ctx.session)
             session = sessions.get(connection.session_id or "")
@@ -241,10 +246,10 @@ def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
                 session.runner = ServerRunner(low, connection, ctx.lifespan_context)
         return await call_next(ctx)
 
-    server.middleware.append(met)
-    known = getattr(streamable_http_manager, SESSION_TRANSPORT)
+    server.middleware.append(set_runner)
+    original = getattr(streamable_http_manager, SESSION_TRANSPORT)
     setattr(streamable_http_manager, SESSION_TRANSPORT, Session)
     try:
         yield
     finally:
-        setattr(streamable_http_manager, SESSION_TRANSPORT, known)
+        setattr(streamable_http_manager, SESSION_TRANSPORT, original)

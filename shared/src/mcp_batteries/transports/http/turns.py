@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 _START_SECONDS = 0.003
 _RECENT_SECONDS = 1.0
+# Calls of one caller that may wait for its others.
 _MOST_WAITING = 1_000
-"""Calls of one caller that wait for its others."""
 
 
+# Returns once nobody wants the answer any more.
 Gone = Callable[[], Coroutine[Any, Any, object]]
-"""Returns once nobody wants the answer any more."""
 
 
 class Unwanted(Exception):
@@ -38,40 +38,48 @@ class Unwanted(Exception):
 
 
 class _Caller:
-    """One caller with its running calls; a turn is starting until it is over or has run for a moment."""
+    """One caller with its running calls; a turn is starting until it is over or has run for a moment.
+
+    Attributes:
+        last_active: when it was last heard of, by the monotonic clock.
+        began: when its latest call began.
+        has_begun: whether one began in this turn of the event loop.
+    """
 
     def __init__(self) -> None:
         self.running = 0
         self.starting: set[Wait] = set()
         self.waiting: deque[asyncio.Future[Wait]] = deque()
-        self.seen = 0.0
+        self.last_active = 0.0
         self.began = 0.0
         self.has_begun = False
-        """In this turn of the event loop."""
 
     def has_far_more_than(self, other: _Caller) -> bool:
         return self.running + len(self.waiting) >= 2 * (other.running + len(other.waiting))
 
 
 class Turn(Generic[T]):
-    """The block of `Turns.turn`, as a class: a generator for each call costs twice as much."""
+    """Context manager that holds one turn.
 
-    __slots__ = ("_caller", "_gives", "_gone", "_turns", "_wait")
+    A class, because a generator for each call costs twice as much.
+    """
 
-    def __init__(self, turns: Turns, caller: _Caller, gives: T, gone: Gone | None) -> None:
+    __slots__ = ("_caller", "_cancelled", "_turns", "_value", "_wait")
+
+    def __init__(self, turns: Turns, caller: _Caller, value: T, cancelled: Gone | None) -> None:
         self._turns = turns
         self._caller = caller
-        self._gives = gives
-        self._gone = gone
+        self._value = value
+        self._cancelled = cancelled
 
     async def __aenter__(self) -> T:
-        self._wait = await self._turns.begun(self._caller, self._gone)
-        return self._gives
+        self._wait = await self._turns.acquire(self._caller, self._cancelled)
+        return self._value
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._turns.end(self._caller, self._wait)
+        self._turns.release(self._caller, self._wait)
 
 
 class Turns:
@@ -88,84 +96,82 @@ class Turns:
         self._starting: set[_Caller] = set()
         self._waiting: dict[_Caller, None] = {}
 
-    def turn(self, who: str, gives: T, gone: Gone | None = None) -> Turn[T]:
-        """A block that waits for a turn of `who` and holds it for as long as the block lasts.
+    def turn(self, name: str, value: T, cancelled: Gone | None = None) -> Turn[T]:
+        """Return a block that waits for a turn of the caller `name` and holds it for as long as the block lasts.
 
         Args:
-            gives: the block's value.
-            gone: awaited together with the turn, if it has to wait.
+            value: the block's value.
+            cancelled: awaited together with the turn, if it has to wait.
 
         Raises:
-            Unavailable: On entering: too many calls of `who` wait already.
-            Unwanted: On entering: `gone` returned first.
+            Unavailable: On entering: too many calls of this caller wait already.
+            Unwanted: On entering: `cancelled` returned first.
         """
-        caller = self._callers.get(who)
+        caller = self._callers.get(name)
         if caller is None:
             caller = _Caller()
-            self._callers[who] = caller
-        caller.seen = time.monotonic()
-        return Turn(self, caller, gives, gone)
+            self._callers[name] = caller
+        caller.last_active = time.monotonic()
+        return Turn(self, caller, value, cancelled)
 
-    async def begun(self, caller: _Caller, gone: Gone | None) -> Wait:
+    async def acquire(self, caller: _Caller, cancelled: Gone | None) -> Wait:
+        """Wait for a turn of `caller`, and begin it."""
         if not caller.waiting and self._may_start(caller):
             return self._begin(caller)
         if len(caller.waiting) >= _MOST_WAITING:
             raise Unavailable(f"{_MOST_WAITING:,} of your calls wait already.", "Send fewer at once.", retry_after=1)
-        place: asyncio.Future[Wait] = asyncio.get_running_loop().create_future()
-        caller.waiting.append(place)
+        turn: asyncio.Future[Wait] = asyncio.get_running_loop().create_future()
+        caller.waiting.append(turn)
         self._waiting[caller] = None
-        ending = asyncio.ensure_future(gone()) if gone is not None else None
         try:
-            if ending is not None:
-                await asyncio.wait((place, ending), return_when=asyncio.FIRST_COMPLETED)
-                if not place.done():
-                    raise Unwanted
-            return await place
+            if cancelled is not None:
+                await _wait_for_either(turn, cancelled)
+            return await turn
         except (asyncio.CancelledError, Unwanted):
-            if place.done() and not place.cancelled():
-                self.end(caller, place.result())  # Its turn had come just then.
-            elif place in caller.waiting:
-                caller.waiting.remove(place)
+            if turn.done() and not turn.cancelled():
+                self.release(caller, turn.result())  # Its turn had come just then.
+            elif turn in caller.waiting:
+                caller.waiting.remove(turn)
             raise
-        finally:
-            if ending is not None:
-                ending.cancel()
+
+    def release(self, caller: _Caller, turn: Wait) -> None:
+        """End a turn of `caller`."""
+        turn.cancel()
+        caller.running -= 1
+        caller.last_active = time.monotonic()
+        self._end_start(caller, turn)
 
     def _begin(self, caller: _Caller) -> Wait:
-        timer = self._start.begin(lambda: self._started(caller, timer))
+        timer = self._start.begin(lambda: self._end_start(caller, timer))
         if not caller.has_begun:
             caller.has_begun = True
-            asyncio.get_running_loop().call_soon(self._looked, caller)
+            asyncio.get_running_loop().call_soon(self._end_loop_turn, caller)
         caller.running += 1
         caller.starting.add(timer)
         caller.began = time.monotonic()
         self._starting.add(caller)
         return timer
 
-    def end(self, caller: _Caller, turn: Wait) -> None:
-        turn.cancel()
-        caller.running -= 1
-        caller.seen = time.monotonic()
-        self._started(caller, turn)
-
-    def _started(self, caller: _Caller, turn: Wait) -> None:
+    def _end_start(self, caller: _Caller, turn: Wait) -> None:
+        """Count `turn` as starting no more: it is over or has run for a moment."""
         caller.starting.discard(turn)
         if not caller.starting:
             self._starting.discard(caller)
         self._start_others()
 
-    def _looked(self, caller: _Caller) -> None:
+    def _end_loop_turn(self, caller: _Caller) -> None:
+        """Let `caller` begin again, because the loop has checked for newcomers."""
         caller.has_begun = False
         self._start_others()
 
     def _start_others(self) -> None:
-        for other in list(self._waiting):
-            while other.waiting and self._may_start(other):
-                place = other.waiting.popleft()
-                if not place.done():
-                    place.set_result(self._begin(other))
-            if not other.waiting:
-                del self._waiting[other]
+        for caller in list(self._waiting):
+            while caller.waiting and self._may_start(caller):
+                turn = caller.waiting.popleft()
+                if not turn.done():
+                    turn.set_result(self._begin(caller))
+            if not caller.waiting:
+                del self._waiting[caller]
 
     def _may_start(self, caller: _Caller) -> bool:
         if caller.running >= self._parallel:
@@ -174,17 +180,33 @@ class Turns:
             return True
         if caller.starting or caller.has_begun:
             return False
-        # Held back, but never for long: those with few may be many.
-        held = any(caller.has_far_more_than(other) for other in self._starting if other is not caller)
-        return not held or time.monotonic() - caller.began > _START_SECONDS
+        # A caller with few calls comes first, but not for long, because those with few may be many.
+        if time.monotonic() - caller.began > _START_SECONDS:
+            return True
+        return not any(caller.has_far_more_than(other) for other in self._starting if other is not caller)
 
     def _is_alone(self, caller: _Caller) -> bool:
-        """Whether no other caller was active recently; forgets inactive ones."""
+        """Tell whether no other caller was active recently; forget inactive ones."""
         long_ago = time.monotonic() - _RECENT_SECONDS
-        for who, other in list(self._callers.items()):
-            if other.running or other.waiting or other.seen > long_ago:
+        for name, other in list(self._callers.items()):
+            if other.running or other.waiting or other.last_active > long_ago:
                 if other is not caller:
                     return False
             else:
-                del self._callers[who]
+                del self._callers[name]
         return True
+
+
+async def _wait_for_either(turn: asyncio.Future[Wait], cancelled: Gone) -> None:
+    """Wait until `turn` has come or `cancelled` returns.
+
+    Raises:
+        Unwanted: `cancelled` returned first.
+    """
+    cancellation = asyncio.ensure_future(cancelled())
+    try:
+        await asyncio.wait((turn, cancellation), return_when=asyncio.FIRST_COMPLETED)
+        if not turn.done():
+            raise Unwanted
+    finally:
+        cancellation.cancel()

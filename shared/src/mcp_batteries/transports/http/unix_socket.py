@@ -33,12 +33,12 @@ class UnixListener(socket.socket):
         try:
             folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                # Two servers that start together would both find the file stale, and the second would remove the first
-                # one's file.
+                # Without the lock, two servers that start together would both find the file stale, and the second would
+                # remove the file of the first.
                 fcntl.flock(folder, fcntl.LOCK_EX)
                 _remove_stale(path)
                 self.bind(path)
-                # Nobody gets in before: who connects to a socket that does not listen is refused.
+                # Nobody gets in before this, because a socket that does not listen refuses every connection.
                 os.chmod(path, 0o600)
                 self.listen(backlog)
             finally:
@@ -66,11 +66,12 @@ class UnixListener(socket.socket):
 
 
 def peer(connection: socket.socket) -> str | None:
-    """The user at the other end of a Unix socket, such as `uid 1000`; None if the system does not report it."""
+    """Return the user at the other end of a Unix socket, such as `uid 1000`; None if the system does not report it."""
     if sys.platform != "linux" or connection.family != socket.AF_UNIX:
         return None
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    return f"uid {_UCRED.unpack(told)[1]}"
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    _, uid, _ = _UCRED.unpack(credentials)
+    return f"uid {uid}"
 
 
 def _remove_stale(path: str) -> None:

@@ -37,18 +37,27 @@ __all__ = ["BACKLOG", "UvicornServer", "bind"]
 
 _log = logging.getLogger(__name__)
 
+# Connections that the kernel keeps until they are accepted.
 BACKLOG = 1024
 _FLUSH_SECONDS = 0.3
+# A balancer has this long, or half of the drain if that is less, to see that the server is not ready any more.
 _LAME_DUCK_SECONDS = 2.0
-"""At most, and half of the drain: so long a balancer has to see that the server is not ready any more."""
 _HANDSHAKE_SECONDS = 0.05
+# The time for a request that crosses the end of a stream or of a connection.
 _GRACE_SECONDS = 0.25
-"""For a request that crosses the end of a stream or of a connection."""
+# The time, or half of the drain if that is less, for requests on connections that were accepted last, or served before.
 _COMING_SECONDS = 2.0
-"""At most, and half of the drain: for requests on connections that were taken last, or served before."""
 _SO_ATTACH_FILTER = 26
+# Classic BPF (linux/filter.h): of the TCP header's flags, drop SYN without ACK.
+_DROP_SYN = (
+    (0x30, 0, 0, 13),
+    (0x54, 0, 0, 0x12),
+    (0x15, 0, 1, 0x02),
+    (0x06, 0, 0, 0),
+    (0x06, 0, 0, 0xFFFFFFFF),
+)
+# The time for everything after the last answer: streams, sessions, the lifespan.
 _LEAVE_SECONDS = 0.9
-"""For everything after the last answer: streams, sessions, the lifespan."""
 
 
 class UvicornServer(uvicorn.Server):
@@ -64,6 +73,9 @@ class UvicornServer(uvicorn.Server):
         head_seconds: the time within which a request's headers must arrive.
         tls: certificate and key (PEM files), for https.
         proxies: addresses and networks through which many clients connect.
+
+    Attributes:
+        status: 128 and the number of the signal that ended it.
     """
 
     def __init__(
@@ -104,10 +116,9 @@ class UvicornServer(uvicorn.Server):
         )
         self.servers = []
         self.status = 0
-        """128 and the number of the signal that ended it."""
         self._drain_seconds = drain_seconds
         self._head_seconds = head_seconds
-        self._patience = Patience(drain_seconds + _LEAVE_SECONDS, _LEAVE_SECONDS)
+        self._budget = Patience(drain_seconds + _LEAVE_SECONDS, _LEAVE_SECONDS)
         self._max_connections = most
         self._proxies = proxies
         self._acceptors: list[Acceptor] = []
@@ -158,47 +169,52 @@ class UvicornServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lose no call that was sent: answer callers that still come, and send them elsewhere for the next call."""
-        self._patience.begin()
-        wait = self._patience.until
+        self._budget.begin()
+        wait = self._budget.until
         half = self._drain_seconds / 2
-        connections = self.server_state.connections
-        self._in_flight.ready = False
-        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
-        for connection in list(connections):
-            cast("Connection", connection).close_after_next_answer()
-        hurry = self.status == 128 + signal.SIGINT  # A person waits.
-        if not hurry:
+        is_hurried = self.status == 128 + signal.SIGINT  # A person waits.
+        self._announce_end()
+        if not is_hurried:
             await wait(self._are_gone, min(half, _LAME_DUCK_SECONDS))
         for listener in sockets or []:
             _ignore_newcomers(listener)
-        if not hurry:
+        if not is_hurried:
             await anyio.sleep(_HANDSHAKE_SECONDS)
         for acceptor in self._acceptors:
             await acceptor.close()
         # Streams end here and not before, so that their clients find another replica.
         self._on_shutdown()
-        if not hurry:
+        if is_hurried:
+            await wait(self._in_flight.is_quiet, self._remaining())
+        else:
             await wait(self._are_gone, min(half, _GRACE_SECONDS))
-        # Twice: who gets the rest of an answer that began before the end was not told to leave.
-        for _ in range(1 if hurry else 2):
-            if not hurry:
-                await wait(self._none_comes, min(half, _COMING_SECONDS, self._left()))
-            await wait(self._in_flight.is_quiet, self._left())
+            # Twice, because a client that gets the end of an answer that began before was not told to leave.
+            for _ in range(2):
+                await wait(self._none_comes, min(half, _COMING_SECONDS, self._remaining()))
+                await wait(self._in_flight.is_quiet, self._remaining())
         self._in_flight.end()
+        connections = self.server_state.connections
         for connection in list(connections):
             connection.shutdown()
         await wait(self._are_gone, _FLUSH_SECONDS)
 
-    def _left(self) -> float:
-        """The seconds left of the drain."""
-        return self._drain_seconds - self._patience.spent
+    def _announce_end(self) -> None:
+        """Tell balancers and clients that this server ends: it is not ready, and each answer closes its connection."""
+        self._in_flight.ready = False
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
+        for connection in list(self.server_state.connections):
+            cast("Connection", connection).close_after_next_answer()
+
+    def _remaining(self) -> float:
+        """Return the seconds that remain of the drain."""
+        return self._drain_seconds - self._budget.spent
 
     def _are_gone(self) -> bool:
-        """Whether every connection is closed."""
+        """Tell whether every connection is closed."""
         return not self.server_state.connections
 
     def _none_comes(self) -> bool:
-        """Whether no request can still arrive."""
+        """Tell whether no request can still arrive."""
         return not any(cast("Connection", item).expects for item in self.server_state.connections)
 
     @contextmanager
@@ -207,9 +223,8 @@ class UvicornServer(uvicorn.Server):
             yield
             return
 
-        # A function, because the SDK's event streams look for a uvicorn server behind the handler, to end together with
-        # it.
         def handler(number: int, _: FrameType | None) -> None:
+            # Not a bound method: the SDK's event streams look for a uvicorn server behind the handler, and end with it.
             self._on_signal(number)
 
         previous = {number: signal.signal(number, handler) for number in HANDLED_SIGNALS}
@@ -225,19 +240,19 @@ class UvicornServer(uvicorn.Server):
             os._exit(self.status)
         self.status = 128 + number
         self.should_exit = True
-        self._patience.exit_with(self.status)
+        self._budget.exit_with(self.status)
 
 
 def bind(host: str, port: int, *, public: bool) -> socket.socket:
-    """A listening socket on an address of `host`, IPv4 where it has both.
+    """Return a listening socket on an address of `host`, IPv4 where it has both.
 
     Raises:
         Refused: The address can be reached from other machines, and `public` is false.
         Unavailable: The address cannot be listened on.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, *_, address = min(found, key=lambda item: item[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = min(addresses, key=lambda item: item[0] != socket.AF_INET)
         if not public and not ipaddress.ip_address(address[0]).is_loopback:
             raise Refused(
                 f"Listening on {quote(host)} would let everybody who can reach it use this server.",
@@ -246,7 +261,7 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
         # Not `socket.create_server`: it leaves the protocol unnamed, and asyncio then leaves Nagle's delay on.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
-            if os.name == "posix":  # Elsewhere it means to share the port with whoever has it.
+            if os.name == "posix":  # Elsewhere this option shares the port with another process that has it.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.listen(BACKLOG)
@@ -262,8 +277,9 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
 
 
 def _ignore_newcomers(listener: socket.socket) -> None:
-    """Let the kernel drop new connections but complete half-open ones. A Unix socket has no half-open ones, and nobody
-    finds it any more.
+    """Let the kernel drop new connections but complete half-open ones.
+
+    A Unix socket has no half-open ones: its file is removed, so that nobody finds it any more.
 
     Closing a listening socket resets connections that were not accepted yet, and loses what was sent on them. A client
     whose packet is dropped tries again within a second, and is refused then without having sent anything.
@@ -273,19 +289,11 @@ def _ignore_newcomers(listener: socket.socket) -> None:
         return
     if sys.platform != "linux":
         return
-    # Of the TCP header's flags: drop SYN without ACK (classic BPF, linux/filter.h).
-    code = b"".join(
-        struct.pack("HBBI", *line)
-        for line in (
-            (0x30, 0, 0, 13),
-            (0x54, 0, 0, 0x12),
-            (0x15, 0, 1, 0x02),
-            (0x06, 0, 0, 0),
-            (0x06, 0, 0, 0xFFFFFFFF),
-        )
-    )
+    code = b"".join(struct.pack("HBBI", *instruction) for instruction in _DROP_SYN)
     program = ctypes.create_string_buffer(code)
     with suppress(OSError):  # Some sandboxes have no filters.
         listener.setsockopt(
-            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(code) // 8, ctypes.addressof(program))
+            socket.SOL_SOCKET,
+            _SO_ATTACH_FILTER,
+            struct.pack("HP", len(_DROP_SYN), ctypes.addressof(program)),
         )

@@ -140,7 +140,7 @@ class Reader:
                 )
             if not line or line.isspace():
                 return None
-            if (batch := self._calls.batches.members(line, self._calls.holds)) is not None:
+            if (batch := self._calls.batches.split(line, self._calls.holds)) is not None:
                 self._lines.extendleft(reversed(batch[0]))
                 await self._writer.put(batch[1])
                 return None
@@ -157,7 +157,7 @@ class Reader:
                 if message.method == "notifications/cancelled":
                     given_up = (message.params or {}).get("requestId")
                     self._calls.leave(as_request_id(given_up))
-                    await self._writer.put(self._calls.batches.dropped(given_up))
+                    await self._writer.put(self._calls.batches.cancel(given_up))
             else:
                 self._calls.told(message.id)
             return message
@@ -168,7 +168,7 @@ class Reader:
             return None
         try:
             if answer.error.code == BUSY:
-                await self._writer.put(self._calls.batches.answered(answer.id, dump(answer)))
+                await self._writer.put(self._calls.batches.add_answer(answer.id, dump(answer)))
             else:
                 await self._writer.refuse(answer)
         except anyio.BrokenResourceError:

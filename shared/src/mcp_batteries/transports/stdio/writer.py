@@ -118,7 +118,7 @@ class Writer(AsyncResource):
         try:
             if self._first is not None and request_id is not None:
                 data = self._first.answered(request_id, data)
-            await self.put(self._calls.batches.answered(request_id, data))
+            await self.put(self._calls.batches.add_answer(request_id, data))
         finally:
             self._calls.leave(request_id)
 
