@@ -31,22 +31,23 @@ class ConfigFile(ABC, Generic[T]):
         self.path = path
         self._title = title
         self.problem: str | None = None
-        self._found: dict[str, T] = {}
+        self._entries: dict[str, T] = {}
         self.refresh()
 
     def all(self) -> dict[str, T]:
-        """The entries of the last good version."""
-        return self._found
+        """Return the entries of the last good version."""
+        return self._entries
 
     def refresh(self) -> bool:
-        """Read the file again; returns whether anything that a client can see has changed. Blocks for a moment."""
+        """Read the file again; return whether anything that a client can see has changed. Blocks for a moment."""
         if self.path is None:
             return False
-        before = (self._found, self.problem)
+        entries_before = self._entries
+        problem_before = self.problem
         try:
             with open_text(self.path) as file:
-                self._found = self.entries(tomllib.loads(file.read()))
-                self.problem = None
+                self._entries = self.entries(tomllib.loads(file.read()))
+            self.problem = None
         except FileNotFoundError:
             self.problem = "it does not exist."
         except OSError as error:
@@ -55,14 +56,14 @@ class ConfigFile(ABC, Generic[T]):
             self.problem = f"it is not TOML: {error}."
         except ValueError as error:
             self.problem = str(error)
-        changed = (self._found, self.problem) != before
-        if changed and self.problem:
+        has_changed = self._entries != entries_before or self.problem != problem_before
+        if has_changed and self.problem:
             logger.warning("%s is not used: %s", self._title, self.problem)
-        return changed
+        return has_changed
 
     @abstractmethod
     def entries(self, given: dict[str, Any]) -> dict[str, T]:
-        """The entries of the file, from its tables and values.
+        """Return the entries of the file, from its tables and values.
 
         Raises:
             ValueError: It makes no sense; with the reason as a sentence.

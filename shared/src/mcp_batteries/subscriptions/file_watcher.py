@@ -278,7 +278,7 @@ class FileWatcher:
         return self._entries.get(entry.path) is entry
 
     def _enter(self, entry: _Entry, way: WatchPath) -> None:
-        if self._only_polls or not way.told or not self._folders.may_hear(way.folders):
+        if self._only_polls or not way.is_reported or not self._folders.may_hear(way.folders):
             reason = "as asked for" if self._only_polls else "the system reports no changes of it"
             self._say(f"Some of what is watched is polled twice a second: {reason}.")
             self._polled.add(entry)

@@ -11,10 +11,10 @@ from mcp_batteries.subscriptions.topics import Follower
 
 __all__ = ["Followers"]
 
+# URIs of one follower.
 _MOST_FOLLOWED = 1000
-"""URIs of one follower."""
+# Followers at once; the one that has not asked for the longest time makes room.
 _MOST = 64
-"""Followers at once; the one that has not asked for the longest time makes room."""
 
 
 class Followers:
@@ -22,11 +22,11 @@ class Followers:
 
     def __init__(self, subscribers: Subscribers) -> None:
         self._subscribers = subscribers
+        # The follower that asked last is the last.
         self._by_name: dict[str, Follower] = {}
-        """The one that asked last is the last."""
 
     async def begin(self, owner: str, uris: Sequence[str]) -> tuple[str, Follower]:
-        """A new follower of `uris`, and its name.
+        """Return a new follower of `uris`, and its name.
 
         Raises:
             Problem: One of them can't be followed.
@@ -62,7 +62,7 @@ class Followers:
             raise
 
     def again(self, owner: str, name: str) -> Follower:
-        """The follower of a name.
+        """Return the follower of a name.
 
         Raises:
             Conflict: It no longer exists, or belongs to another caller.

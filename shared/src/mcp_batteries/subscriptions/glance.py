@@ -15,7 +15,13 @@ __all__ = ["Glance", "glance"]
 
 
 class Glance(NamedTuple):
-    """Attributes: changed_ns: the latest of all times that are kept; device, inode: 0 where it takes a handle."""
+    """The state of a file or folder.
+
+    Attributes:
+        changed_ns: the latest of all times that are kept.
+        inode: 0 where it takes a handle to know it.
+        device: likewise.
+    """
 
     modified_ns: int
     changed_ns: int
@@ -26,16 +32,25 @@ class Glance(NamedTuple):
 
 
 def glance(path: str, *, follow: bool = True) -> Glance:
-    """The state of `path`, or of its target if `follow`.
+    """Return the state of `path`, or of its target if `follow`.
 
     Raises:
         OSError: there is nothing.
         ValueError: it cannot be a path.
     """
-    if sys.platform == "win32" and (seen := _unopened(path)):
-        return seen
-    found = os.stat(path, follow_symlinks=follow)
-    return Glance(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+    if sys.platform == "win32":
+        state = _unopened(path)
+        if state is not None:
+            return state
+    status = os.stat(path, follow_symlinks=follow)
+    return Glance(
+        modified_ns=status.st_mtime_ns,
+        changed_ns=status.st_ctime_ns,
+        size=status.st_size,
+        inode=status.st_ino,
+        device=status.st_dev,
+        mode=status.st_mode,
+    )
 
 
 if sys.platform == "win32":
@@ -54,26 +69,30 @@ if sys.platform == "win32":
 
     _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
     _kernel.GetFileAttributesExW.argtypes = (wintypes.LPCWSTR, ctypes.c_int, ctypes.POINTER(_Attributes))
+    # ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND
     _MISSING = (2, 3)
-    """ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND"""
     _BEFORE_1970 = 116_444_736_000_000_000
 
     def _unopened(path: str) -> Glance | None:
-        """None for a link, and for what only a handle can tell."""
+        """Return the state of `path`; None for a link, and for what only a handle can tell."""
         if "\0" in path:
             raise ValueError("embedded null character")
-        seen = _Attributes()
-        if not _kernel.GetFileAttributesExW(path, 0, ctypes.byref(seen)):
-            if (error := ctypes.get_last_error()) in _MISSING:
+        attributes = _Attributes()
+        if not _kernel.GetFileAttributesExW(path, 0, ctypes.byref(attributes)):
+            error = ctypes.get_last_error()
+            if error in _MISSING:
                 raise FileNotFoundError(0, "", path, error)
             return None
-        if seen.attributes & stat.FILE_ATTRIBUTE_REPARSE_POINT:
+        if attributes.attributes & stat.FILE_ATTRIBUTE_REPARSE_POINT:
             return None
-        folder = bool(seen.attributes & stat.FILE_ATTRIBUTE_DIRECTORY)
-        written, created = map(_since_1970_ns, (seen.written, seen.created))
-        size = (seen.size_high << 32) + seen.size_low
+        mode = stat.S_IFREG
+        if attributes.attributes & stat.FILE_ATTRIBUTE_DIRECTORY:
+            mode = stat.S_IFDIR
+        written = _since_1970_ns(attributes.written)
+        created = _since_1970_ns(attributes.created)
+        size = (attributes.size_high << 32) + attributes.size_low
         # Python shows as st_ctime when a file was made; for what changed just now, both times count.
-        return Glance(written, max(written, created), size, 0, 0, stat.S_IFDIR if folder else stat.S_IFREG)
+        return Glance(written, max(written, created), size, 0, 0, mode)
 
     def _since_1970_ns(time: wintypes.FILETIME) -> int:
         return ((time.dwHighDateTime << 32) + time.dwLowDateTime - _BEFORE_1970) * 100

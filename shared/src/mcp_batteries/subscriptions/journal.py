@@ -14,18 +14,20 @@ from typing import Literal, Protocol, runtime_checkable
 __all__ = ["ABSENT", "Change", "Journal", "Noted", "Seeing", "Telling", "why_absent"]
 
 _MOST = 20_000
+# The characters of earlier texts that changes hold.
 _MOST_CHARACTERS = 8_000_000
-"""Of earlier texts that changes hold."""
 
 What = Literal["created", "changed", "deleted"]
 
+# The digest of a thing that is not there begins with this; the reason follows.
 ABSENT = "absent: "
-"""What the digest of something begins with that is not there; why is the rest."""
 
 
 def why_absent(digest: str) -> str | None:
-    """Why nothing is there, if the digest says so."""
-    return digest.removeprefix(ABSENT) if digest.startswith(ABSENT) else None
+    """Return why nothing is there, if the digest says so."""
+    if not digest.startswith(ABSENT):
+        return None
+    return digest.removeprefix(ABSENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Change:
 
     Attributes:
         name: its name for the caller, unique within a source; empty for the followed URI itself.
+        what: whether it appeared, changed or disappeared.
         before: its old text, if kept.
         after: its new text, if kept.
         added: the text added at its end, if only that is known.
@@ -46,7 +49,7 @@ class Change:
     added: str | None = None
 
     def then(self, later: Change) -> Change | None:
-        """Both changes as one; None if nothing happened in the end."""
+        """Return both changes as one; None if nothing happened in the end."""
         what: What = later.what
         if self.what == "created":
             if later.what == "deleted":
@@ -54,9 +57,11 @@ class Change:
             what = "created"
         elif self.what == "deleted":
             what = "changed"
-        added = None if self.added is None or later.added is None else self.added + later.added
         if what == "changed" and self.before is not None and self.before == later.after:
             return None
+        added: str | None = None
+        if self.added is not None and later.added is not None:
+            added = self.added + later.added
         return replace(later, what=what, before=self.before, added=added)
 
     @property
@@ -69,7 +74,7 @@ class Telling(Protocol):
     """A source that knows details of a change, or can check immediately."""
 
     def followed(self, uri: str) -> Hashable | None:
-        """The key of what `list_changes` means by `uri`; None if another source has it.
+        """Return the key of what `list_changes` means by `uri`; None if another source has it.
 
         Raises:
             Problem: It may not be followed.
@@ -81,11 +86,11 @@ class Telling(Protocol):
         ...
 
     def news(self, key: Hashable) -> Iterable[Change]:
-        """The changes behind calls of `changed`, each once."""
+        """Return the changes behind calls of `changed`, each once."""
         ...
 
     def shown(self, change: Change) -> str:
-        """Details of a change besides its name, such as a diff; called on a worker thread."""
+        """Return details of a change besides its name, such as a diff; called on a worker thread."""
         ...
 
 
@@ -94,13 +99,22 @@ class Seeing(Protocol):
     """A source that knows from its last check whether anything exists at what it watches."""
 
     def absent(self, key: Hashable) -> str | None:
-        """Why nothing exists at `key` yet, in words for its reader; None if something exists, or it is unknown."""
+        """Return why nothing exists at `key` yet, in words for its reader.
+
+        None if something exists, or it is unknown.
+        """
         ...
 
 
 @dataclass(slots=True)
 class Noted:
-    """A change in the ring."""
+    """A change in the ring.
+
+    Attributes:
+        place: where it happened.
+        at: when, in seconds since the epoch.
+        times: how many changes it stands for.
+    """
 
     place: Hashable
     change: Change
@@ -109,40 +123,52 @@ class Noted:
 
 
 class Journal:
-    """The ring: changes by their numbers, oldest first."""
+    """The ring: changes by their numbers, oldest first.
+
+    Attributes:
+        now: the number of the latest change.
+    """
 
     def __init__(self) -> None:
         self.now = 0
-        """The number of the latest change."""
         self._ring: dict[int, Noted] = {}
         self._latest: dict[tuple[Hashable, str], int] = {}
-        self._asked = 0
-        """The latest change of which a cursor may tell whether it was before or after."""
+        # The latest change of which a cursor may tell whether it was before or after.
+        self._last_mark = 0
         self._weight = 0
         self._dropped: dict[Hashable, int] = {}
 
     def mark(self) -> int:
-        """The number of the latest change, for a cursor that separates later changes from earlier ones."""
-        self._asked = self.now
+        """Return the number of the latest change, for a cursor that separates later changes from earlier ones."""
+        self._last_mark = self.now
         return self.now
 
     def note(self, place: Hashable, change: Change) -> None:
         """Add a change of `place`."""
         self.now += 1
-        known = self._latest.pop((place, change.name), 0)
         times = 1
-        if known > self._asked and (before := self._ring.pop(known, None)) is not None:
-            self._weight -= before.change.weight
-            merged = before.change.then(change)
-            times = before.times + 1
+        earlier = self._take_unmarked(place, change.name)
+        if earlier is not None:
+            merged = earlier.change.then(change)
             if merged is None:
                 return
             change = merged
+            times += earlier.times
         self._ring[self.now] = Noted(place, change, time.time(), times)
         self._latest[place, change.name] = self.now
         self._weight += change.weight
         while len(self._ring) > _MOST or (self._weight > _MOST_CHARACTERS and len(self._ring) > 1):
             self._drop(next(iter(self._ring)))
+
+    def _take_unmarked(self, place: Hashable, name: str) -> Noted | None:
+        """Take out the latest change of a thing, if no cursor can tell it from the next one."""
+        number = self._latest.pop((place, name), 0)
+        if number <= self._last_mark:
+            return None
+        noted = self._ring.pop(number, None)
+        if noted is not None:
+            self._weight -= noted.change.weight
+        return noted
 
     def forget(self, place: Hashable) -> None:
         """Forget `place`, which nobody follows any more."""
@@ -151,21 +177,26 @@ class Journal:
         self._dropped.pop(place, None)
 
     def between(self, places: Collection[Hashable], after: int, until: int) -> list[Noted]:
-        """Changes at `places` after one number up to another, each thing once, ordered by its last change."""
-        folded: dict[tuple[Hashable, str], Noted] = {}
+        """Return the changes at `places` after one number up to another.
+
+        Each thing is there once; the order is that of the last changes.
+        """
+        merged: dict[tuple[Hashable, str], Noted] = {}
         for number, noted in self._ring.items():
             if not after < number <= until or noted.place not in places:
                 continue
             key = (noted.place, noted.change.name)
-            earlier = folded.pop(key, None)
+            earlier = merged.pop(key, None)
             if earlier is None:
-                folded[key] = noted
-            elif (change := earlier.change.then(noted.change)) is not None:
-                folded[key] = Noted(noted.place, change, noted.at, earlier.times + noted.times)
-        return list(folded.values())
+                merged[key] = noted
+                continue
+            change = earlier.change.then(noted.change)
+            if change is not None:
+                merged[key] = Noted(noted.place, change, noted.at, earlier.times + noted.times)
+        return list(merged.values())
 
     def is_cut(self, places: Collection[Hashable], after: int) -> bool:
-        """Whether the ring has dropped a change at `places` after a number."""
+        """Tell whether the ring has dropped a change at `places` after a number."""
         return any(self._dropped.get(place, 0) > after for place in places)
 
     def _drop(self, number: int) -> None:

@@ -1,5 +1,6 @@
-"""Decides who hears of which change. Sources watch only what somebody subscribed to. This module knows events, not
-requests.
+"""Decides which subscriber hears of which change. Sources watch only what somebody subscribed to.
+
+This module knows events, not requests.
 
 A `Subscriber` subscribes to topics. A topic is one thing that can change; the `Source` that watches it knows it by its
 key, and watches it from the first subscription to the last. A change is announced at once. Then the topic rests for
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -25,10 +27,21 @@ __all__ = ["REST_SECONDS", "Subscribers"]
 
 logger = logging.getLogger(__name__)
 
+# The interval between two notices of one topic, so that a burst is a handful of notices.
 REST_SECONDS = 0.05
-"""Between two notices of one topic, so that a burst is a handful of notices."""
 
 _LIST = ResourcesListChanged()
+
+
+class _Address(NamedTuple):
+    """Identifies a topic: its key at the source that watches it.
+
+    Attributes:
+        watched: None for an event, and for a URI that no source has.
+    """
+
+    watched: Watched | None
+    key: Hashable
 
 
 class Subscribers:
@@ -37,7 +50,7 @@ class Subscribers:
     def __init__(self, sources: Sequence[Source], missing: Callable[[str], Problem | None]) -> None:
         self._sources = [Watched(source) for source in sources]
         self._missing = missing
-        self._topics: dict[tuple[Watched | None, Hashable], Topic] = {}
+        self._topics: dict[_Address, Topic] = {}
         self._subscribers: dict[Subscriber, None] = {}
         self._resting: deque[tuple[float, Topic]] = deque()
         self._rest_wake = anyio.Event()
@@ -53,18 +66,20 @@ class Subscribers:
             Problem: It may not be watched, or no source has it and no resource can.
         """
         if uri not in subscriber.uris:
-            watched, key = self._place(uri, followed=isinstance(subscriber, Follower))
-            if watched is None and (problem := self._missing(uri)) is not None:
-                raise problem
-            subscriber.uris[uri] = self._add(subscriber, watched, key, ResourceUpdated(uri))
+            address = self._locate(uri, followed=isinstance(subscriber, Follower))
+            if address.watched is None:
+                problem = self._missing(uri)
+                if problem is not None:
+                    raise problem
+            subscriber.uris[uri] = self._add(subscriber, address, ResourceUpdated(uri))
         return subscriber.uris[uri]
 
     def follow(self, subscriber: Subscriber, event: ServerEvent) -> list[Topic]:
         """Let `subscriber` hear `event` whenever it is announced, and keep watching what may cause it."""
-        topics = [self._add(subscriber, None, event, event)]
+        topics = [self._add(subscriber, _Address(None, event), event)]
         if event == _LIST:
             for watched in self._sources:
-                topics += [self._add(subscriber, watched, key, None) for key in watched.source.list_keys]
+                topics += [self._add(subscriber, _Address(watched, key), None) for key in watched.source.list_keys]
         return topics
 
     def unsubscribe(self, subscriber: Subscriber, uri: str) -> None:
@@ -73,10 +88,10 @@ class Subscribers:
             return
         event = ResourceUpdated(uri)
         subscriber.forget(event)
-        left = tuple(other for other in topic.audience[subscriber] if other != event)
-        topic.audience[subscriber] = left
+        events = tuple(other for other in topic.audience[subscriber] if other != event)
+        topic.audience[subscriber] = events
         is_listed = topic.watched is not None and topic.key in topic.watched.source.list_keys
-        if not left and not is_listed:
+        if not events and not is_listed:
             self._remove(subscriber, topic)
 
     def unsubscribe_all(self, subscriber: Subscriber) -> None:
@@ -97,17 +112,22 @@ class Subscribers:
 
     def announce(self, event: ServerEvent) -> None:
         """Announce `event` with the spelling of its URI that each subscriber used."""
-        places: list[tuple[Watched | None, Hashable]] = [(None, event)]
+        addresses = [_Address(None, event)]
         if isinstance(event, ResourceUpdated):
             try:
-                place = self._place(event.uri)
+                addresses = self._addresses_of(event.uri)
             except Problem:
                 return
-            places = [place]
-            if place[0] is not None and isinstance(place[0].source, PerCaller):
-                places = [(place[0], key) for key in place[0].source.keys_of(event.uri)]
-        for place in places:
-            self._changed(self._topics.get(place))
+        for address in addresses:
+            self._changed(self._topics.get(address))
+
+    def _addresses_of(self, uri: str) -> list[_Address]:
+        """Return all topics' addresses for `uri`, which may mean different things to different callers."""
+        address = self._locate(uri)
+        watched = address.watched
+        if watched is not None and isinstance(watched.source, PerCaller):
+            return [_Address(watched, key) for key in watched.source.keys_of(uri)]
+        return [address]
 
     def __len__(self) -> int:
         """The number of topics with subscribers."""
@@ -124,19 +144,21 @@ class Subscribers:
         for topic in subscriber.topics:
             if topic.watched is not None:
                 keys.setdefault(topic.watched, []).append(topic.key)
-        for watched, asked in keys.items():
+        for watched, source_keys in keys.items():
             if isinstance(watched.source, Telling):
-                await watched.source.look(asked)
+                await watched.source.look(source_keys)
 
     def absent(self, subscriber: Subscriber, uris: Sequence[str]) -> dict[str, str]:
-        """Those of `uris` at which their sources saw nothing, each with the reason."""
-        found: dict[str, str] = {}
+        """Return those of `uris` at which their sources saw nothing, each with the reason."""
+        reasons: dict[str, str] = {}
         for uri in dict.fromkeys(uris):
             topic = subscriber.uris[uri]
-            source = topic.watched and topic.watched.source
-            if isinstance(source, Seeing) and (why := source.absent(topic.key)) is not None:
-                found[uri] = why
-        return found
+            if topic.watched is None or not isinstance(topic.watched.source, Seeing):
+                continue
+            reason = topic.watched.source.absent(topic.key)
+            if reason is not None:
+                reasons[uri] = reason
+        return reasons
 
     def hurry(self) -> None:
         """Announce now what waits for the end of a rest."""
@@ -157,23 +179,28 @@ class Subscribers:
                 self._blocks -= 1
                 tasks.cancel_scope.cancel()
 
-    def _place(self, uri: str, *, followed: bool = False) -> tuple[Watched | None, Hashable]:
+    def _locate(self, uri: str, *, followed: bool = False) -> _Address:
+        """Return the source that has `uri`, and its key there."""
         for watched in self._sources:
             source = watched.source
-            key = source.followed(uri) if followed and isinstance(source, Telling) else source.key(uri)
+            if followed and isinstance(source, Telling):
+                key = source.followed(uri)
+            else:
+                key = source.key(uri)
             if key is not None:
-                return watched, key
-        return None, uri
+                return _Address(watched, key)
+        return _Address(None, uri)
 
-    def _add(self, subscriber: Subscriber, watched: Watched | None, key: Hashable, event: ServerEvent | None) -> Topic:
+    def _add(self, subscriber: Subscriber, address: _Address, event: ServerEvent | None) -> Topic:
+        """Let `subscriber` hear `event` when the topic at `address` changes."""
         if not self._blocks:
             raise RuntimeError("`Hub.running` must be entered for as long as the server serves")
-        topic = self._topics.get((watched, key))
+        topic = self._topics.get(address)
         if topic is None:
-            topic = Topic(watched, key)
-            self._topics[watched, key] = topic
-            if watched is not None:
-                watched.touch(key)
+            topic = Topic(address.watched, address.key)
+            self._topics[address] = topic
+            if address.watched is not None:
+                address.watched.touch(address.key)
         events = topic.audience.setdefault(subscriber, ())
         subscriber.topics[topic] = None
         if event is not None and event not in events:
@@ -184,7 +211,7 @@ class Subscribers:
         subscriber.topics.pop(topic, None)
         del topic.audience[subscriber]
         if not topic.audience:
-            del self._topics[topic.watched, topic.key]
+            del self._topics[_Address(topic.watched, topic.key)]
             topic.settle()
             self.journal.forget(topic)
             if topic.watched is not None:
@@ -205,7 +232,9 @@ class Subscribers:
                 self._tasks = None
                 for watched in self._sources:
                     watched.keys.clear()
-                    watched.dirty.update(dict.fromkeys(key for at, key in self._topics if at is watched))
+                    for address in self._topics:
+                        if address.watched is watched:
+                            watched.dirty[address.key] = None
                     watched.wake.set()
 
     async def _pump(self, subscriber: Subscriber) -> None:
@@ -216,11 +245,13 @@ class Subscribers:
             logger.exception("A connection takes no notices any more.")
 
     async def _watch(self, watched: Watched) -> None:
+        """Run a source of changes, and announce what it notices."""
+
         def changed(keys: Collection[Hashable]) -> None:
             for key in keys:
-                self._changed(self._topics.get((watched, key)))
+                self._changed(self._topics.get(_Address(watched, key)))
                 if key in watched.source.list_keys:
-                    self._changed(self._topics.get((None, _LIST)))
+                    self._changed(self._topics.get(_Address(None, _LIST)))
 
         try:
             await watched.source.run(changed)
@@ -235,35 +266,50 @@ class Subscribers:
             watched.wake = anyio.Event()
             dirty = watched.dirty
             watched.dirty = {}
-            wanted = [key for key in dirty if (watched, key) in self._topics and key not in watched.keys]
-            unwanted = [key for key in dirty if (watched, key) not in self._topics and key in watched.keys]
-            failed = False
-            if unwanted:
-                watched.keys.difference_update(unwanted)
-                watched.source.discard(unwanted)
-            if wanted:
-                try:
-                    await watched.source.add(wanted)
-                    watched.keys.update(wanted)
-                except Exception:
-                    logger.exception("A source of changes cannot watch %d of what was asked for.", len(wanted))
-                    failed = True
-                    watched.source.discard(wanted)
+            new: list[Hashable] = []
+            unneeded: list[Hashable] = []
             for key in dirty:
-                if (topic := self._topics.get((watched, key))) is not None:
+                is_needed = _Address(watched, key) in self._topics
+                if is_needed and key not in watched.keys:
+                    new.append(key)
+                elif not is_needed and key in watched.keys:
+                    unneeded.append(key)
+            if unneeded:
+                watched.keys.difference_update(unneeded)
+                watched.source.discard(unneeded)
+            failed = False
+            if new:
+                failed = not await self._start_to_watch(watched, new)
+            for key in dirty:
+                topic = self._topics.get(_Address(watched, key))
+                if topic is not None:
                     topic.settle(failed=failed and key not in watched.keys)
 
+    async def _start_to_watch(self, watched: Watched, keys: Collection[Hashable]) -> bool:
+        """Let the source watch `keys` too; return False if it can't."""
+        try:
+            await watched.source.add(keys)
+        except Exception:
+            logger.exception("A source of changes cannot watch %d of what was asked for.", len(keys))
+            watched.source.discard(keys)
+            return False
+        watched.keys.update(keys)
+        return True
+
     def _changed(self, topic: Topic | None) -> None:
+        """Note what has changed, and announce it."""
         if topic is None:
             return
-        source = None if topic.watched is None else topic.watched.source
-        news = source.news(topic.key) if isinstance(source, Telling) else (Change(),)
+        changes: Iterable[Change] = (Change(),)
+        if topic.watched is not None and isinstance(topic.watched.source, Telling):
+            changes = topic.watched.source.news(topic.key)
         if topic.is_followed:
-            for change in news:
+            for change in changes:
                 self.journal.note(topic, change)
         self._tell(topic)
 
     def _tell(self, topic: Topic) -> None:
+        """Announce that `topic` has changed, now or at the end of its rest."""
         if topic.resting:
             topic.changed_again = True
             return
@@ -273,6 +319,7 @@ class Subscribers:
         self._rest_wake.set()
 
     async def _wake_rested(self) -> None:
+        """End the rests of topics, and announce those that changed again."""
         while True:
             while not self._resting:
                 self._rest_wake = anyio.Event()

@@ -28,7 +28,7 @@ class Source(Protocol):
         ...
 
     def key(self, uri: str) -> Hashable | None:
-        """The one key for all spellings of `uri`; None if another source has it.
+        """Return the one key for all spellings of `uri`; None if another source has it.
 
         Raises:
             Problem: It may not be watched.
@@ -53,7 +53,7 @@ class PerCaller(Protocol):
     """A source for which one URI may mean different things to different callers: `key` is for the current call."""
 
     def keys_of(self, uri: str) -> Collection[Hashable]:
-        """All keys under which `uri` is watched."""
+        """Return all keys under which `uri` is watched."""
         ...
 
 
@@ -71,8 +71,8 @@ class Subscriber:
         self._send = send
         self._echo = echo
         self._pending: dict[ServerEvent, None] = {}
+        # When to send each update again, soonest first.
         self._echoes: dict[ServerEvent, float] = {}
-        """When to tell again, soonest first."""
         self._wake = anyio.Event()
         self._ending = False
         self._scope = anyio.CancelScope()
@@ -119,12 +119,17 @@ class Subscriber:
                 self._wake = anyio.Event()
                 with anyio.move_on_after(self._until_echo()):
                     await self._wake.wait()
-                while self._echoes and self._until_echo() <= 0:
-                    event = next(iter(self._echoes))
-                    del self._echoes[event]
-                    self._pending[event] = None
+                self._repeat_due()
+
+    def _repeat_due(self) -> None:
+        """Push again the updates whose echo is due."""
+        while self._echoes and self._until_echo() <= 0:
+            event = next(iter(self._echoes))
+            del self._echoes[event]
+            self._pending[event] = None
 
     def _until_echo(self) -> float:
+        """Return the seconds until the next update is sent again."""
         return next(iter(self._echoes.values()), math.inf) - anyio.current_time()
 
 
@@ -139,7 +144,7 @@ class Follower(Subscriber):
     IDLE_SECONDS = 3600.0
 
     def __init__(self, owner: str, let_go: Callable[[Follower], None]) -> None:
-        super().__init__(_tell_nobody)
+        super().__init__(_send_nothing)
         self.owner = owner
         self._let_go = let_go
         self.asked()
@@ -161,7 +166,7 @@ class Follower(Subscriber):
             self._let_go(self)
 
 
-async def _tell_nobody(_: ServerEvent) -> None:
+async def _send_nothing(_: ServerEvent) -> None:
     pass
 
 

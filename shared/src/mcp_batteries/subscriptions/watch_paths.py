@@ -11,36 +11,63 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp_batteries.subscriptions.glance import glance
 
 __all__ = ["WatchPath", "WatchPaths", "fold"]
 
+# As many as Linux follows (path_resolution(7)).
 _MOST_LINKS = 40
-"""As many as Linux follows (path_resolution(7))."""
 
+# inotify does not report what other users of these file systems change (inotify(7), Limitations).
 _BLIND = ("9p", "afs", "ceph", "cifs", "fuse", "lustre", "ncpfs", "nfs", "smb", "vboxsf", "virtiofs", "vmhgfs")
-"""How file systems are named whose other users' changes inotify does not report (inotify(7), Limitations)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchPath:
-    """Where a path led when it was followed, as real paths."""
+    """Where a path led when it was followed, as real paths.
+
+    Attributes:
+        names: the links on the way; at the end the thing itself, or the first name that is missing.
+        folders: where names on the way are looked up, in this order; at the end the thing itself if it is a folder.
+        is_reported: whether the kernel reports what happens in all of `folders`.
+    """
 
     names: tuple[str, ...] = ()
-    """The links on the way; at the end the thing itself, or the first name that is missing."""
     folders: tuple[str, ...] = ()
-    """Where names on the way are looked up, in this order; at the end the thing itself if it is a folder."""
-    told: bool = False
-    """True if the kernel reports what happens in all of `folders`."""
+    is_reported: bool = False
 
 
 def fold(path: str) -> str:
-    """The canonical spelling of `path` for look-ups, because a file system may find a name by several."""
+    """Return the canonical spelling of `path` for look-ups, because a file system may find a name by several."""
     # Also where a file system takes two compositions for two names, people and programs take them for one.
-    composed = path if path.isascii() else unicodedata.normalize("NFC", path)
-    return composed.casefold() if sys.platform == "darwin" else os.path.normcase(composed)
+    if not path.isascii():
+        path = unicodedata.normalize("NFC", path)
+    if sys.platform == "darwin":
+        return path.casefold()
+    return os.path.normcase(path)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The state of following a path.
+
+    Attributes:
+        folder: where the next name is looked up; empty outside of the roots.
+        remaining: the names to look up, the last one first.
+        names: as in `WatchPath`.
+        folders: as in `WatchPath`.
+        links: the links that were followed.
+        is_reported: whether the kernel reports what happens in the folders so far.
+    """
+
+    folder: str = ""
+    remaining: list[str] = field(default_factory=list[str])
+    names: list[str] = field(default_factory=list[str])
+    folders: list[str] = field(default_factory=list[str])
+    links: int = 0
+    is_reported: bool = True
 
 
 class WatchPaths:
@@ -52,55 +79,69 @@ class WatchPaths:
         self._blind: dict[int, bool] = {}
 
     def follow(self, path: str) -> WatchPath:
-        """Where `path`, an absolute path, leads; it ends where the roots end."""
-        names: list[str] = []
-        folders: list[str] = []
-        told = True
-        links = 0
-        at, parts = self._enter(path)
+        """Return where `path`, an absolute path, leads; it ends where the roots end."""
+        walk = _Walk()
+        walk.folder, walk.remaining = self._enter(path)
         try:
-            while at and links <= _MOST_LINKS:
-                found = glance(at, follow=False)
-                if at not in folders:
-                    folders.append(sys.intern(at))
-                    told = told and self._is_told(at, found.device)
-                if not parts:
-                    if at not in names:
-                        names.append(at)
-                    break
-                part = parts.pop()
-                if part == "..":
-                    at = self._enter(os.path.dirname(at))[0] and os.path.dirname(at)
-                    continue
-                place = os.path.join(at, part)
-                names.append(place)
-                found = glance(place, follow=False)
-                if stat.S_ISDIR(found.mode):
-                    at = place
-                    if parts:
-                        names.pop()
-                elif stat.S_ISLNK(found.mode):
-                    links += 1
-                    target = os.readlink(place)
-                    if os.path.isabs(target):
-                        at, down = self._enter(target)
-                        parts += down
-                    else:
-                        parts += _parts(target)
-                else:
+            while walk.folder and walk.links <= _MOST_LINKS:
+                if not self._step(walk):
                     break
         except (OSError, ValueError):
-            pass  # Missing, or not to be entered: the last name is the one to wait for.
-        return WatchPath(tuple(names), tuple(folders), told and bool(folders) and all(map(_is_utf8, names)))
+            pass  # It is missing or not to be entered: the last name is the one to wait for.
+        is_reported = walk.is_reported and bool(walk.folders) and all(map(_is_utf8, walk.names))
+        return WatchPath(tuple(walk.names), tuple(walk.folders), is_reported)
+
+    def _step(self, walk: _Walk) -> bool:
+        """Look up the next name of `walk`; return False at its end."""
+        folder = walk.folder
+        state = glance(folder, follow=False)
+        if folder not in walk.folders:
+            walk.folders.append(sys.intern(folder))
+            walk.is_reported = walk.is_reported and self._is_reported(folder, state.device)
+        if not walk.remaining:
+            if folder not in walk.names:
+                walk.names.append(folder)
+            return False
+        name = walk.remaining.pop()
+        if name == "..":
+            parent = os.path.dirname(folder)
+            root, _ = self._enter(parent)
+            walk.folder = parent if root else ""
+            return True
+        path = os.path.join(folder, name)
+        walk.names.append(path)
+        mode = glance(path, follow=False).mode
+        if stat.S_ISLNK(mode):
+            walk.links += 1
+            self._follow_link(walk, path)
+            return True
+        if not stat.S_ISDIR(mode):
+            return False
+        walk.folder = path
+        if walk.remaining:
+            walk.names.pop()
+        return True
+
+    def _follow_link(self, walk: _Walk, path: str) -> None:
+        target = os.readlink(path)
+        if os.path.isabs(target):
+            walk.folder, names = self._enter(target)
+            walk.remaining += names
+        else:
+            walk.remaining += _parts(target)
 
     def _enter(self, path: str) -> tuple[str, list[str]]:
-        """The real root that `path` is below, and the way down from there, last part first; "" if it is outside."""
+        """Return the real root that `path` is below, and the names down from there, the last one first.
+
+        The root is empty if the path is outside.
+        """
         for root in sorted(self._roots, key=len, reverse=True):
             if path == root or path.startswith(root.rstrip(os.sep) + os.sep):
                 return self._roots[root], _parts(path[len(root) :])
         return "", []
 
-    def _is_told(self, folder: str, device: int) -> bool:
+    def _is_reported(self, folder: str, device: int) -> bool:
+        """Tell whether the kernel reports what happens in `folder`."""
         if device not in self._blind:
             self._blind |= _blind_devices()
             self._blind.setdefault(device, False)
@@ -108,13 +149,14 @@ class WatchPaths:
 
 
 def _parts(path: str) -> list[str]:
+    """Return the names in `path`, the last one first."""
     if os.altsep:
         path = path.replace(os.altsep, os.sep)
     return [part for part in reversed(path.split(os.sep)) if part not in ("", ".")]
 
 
 def _is_utf8(path: str) -> bool:
-    # watchfiles takes and reports only such paths.
+    """Tell whether `path` is UTF-8: watchfiles takes and reports only such paths."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -123,7 +165,7 @@ def _is_utf8(path: str) -> bool:
 
 
 def _blind_devices() -> dict[int, bool]:
-    """For each mounted device number whether changes on it may go unreported (proc_pid_mountinfo(5))."""
+    """Return for each mounted device number whether changes on it may go unreported (proc_pid_mountinfo(5))."""
     devices: dict[int, bool] = {}
     if sys.platform != "linux":
         return devices

@@ -28,7 +28,8 @@ _Params = Mapping[str, Any] | None
 
 
 def is_modern(opening: JSONRPCRequest | None) -> bool:
-    """Whether the first request of a connection opens the era without a handshake, which then applies to all others."""
+    """Tell whether the first request of a connection opens the era without a handshake, which then applies to all
+    others."""
     return opening is not None and opening.method != "initialize" and _has_envelope(opening.params)
 
 
@@ -36,7 +37,7 @@ def is_modern(opening: JSONRPCRequest | None) -> bool:
 async def legacy(
     server: Server[Any], outbound: Outbound, state: Any, options: InitializationOptions
 ) -> AsyncGenerator[Handlers]:
-    """One connection with a handshake."""
+    """Serve one connection with a handshake."""
     connection = Connection.for_loop(outbound)
     runner = ServerRunner(server, connection, state, init_options=options)
     answer = runner.on_request
@@ -60,7 +61,7 @@ async def legacy(
 async def modern(
     server: Server[Any], outbound: Outbound, state: Any, options: InitializationOptions
 ) -> AsyncGenerator[Handlers]:
-    """Requests of 2026-07-28, each with an envelope that names the client and the revision."""
+    """Serve requests of 2026-07-28, each with an envelope that names the client and the revision."""
     notices = NotifyOnlyOutbound(outbound)
     exchanges = Exchanges(server, state, notices)
 
@@ -93,6 +94,7 @@ def _has_envelope(params: _Params) -> bool:
 
 
 def _served(params: _Params) -> dict[str, Any]:
+    """Return the revisions that are served, beside the one that `params` request."""
     supported = list(MODERN_PROTOCOL_VERSIONS)
     requested = (params or {}).get("protocolVersion")
     if not isinstance(requested, str):

@@ -16,7 +16,7 @@ import sysconfig
 import zlib
 from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_types.jsonrpc import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 
@@ -41,6 +41,20 @@ _MOST_FILES = 256
 _COMMON = ["HOME", "PATH", "LANG", "XDG_CACHE_HOME", "PYTHONPATH", "USERPROFILE", "APPDATA", "LOCALAPPDATA"]
 
 
+class _Expected(NamedTuple):
+    """A request that the front has answered, and its answer."""
+
+    method: str
+    answer: bytes
+
+
+class _Waiting(NamedTuple):
+    """A request whose answer may be stored."""
+
+    method: str
+    line: bytes
+
+
 class FirstAnswers:
     """The requests before anything could change, with their answers.
 
@@ -51,22 +65,23 @@ class FirstAnswers:
 
     def __init__(self, handover: front.Handover, settings: Settings) -> None:
         self._file = handover.file
-        on = settings.front_dependencies()
-        self._keeps = on is not None
-        self._expected: dict[RequestId, tuple[str, bytes]] = {}
+        dependencies = settings.front_dependencies()
+        self._stores = dependencies is not None
+        self._expected: dict[RequestId, _Expected] = {}
         self._replayed = deque(handover.asked)
-        self._waiting: dict[RequestId, tuple[str, bytes]] = {}
-        kept = handover.kept or {}
-        self._sessions: list[dict[str, Any]] = kept.get("sessions", [])
-        self._plain: list[Any] = kept.get("plain", [])
+        self._waiting: dict[RequestId, _Waiting] = {}
+        stored = handover.kept or {}
+        self._sessions: list[dict[str, Any]] = stored.get("sessions", [])
+        self._plain: list[Any] = stored.get("plain", [])
         self._session: dict[str, Any] | None = None
         self._head = b"".join(line for line, _ in handover.asked) + handover.pending
-        self._is_new = False
-        if on is not None:
+        self._has_news = False
+        if dependencies is not None:
             prefix = variable(type(settings), "")
             key = secrets.token_bytes(32)
-            names = [*_COMMON, *on.variables]
-            watched = [(path, False) for path in on.places] + [(path, True) for path in on.files]
+            names = [*_COMMON, *dependencies.variables]
+            watched = [(path, False) for path in dependencies.places]
+            watched += [(path, True) for path in dependencies.files]
             self._state = {
                 "prefix": prefix,
                 "names": names,
@@ -76,125 +91,157 @@ class FirstAnswers:
             }
 
     def head(self) -> bytes:
-        """The beginning of the input, which the front has read."""
+        """Return the beginning of the input, which the front has read."""
         return self._head
 
     def asked(self, line: bytes, message: JSONRPCMessage) -> None:
         """Note that `line`, which contains `message`, goes to the server."""
         if self._replayed:
-            line, said = self._replayed.popleft()
-            if isinstance(message, JSONRPCRequest):
-                self._expected[message.id] = (message.method, said)
-                if message.method == "initialize":
-                    self._session = next((item for item in self._sessions if _matches(item["hello"], line)), None)
-        elif not self._keeps:
+            self._note_replayed(*self._replayed.popleft(), message)
+        elif not self._stores:
             return
         elif isinstance(message, JSONRPCNotification):
-            line += b"\n"
-            if (
-                message.method == "notifications/initialized"
-                and self._session is not None
-                and line not in self._session["initialized"]
-            ):
-                self._session["initialized"] = [line, *self._session["initialized"][:3]]
-                self._is_new = True
+            if message.method == "notifications/initialized":
+                self._note_initialized(line + b"\n")
         elif isinstance(message, JSONRPCRequest):
-            if message.method not in _CHANGE_NOTHING:
-                # What comes after it may be true for this process only.
-                self.save()
-                self._keeps = False
-            elif message.method in _KEPT:
-                self._waiting[message.id] = (message.method, line + b"\n")
+            self._note_request(line + b"\n", message)
+
+    def _note_replayed(self, line: bytes, answer: bytes, message: JSONRPCMessage) -> None:
+        """Expect the server to give the same `answer` to `line` as the front did."""
+        if not isinstance(message, JSONRPCRequest):
+            return
+        self._expected[message.id] = _Expected(message.method, answer)
+        if message.method == "initialize":
+            self._session = next((item for item in self._sessions if _matches(item["hello"], line)), None)
+
+    def _note_initialized(self, line: bytes) -> None:
+        if self._session is None or line in self._session["initialized"]:
+            return
+        self._session["initialized"] = [line, *self._session["initialized"][:3]]
+        self._has_news = True
+
+    def _note_request(self, line: bytes, request: JSONRPCRequest) -> None:
+        if request.method not in _CHANGE_NOTHING:
+            # What comes after it may be true for this process only.
+            self.save()
+            self._stores = False
+        elif request.method in _KEPT:
+            self._waiting[request.id] = _Waiting(request.method, line)
 
     def answered(self, request_id: RequestId, data: bytes) -> bytes:
-        """What to write for `data`, the answer to `request_id`: nothing if the front has already sent it."""
-        if (expected := self._expected.pop(request_id, None)) is not None:
-            method, said = expected
-            if said == data:
+        """Return what to write for `data`, the answer to `request_id`: nothing if the front has already sent it."""
+        expected = self._expected.pop(request_id, None)
+        if expected is not None:
+            if expected.answer == data:
                 return b""
             self._forget()
-            changed = _CHANGED.get(method) if self._session is not None else None
-            return json.dumps({"jsonrpc": "2.0", "method": changed}).encode() + b"\n" if changed else b""
-        method, line = self._waiting.pop(request_id, ("", b""))
-        if method and self._keeps:
-            made = front.template(line, json.dumps(request_id).encode(), data)
-            if made is not None and _is_id_alone(line, made):
-                self._keep(method, made)
+            return self._notice_of_change(expected.method)
+        waiting = self._waiting.pop(request_id, None)
+        if waiting is not None and self._stores:
+            template = front.template(waiting.line, json.dumps(request_id).encode(), data)
+            if template is not None and _is_id_alone(waiting.line, template):
+                self._keep(waiting.method, template)
         return data
 
-    def _keep(self, method: str, made: Any) -> None:
-        if not self._is_new:
+    def _notice_of_change(self, method: str) -> bytes:
+        """Return the notification that the list of `method` has changed; nothing if there is none for it."""
+        if self._session is None or method not in _CHANGED:
+            return b""
+        return json.dumps({"jsonrpc": "2.0", "method": _CHANGED[method]}).encode() + b"\n"
+
+    def _keep(self, method: str, template: Any) -> None:
+        """Keep the answer to `method` for the next start."""
+        if not self._has_news:
             # A host asks for its lists within a moment: they are written together.
             asyncio.get_running_loop().call_later(_SAVE_SECONDS, self.save)
-        self._is_new = True
+        self._has_news = True
         if method == "initialize":
-            self._session = {"hello": made, "initialized": [], "lists": []}
-            others = [item for item in self._sessions if item["hello"][:2] != made[:2]]
+            self._session = {"hello": template, "initialized": [], "lists": []}
+            others = [item for item in self._sessions if item["hello"][:2] != template[:2]]
             self._sessions = [self._session, *others][:_MOST_SESSIONS]
             return
-        lists = self._plain if self._session is None else self._session["lists"]
-        others = [item for item in lists if item[:2] != made[:2]]
-        lists[:] = [made, *others][:_MOST_LISTS]
+        lists = self._plain
+        if self._session is not None:
+            lists = self._session["lists"]
+        others = [item for item in lists if item[:2] != template[:2]]
+        lists[:] = [template, *others][:_MOST_LISTS]
 
     def save(self) -> None:
         """Store what is new. Blocks for about a millisecond."""
-        if not self._is_new or not self._keeps:
+        if not self._has_news or not self._stores:
             return
-        self._is_new = False
-        ours = {name.partition(".")[0] for name in sys.modules if name.startswith("mcp_")}
-        modules = [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] in ours]
-        files = [file for module in modules if (file := getattr(module, "__file__", None))]
+        self._has_news = False
         packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
         state = self._state | {
-            "files": [*self._state["files"], *((file, True, front.identity(file, True)) for file in files)],
+            "files": [*self._state["files"], *((file, True, front.identity(file, True)) for file in _own_files())],
             "packages": [(path, front.installed(path)) for path in packages],
             "sessions": self._sessions,
             "plain": self._plain,
         }
         data = marshal.dumps(state)
-        # Without it the next start takes its time, no more.
+        # If it can't be written, the next start takes its time, no more.
         with suppress(OSError):
             _write(self._file, zlib.crc32(data).to_bytes(4, "big") + data)
 
     def _forget(self) -> None:
-        self._keeps = False
+        """Store nothing more, and remove what is stored."""
+        self._stores = False
         with suppress(OSError):
             os.unlink(self._file)
+
+
+def _own_files() -> list[str]:
+    """Return the files of our modules that are loaded, by the modules' names."""
+    packages = {name.partition(".")[0] for name in sys.modules if name.startswith("mcp_")}
+    files: list[str] = []
+    for name, module in sorted(sys.modules.items()):
+        if name.partition(".")[0] in packages:
+            file = getattr(module, "__file__", None)
+            if file:
+                files.append(file)
+    return files
 
 
 def _matches(template: Any, line: bytes) -> bool:
     return line.startswith(template[0]) and line.endswith(template[1])
 
 
-def _is_id_alone(line: bytes, made: Any) -> bool:
-    """Whether changing the number at the place that `made` found changes only the message's id."""
+def _is_id_alone(line: bytes, template: Any) -> bool:
+    """Tell whether changing the number at the place that `template` has found changes only the message's id."""
+    before, after, _ = template
     try:
-        other = json.loads(made[0] + b"987654321" + made[1])
-        return other.pop("id") == 987654321 and other == {k: v for k, v in json.loads(line).items() if k != "id"}
-    except (ValueError, AttributeError, RecursionError):
+        changed = json.loads(before + b"987654321" + after)
+        if changed.pop("id") != 987654321:
+            return False
+        original = json.loads(line)
+        del original["id"]
+        return changed == original
+    except (ValueError, AttributeError, KeyError, RecursionError):
         return False
 
 
 def _write(path: str, data: bytes) -> None:
+    """Replace the file `path` by `data`, and remove the oldest files beside it if there are too many."""
     folder = os.path.dirname(path)
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    found = os.lstat(folder)
-    if not (stat.S_ISDIR(found.st_mode) and front.is_private(found)):
+    status = os.lstat(folder)
+    if not (stat.S_ISDIR(status.st_mode) and front.is_private(status)):
         return
-    passing = f"{path}.{secrets.token_hex(8)}"
+    temporary = f"{path}.{secrets.token_hex(8)}"
     binary = os.O_BINARY if sys.platform == "win32" else 0
-    handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600)
     try:
         with open(handle, "wb") as file:
             file.write(data)
-        os.replace(passing, path)
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(passing)
+            os.unlink(temporary)
         raise
-    if len(names := os.listdir(folder)) > _MOST_FILES:
+    names = os.listdir(folder)
+    if len(names) > _MOST_FILES:
         oldest = sorted(names, key=lambda name: os.stat(os.path.join(folder, name)).st_mtime)
         for name in oldest[: len(names) - _MOST_FILES]:
             os.unlink(os.path.join(folder, name))

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from hashlib import blake2b
     from typing import Any
 else:
-    # `hashlib` loads OpenSSL first.
-    # What `signal` wraps in enumerations, which cost a third of a start.
+    # `signal` wraps this module in enumerations, which cost a third of a start; `hashlib` loads OpenSSL first.
     import _signal as signal
     from _blake2 import blake2b
 
@@ -54,7 +53,8 @@ class Handover:
 def answer(package: str) -> Handover | None:
     """Answer lines on standard input until one comes that has no stored answer.
 
-    None if standard input or the configuration does not allow stored answers. Ends the process when the client leaves.
+    Return None if standard input or the configuration does not allow stored answers. The process ends when the client
+    leaves.
     """
     try:
         if os.isatty(0):
@@ -63,8 +63,9 @@ def answer(package: str) -> Handover | None:
     except OSError:
         return None
     try:
-        kept = _read(handover.file)
-        handover.kept = kept if kept and _holds(kept) else None
+        stored = _read(handover.file)
+        if stored and _holds(stored):
+            handover.kept = stored
     except (OSError, EOFError, KeyError, TypeError, ValueError):
         pass
     if handover.kept:
@@ -73,14 +74,17 @@ def answer(package: str) -> Handover | None:
 
 
 class _Front:
-    def __init__(self, handover: Handover, kept: dict[str, Any]) -> None:
+    """Answers lines with what is stored, until one needs the server."""
+
+    def __init__(self, handover: Handover, stored: dict[str, Any]) -> None:
         self._handover = handover
-        self._sessions: list[dict[str, Any]] = kept["sessions"]
-        self._plain: list[_Template] = kept["plain"]
+        self._sessions: list[dict[str, Any]] = stored["sessions"]
+        self._plain: list[_Template] = stored["plain"]
         self._session: dict[str, Any] | None = None
         self._initialized = False
 
     def run(self) -> None:
+        """Answer lines on standard input; a signal ends the process meanwhile."""
         # Python on Windows sees a signal once its read has returned: there the system's own way to end it stays.
         handler = signal.SIG_DFL if sys.platform == "win32" else _leave
         previous = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -93,7 +97,7 @@ class _Front:
     def _run(self, source: Input) -> None:
         """Read and answer until a line needs the server. What came together with that line is still answered.
 
-        After it nothing more is read: a look whether more has come can wait, as not every system can tell for every
+        After it nothing more is read: a check whether more has come can wait, as not every system can tell for every
         kind of input, and the client may say no more before the server has answered.
         """
         partial_line = b""
@@ -109,12 +113,13 @@ class _Front:
         self._handover.pending += partial_line
 
     def _answer(self, line: bytes) -> None:
-        found = self._find(line)
-        if found is None:
+        """Write the stored answer to `line`, or leave the line to the server."""
+        stored = self._find(line)
+        if stored is None:
             self._handover.pending += line
             return
-        self._handover.asked.append((line, found))
-        view = memoryview(found)
+        self._handover.asked.append((line, stored))
+        view = memoryview(stored)
         try:
             while view:
                 view = view[os.write(1, view) :]
@@ -122,66 +127,87 @@ class _Front:
             os._exit(0)  # Nobody reads any more.
 
     def _find(self, line: bytes) -> bytes | None:
+        """Return the stored answer to `line`; empty for one without an answer, None if it needs the server."""
         if self._session is None:
             for session in self._sessions:
-                if (found := _fill(session["hello"], line)) is not None:
+                greeting = _fill(session["hello"], line)
+                if greeting is not None:
                     self._session = session
-                    return found
+                    return greeting
             return _first(self._plain, line)
-        if not self._initialized:
-            # Until the client has said so, nothing but a ping may be asked.
-            self._initialized = line in self._session["initialized"]
-            return b"" if self._initialized else None
-        return _first(self._session["lists"], line)
+        if self._initialized:
+            return _first(self._session["lists"], line)
+        # Before the client has confirmed the handshake, it may ask nothing but a ping.
+        if line not in self._session["initialized"]:
+            return None
+        self._initialized = True
+        return b""
 
 
 def _leave(number: int, frame: object) -> None:
     os._exit(128 + number)
 
 
+# A request's line before and after its id, and its answer after the id. A plain tuple, because `marshal` stores it.
 _Template = tuple[bytes, bytes, bytes]
-"""A request's line before and after its id, and its answer after the id."""
 
 
 def _first(templates: list[_Template], line: bytes) -> bytes | None:
+    """Return the answer of the first template that recognises `line`, or None."""
     for template in templates:
-        if (found := _fill(template, line)) is not None:
-            return found
+        filled = _fill(template, line)
+        if filled is not None:
+            return filled
     return None
 
 
 def _fill(template: _Template, line: bytes) -> bytes | None:
-    before, after, said = template
-    number = line[len(before) : len(line) - len(after)]
+    """Return the answer to `line` with its own id, or None if `template` is of another line."""
+    before, after, answer_end = template
     if len(line) <= len(before) + len(after) or not (line.startswith(before) and line.endswith(after)):
         return None
-    plain = number[1:-1] if number[:1] == number[-1:] == b'"' and len(number) > 2 else number
-    if not (number.isdigit() and (number[:1] != b"0" or number == b"0") if plain is number else _is_word(plain)):
+    request_id = line[len(before) : len(line) - len(after)]
+    if not _is_plain_id(request_id):
         return None
-    return b'{"jsonrpc":"2.0","id":' + number + said if len(number) <= 18 or plain is not number else None
+    return b'{"jsonrpc":"2.0","id":' + request_id + answer_end
+
+
+def _is_plain_id(text: bytes) -> bool:
+    """Tell whether `text` is a JSON number or string that stands for the same id in every spelling."""
+    if len(text) > 2 and text[:1] == b'"' and text[-1:] == b'"':
+        return _is_word(text[1:-1])
+    if not text.isdigit() or len(text) > 18:
+        return False
+    return text[:1] != b"0" or text == b"0"
 
 
 def _is_word(text: bytes) -> bool:
     return len(text) <= 64 and text.replace(b"-", b"").replace(b"_", b"").isalnum()
 
 
-def template(line: bytes, number: bytes, said: bytes) -> _Template | None:
-    """A template that recognises `line` with any id and answers like `said`; None if that is not certain.
+def template(line: bytes, request_id: bytes, answer: bytes) -> _Template | None:
+    """Return a template that recognises `line` with any id and answers like `answer`; None if that is not certain.
 
     Args:
-        number: the id of both, as JSON.
+        request_id: the id of both, as JSON.
     """
-    start = b'{"jsonrpc":"2.0","id":' + number
-    at = line.find(b'"id":') + len(b'"id":')
-    at += len(line[at:]) - len(line[at:].lstrip(b" "))
-    if line.count(b'"id":') != 1 or not (line.startswith(number, at) and said.startswith(start + b',"result":')):
+    start = b'{"jsonrpc":"2.0","id":' + request_id
+    position = line.find(b'"id":') + len(b'"id":')
+    position += len(line[position:]) - len(line[position:].lstrip(b" "))
+    if line.count(b'"id":') != 1 or not line.startswith(request_id, position):
         return None
-    made = (line[:at], line[at + len(number) :], said[len(start) :])
-    return made if made[1][:1] in b",}" and _fill(made, line) == said else None
+    if not answer.startswith(start + b',"result":'):
+        return None
+    before = line[:position]
+    after = line[position + len(request_id) :]
+    filled_in = (before, after, answer[len(start) :])
+    if after[:1] not in b",}" or _fill(filled_in, line) != answer:
+        return None
+    return filled_in
 
 
 def _folder() -> str:
-    """The folder of the stored answers: in the user's cache folder."""
+    """Return the folder of the stored answers: in the user's cache folder."""
     home = os.path.expanduser("~")
     if sys.platform == "darwin":
         base = os.path.join(home, "Library", "Caches")
@@ -189,28 +215,32 @@ def _folder() -> str:
         base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-        base = base if os.path.isabs(base) else os.path.join(home, ".cache")
+        if not os.path.isabs(base):
+            base = os.path.join(home, ".cache")
     return os.path.join(base, "mcp-batteries", "first-answers")
 
 
 def place(package: str) -> str:
-    """The file for exactly this command line."""
-    # What is the same for two starts of one configuration, but for the environment and the files it names.
-    same = (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
-    text = repr(same).encode("utf-8", "surrogatepass")
+    """Return the file for exactly this command line."""
+    # This is the same for two starts of one configuration, but for the environment and the files that it names.
+    configuration = (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
+    text = repr(configuration).encode("utf-8", "surrogatepass")
     return os.path.join(_folder(), blake2b(text, digest_size=20).hexdigest())
 
 
-def is_private(found: os.stat_result) -> bool:
-    """Whether only we can access a file or folder, as far as its mode shows; `found` is from `os.stat`.
+def is_private(status: os.stat_result) -> bool:
+    """Tell whether only we can access a file or folder, as far as its mode shows; `status` is from `os.stat`.
 
     On Windows the mode shows nothing: there the folder is inside the user's profile, which is closed to others.
     """
-    return sys.platform == "win32" or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
+    return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & 0o077)
 
 
 def environment(prefix: str, names: list[str], key: bytes) -> bytes:
-    """A digest of the variables that begin with `prefix` and those called `names`; their values may be secrets."""
+    """Return a digest of the variables that begin with `prefix` and those called `names`.
+
+    Their values may be secrets.
+    """
     chosen = sorted((name, value) for name, value in os.environ.items() if name in names or _begins(name, prefix))
     return blake2b(repr(chosen).encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest()
 
@@ -220,41 +250,45 @@ def _begins(name: str, prefix: str) -> bool:
 
 
 def identity(path: str, contents: bool) -> tuple[int, ...] | None:
-    """Identifies the file or folder `path`; with `contents`, changes with its contents too."""
+    """Return what identifies the file or folder `path`; with `contents`, it changes with the contents too."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    same = (found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid)
-    return (*same, found.st_size, found.st_mtime_ns) if contents else same
+    object_itself = (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
+    if not contents:
+        return object_itself
+    return (*object_itself, status.st_size, status.st_mtime_ns)
 
 
 def installed(path: str) -> list[str]:
-    """The distributions in a folder of packages, each with its version."""
+    """Return the distributions in a folder of packages, each with its version."""
     try:
         return sorted(name for name in os.listdir(path) if name.endswith((".dist-info", ".egg-info", ".pth")))
     except OSError:
         return []
 
 
-def _holds(kept: dict[str, Any]) -> bool:
-    return (
-        kept["environment"] == environment(kept["prefix"], kept["names"], kept["key"])
-        and all(identity(path, contents) == found for path, contents, found in kept["files"])
-        and all(installed(path) == found for path, found in kept["packages"])
-    )
+def _holds(stored: dict[str, Any]) -> bool:
+    """Tell whether all that the stored answers depend on is as it was."""
+    if stored["environment"] != environment(stored["prefix"], stored["names"], stored["key"]):
+        return False
+    for path, contents, identity_before in stored["files"]:
+        if identity(path, contents) != identity_before:
+            return False
+    return all(installed(path) == distributions for path, distributions in stored["packages"])
 
 
 def _read(path: str) -> dict[str, Any] | None:
+    """Return the contents of the file of stored answers, or None if others could have written or may read it."""
+    flags = os.O_BINARY if sys.platform == "win32" else os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        handle = os.open(path, os.O_RDONLY | (os.O_BINARY if sys.platform == "win32" else os.O_NOFOLLOW | os.O_CLOEXEC))
+        handle = os.open(path, os.O_RDONLY | flags)
     except OSError:
         return None
     with open(handle, "rb") as file:
-        for found in (os.fstat(handle), os.stat(os.path.dirname(path))):
-            # What others could have written, or may read, is not ours.
-            if not is_private(found):
-                return None
+        if not is_private(os.fstat(handle)) or not is_private(os.stat(os.path.dirname(path))):
+            return None
         data = file.read(_MOST_BYTES + 1)
     if len(data) < 8 or len(data) > _MOST_BYTES or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):
         return None

@@ -10,7 +10,7 @@ import sys
 
 __all__ = ["Input"]
 
-_LOOK_SECONDS = 2.0
+_CHECK_SECONDS = 2.0
 _CHUNK = 65_536
 
 if sys.platform == "win32":
@@ -21,7 +21,7 @@ if sys.platform == "win32":
         """Standard input, read as it comes. The process ends when nobody reads the output, or its parent is gone."""
 
         def __init__(self) -> None:
-            self._looks = _thread.allocate_lock()
+            self._check_lock = _thread.allocate_lock()
             self._is_over = False
             # No call waits for a pipe and for something else, unless the host has opened the pipe for that.
             _thread.start_new_thread(self._watch, ())
@@ -36,21 +36,21 @@ if sys.platform == "win32":
 
         def close(self) -> None:
             """Allow standard output to be replaced from here on."""
-            with self._looks:
+            with self._check_lock:
                 self._is_over = True
 
         def _watch(self) -> None:
-            time.sleep(_LOOK_SECONDS / 20)  # The first answers don't wait for the import.
+            time.sleep(_CHECK_SECONDS / 20)  # The first answers don't wait for the import.
             from mcp_batteries.transports.stdio import windows
 
             parent = windows.Parent()
             while True:
-                with self._looks:
+                with self._check_lock:
                     if self._is_over:
                         return
                     if not windows.has_reader(1) or not parent.is_alive():
                         os._exit(0)
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_CHECK_SECONDS)
 
 else:
     import select
@@ -67,7 +67,7 @@ else:
         def read(self) -> bytes:
             """Wait for input; b"" at its end."""
             while True:
-                ready = dict(self._poll.poll(_LOOK_SECONDS * 1000))
+                ready = dict(self._poll.poll(_CHECK_SECONDS * 1000))
                 # macOS answers with POLLNVAL for a terminal and for /dev/null, which are read all the same.
                 if ready.get(1, 0) & (select.POLLERR | select.POLLHUP) or os.getppid() != self._parent:
                     os._exit(0)

@@ -11,8 +11,8 @@ from mcp_batteries.transports.jsonrpc import Malformed
 
 __all__ = ["BUSY", "Calls"]
 
+# Implementation-defined server error (JSON-RPC 2.0, section 5.1): too many calls in flight.
 BUSY = -32000
-"""Implementation-defined server error (JSON-RPC 2.0, section 5.1): too many calls in flight."""
 
 
 class Calls:
@@ -45,7 +45,7 @@ class Calls:
         self._methods[key] = request.method
 
     def holds(self, request_id: RequestId) -> bool:
-        """Whether a request of this id is in flight."""
+        """Tell whether a request of this id is in flight."""
         return coerce_request_id(request_id) in self._methods
 
     def leave(self, request_id: RequestId | None) -> None:
@@ -54,17 +54,17 @@ class Calls:
             self._change.set()
 
     def ask(self, request_id: RequestId) -> None:
-        """The server asks the client something with a request of its own."""
+        """Note that the server asks the client something with a request of its own."""
         self._questions.add(coerce_request_id(request_id))
         self._change.set()
 
     def told(self, request_id: RequestId | None) -> None:
-        """The client answered a request of the server's."""
+        """Note that the client answered a request of the server's."""
         if request_id is not None:
             self._questions.discard(coerce_request_id(request_id))
 
     async def drained(self) -> RequestId | None:
-        """A question that the departed client will never answer; None once all calls are answered."""
+        """Return a question that the departed client will never answer, or None once all calls are answered."""
         while not self._questions:
             if all(method == "subscriptions/listen" for method in self._methods.values()):
                 return None

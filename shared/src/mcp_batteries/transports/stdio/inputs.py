@@ -17,7 +17,7 @@ class Input(Protocol):
     """Bytes as they come, one chunk at a time: unread data stays in the pipe, which holds its writer back."""
 
     async def read(self) -> bytes:
-        """The next bytes; empty at the end of input, and after `stop`."""
+        """Return the next bytes; none at the end of input, and after `stop`."""
         ...
 
     def stop(self) -> None:
@@ -26,7 +26,7 @@ class Input(Protocol):
 
 
 def open_input(descriptor: int, *, pollable: bool) -> Input:
-    """The bytes of `descriptor`.
+    """Return the bytes of `descriptor`.
 
     Args:
         pollable: whether the event loop can wait for pipes. A thread reads what it can't wait for, such as a file.
@@ -79,7 +79,7 @@ class _LoopInput(_Chunk):
 
     def _readable(self) -> None:
         if self._chunk:
-            # Not taken yet: the server is behind, and the pipe is the better buffer.
+            # The last chunk still waits: the server is behind, and the pipe is the better buffer.
             self._watch(False)
             return
         try:
@@ -92,33 +92,33 @@ class _LoopInput(_Chunk):
             self._watch(False)
         self._put(chunk)
 
-    def _watch(self, wanted: bool) -> None:
-        if wanted and not self._watching:
+    def _watch(self, enabled: bool) -> None:
+        if enabled and not self._watching:
             self._loop.add_reader(self._descriptor, self._readable)
-        elif self._watching and not wanted:
+        elif self._watching and not enabled:
             self._loop.remove_reader(self._descriptor)
-        self._watching = wanted
+        self._watching = enabled
 
 
 class _ThreadInput(_Chunk):
     def __init__(self, descriptor: int) -> None:
         super().__init__()
         self._descriptor = descriptor
-        self._wanted = threading.Semaphore(0)
+        self._requests = threading.Semaphore(0)
         self._reading = False
         threading.Thread(target=self._carry, name=f"reads from {descriptor}", daemon=True).start()
 
     async def read(self) -> bytes:
         if not (self._reading or self._at_end):
             self._reading = True
-            self._wanted.release()
+            self._requests.release()
         return await self._next()
 
     def stop(self) -> None:
         self._put(b"")
 
     def _carry(self) -> None:
-        while self._wanted.acquire():
+        while self._requests.acquire():
             try:
                 chunk = os.read(self._descriptor, _CHUNK)
             except OSError:

@@ -18,28 +18,28 @@ else:
 __all__ = ["Output", "open_output"]
 
 _AHEAD = 64 * 1024
+# Bytes that a pipe holds, and those that it is to hold once a message is larger.
 _USUAL = 64 * 1024
 _WIDE = 1024 * 1024
-"""Bytes that a pipe holds, and those it is to hold once a message is larger."""
 
 
 class Output(Protocol):
     """Writes bytes without waiting."""
 
     def push(self, data: bytes | memoryview) -> int:
-        """Accept as much of `data` as possible now; returns the number of bytes.
+        """Accept as much of `data` as possible now; return the number of bytes.
 
         Raises:
             OSError: Nobody reads any more.
         """
         ...
 
-    def call_when_ready(self, wanted: bool) -> None:
+    def call_when_ready(self, enabled: bool) -> None:
         """Set whether to call back when `push` can accept more."""
         ...
 
     def has_reader(self) -> bool:
-        """False once the other end is closed."""
+        """Tell whether the other end is open."""
         ...
 
     async def flush(self, seconds: float) -> None:
@@ -55,7 +55,9 @@ def open_output(descriptor: int, on_ready: Callable[[], None], *, pollable: bool
         pollable: whether the event loop can wait for pipes; the descriptor should be non-blocking then, or a slow
             reader stops the loop.
     """
-    return (_LoopOutput if pollable else _ThreadOutput)(descriptor, on_ready)
+    if pollable:
+        return _LoopOutput(descriptor, on_ready)
+    return _ThreadOutput(descriptor, on_ready)
 
 
 class _LoopOutput:
@@ -69,7 +71,7 @@ class _LoopOutput:
     def push(self, data: bytes | memoryview) -> int:
         written = self._write(data)
         if written < len(data) and len(data) > _USUAL and not self._wide:
-            # Passed on in pieces of that size, a large answer costs a turn of this loop and of the reader's for each.
+            # In pieces of that size, a large answer would cost a turn of this loop and of the reader's for each.
             self._wide = True
             system.widen(self._descriptor, _WIDE)
             written += self._write(memoryview(data)[written:])
@@ -81,12 +83,12 @@ class _LoopOutput:
         except BlockingIOError:
             return 0
 
-    def call_when_ready(self, wanted: bool) -> None:
-        if wanted and not self._waiting:
+    def call_when_ready(self, enabled: bool) -> None:
+        if enabled and not self._waiting:
             self._loop.add_writer(self._descriptor, self._on_ready)
-        elif self._waiting and not wanted:
+        elif self._waiting and not enabled:
             self._loop.remove_writer(self._descriptor)
-        self._waiting = wanted
+        self._waiting = enabled
 
     def has_reader(self) -> bool:
         return system.has_reader(self._descriptor)
@@ -106,9 +108,9 @@ class _ThreadOutput:
     def push(self, data: bytes | memoryview) -> int:
         return self._sink.offer(data)
 
-    def call_when_ready(self, wanted: bool) -> None:
-        self._waiting = wanted
-        if wanted and not self._sink.pending:
+    def call_when_ready(self, enabled: bool) -> None:
+        self._waiting = enabled
+        if enabled and not self._sink.pending:
             self._loop.call_soon(self._ready)
 
     def has_reader(self) -> bool:

@@ -15,10 +15,10 @@ import fcntl
 
 __all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take", "widen"]
 
+# Whether the event loop can wait for a pipe.
 POLLABLE = True
-"""Whether the event loop can wait for a pipe."""
+# These signals ask a process to end.
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-"""What asks a process to end."""
 
 
 class Parent:
@@ -33,12 +33,12 @@ class Parent:
 
 
 def take(descriptor: int) -> int:
-    """A copy of a standard descriptor that child processes do not inherit, with a non-standard number."""
+    """Return a copy of a standard descriptor that child processes do not inherit, with a non-standard number."""
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
 def make_pipe(size: int) -> tuple[int, int]:
-    """A pipe, (source, sink), that holds about `size` bytes where the system allows it."""
+    """Return a pipe, (source, sink), that holds about `size` bytes where the system allows it."""
     source, sink = os.pipe()
     widen(sink, size)
     return source, sink
@@ -52,7 +52,7 @@ def widen(descriptor: int, size: int) -> None:
 
 
 def has_reader(descriptor: int) -> bool:
-    """False once the other end of the pipe `descriptor` is closed."""
+    """Tell whether the other end of the pipe `descriptor` is open."""
     if not hasattr(select, "poll"):
         return True
     poll = select.poll()

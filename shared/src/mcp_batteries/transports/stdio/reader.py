@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 from mcp.shared.dispatcher import as_request_id
@@ -33,8 +33,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader"]
 
+# Of a line that is too long, this many bytes of each end are kept: its id may stand there.
 _PEEK = 4096
 _MOST_LEAD = 8
+
+
+class _LongLine(NamedTuple):
+    """The ends of a line that is too long."""
+
+    head: bytes
+    tail: bytes
 
 
 class Reader:
@@ -49,6 +57,9 @@ class Reader:
         max_line: the longest line in bytes; longer ones are skipped and answered.
         drain_seconds: how long calls may continue after the end of input.
         pollable: as `open_input`.
+
+    Attributes:
+        ended: set when no further message will be handed on.
     """
 
     def __init__(
@@ -71,7 +82,7 @@ class Reader:
         self._max_line = max_line
         self._drain_seconds = drain_seconds
         self._loop = asyncio.get_running_loop()
-        self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
+        self._lines: deque[bytes | _LongLine] = deque()
         self._lead: deque[JSONRPCMessage] = deque()
         self._parts: list[bytes] = []
         self._size = 0
@@ -79,7 +90,6 @@ class Reader:
         self._drain_until: float | None = None
         self._draining: anyio.CancelScope | None = None
         self.ended = anyio.Event()
-        """Set when no further message will be handed on."""
         if first is not None:
             self._split(first.head())
 
@@ -92,19 +102,23 @@ class Reader:
             self._draining.cancel()
 
     async def opening(self) -> JSONRPCRequest | None:
-        """The first request, which `receive` still returns, with a few of the messages before it; None if none
-        comes."""
+        """Return the first request, or None if none comes.
+
+        `receive` still returns it, with a few of the messages before it.
+        """
         lead: list[JSONRPCMessage] = []
         with suppress(anyio.EndOfStream):
-            while not isinstance(message := await self.receive(), JSONRPCRequest):
+            while True:
+                message = await self.receive()
+                if isinstance(message, JSONRPCRequest):
+                    self._lead.extend((*lead, message))
+                    return message
                 if len(lead) < _MOST_LEAD:
                     lead.append(message)
-            self._lead.extend((*lead, message))
-            return message
         return None
 
     async def receive(self) -> JSONRPCMessage:
-        """The next message.
+        """Return the next message.
 
         Raises:
             anyio.EndOfStream: The input ended and its calls are answered, or `stop` was called.
@@ -116,14 +130,17 @@ class Reader:
                 message = await self._admit(self._lines.popleft())
                 if message is not None:
                     return message
-            elif chunk := await self._input.read():
+                continue
+            chunk = await self._input.read()
+            if chunk:
                 self._split(chunk)
             elif self._size:
                 self._split(b"\n")
-            elif (question := await self._drain()) is not None:
-                return error(question, CONNECTION_CLOSED, "The client has left.")
             else:
-                break
+                question = await self._drain()
+                if question is None:
+                    break
+                return error(question, CONNECTION_CLOSED, "The client has left.")
         await self.aclose()
         raise anyio.EndOfStream
 
@@ -131,52 +148,66 @@ class Reader:
         self.stop()
         self.ended.set()
 
-    async def _admit(self, line: bytes | tuple[bytes, bytes]) -> JSONRPCMessage | None:
-        """The message in `line` if it is for the server; mistakes are answered here."""
+    async def _admit(self, line: bytes | _LongLine) -> JSONRPCMessage | None:
+        """Return the message in `line` if it is for the server; mistakes are answered here."""
         try:
-            if isinstance(line, tuple):
+            if isinstance(line, _LongLine):
                 raise Malformed(
-                    INVALID_REQUEST, f"Invalid request: a line over {self._max_line} bytes.", peek_id(*line)
+                    INVALID_REQUEST,
+                    f"Invalid request: a line over {self._max_line} bytes.",
+                    peek_id(line.head, line.tail),
                 )
             if not line or line.isspace():
                 return None
-            if (batch := self._calls.batches.split(line, self._calls.holds)) is not None:
-                self._lines.extendleft(reversed(batch[0]))
-                await self._writer.put(batch[1])
+            array = self._calls.batches.split(line, self._calls.holds)
+            if array is not None:
+                self._lines.extendleft(reversed(array.messages))
+                await self._writer.put(array.answer)
                 return None
             message = parse(line)
             if self._first is not None:
                 self._first.asked(line, message)
-            if isinstance(message, JSONRPCRequest):
-                self._calls.enter(message)
-                if message.method == "initialize":
-                    self._calls.batches.negotiate(message)
-            elif isinstance(message, JSONRPCNotification):
-                if not is_heard(message):
-                    return None
-                if message.method == "notifications/cancelled":
-                    given_up = (message.params or {}).get("requestId")
-                    self._calls.leave(as_request_id(given_up))
-                    await self._writer.put(self._calls.batches.cancel(given_up))
-            else:
-                self._calls.told(message.id)
-            return message
-        except Malformed as wrong:
-            answer = error(wrong.request_id, wrong.code, wrong.message)
+            return await self._register(message)
+        except Malformed as problem:
+            await self._refuse(problem)
         except anyio.BrokenResourceError:
             self._stopping = True
-            return None
+        return None
+
+    async def _register(self, message: JSONRPCMessage) -> JSONRPCMessage | None:
+        """Count `message` among the calls in flight, and return it if it is for the server.
+
+        Raises:
+            Malformed: It is a request that can't be served.
+        """
+        if isinstance(message, JSONRPCRequest):
+            self._calls.enter(message)
+            if message.method == "initialize":
+                self._calls.batches.negotiate(message)
+        elif isinstance(message, JSONRPCNotification):
+            if not is_heard(message):
+                return None
+            if message.method == "notifications/cancelled":
+                request_id = (message.params or {}).get("requestId")
+                self._calls.leave(as_request_id(request_id))
+                await self._writer.put(self._calls.batches.cancel(request_id))
+        else:
+            self._calls.told(message.id)
+        return message
+
+    async def _refuse(self, problem: Malformed) -> None:
+        """Answer a line that is not a message, or not one that can be served."""
+        answer = error(problem.request_id, problem.code, problem.message)
         try:
-            if answer.error.code == BUSY:
+            if problem.code == BUSY:
                 await self._writer.put(self._calls.batches.add_answer(answer.id, dump(answer)))
             else:
                 await self._writer.refuse(answer)
         except anyio.BrokenResourceError:
             self._stopping = True
-        return None
 
     async def _drain(self) -> RequestId | None:
-        """Wait for the calls in flight; returns a question to answer in the client's place, if one comes up."""
+        """Wait for the calls in flight; return a question to answer in the client's place, if one comes up."""
         if self._drain_until is None:
             self._drain_until = self._loop.time() + self._drain_seconds
         if not self._stopping and self._writer.is_read():
@@ -185,6 +216,7 @@ class Reader:
         return None
 
     def _split(self, chunk: bytes) -> None:
+        """Add the lines in `chunk`; keep the one that it does not end."""
         first, *others = chunk.split(b"\n")
         self._parts.append(first)
         self._size += len(first)
@@ -193,12 +225,14 @@ class Reader:
             self._parts = [line]
             self._size = len(line)
         if self._size > self._max_line:
-            # Of a line that will be skipped only the ends are kept: its id may stand there.
-            held = b"".join(self._parts)
-            self._parts = [held[:_PEEK], held[-_PEEK:]]
+            received = b"".join(self._parts)
+            self._parts = [received[:_PEEK], received[-_PEEK:]]
 
-    def _line(self) -> bytes | tuple[bytes, bytes]:
+    def _line(self) -> bytes | _LongLine:
+        """Return the line that has just ended."""
         line = b"".join(self._parts)
         if self._wire is not None:
             self._wire.note("received", line)
-        return line if self._size <= self._max_line else (line[:_PEEK], line[-_PEEK:])
+        if self._size <= self._max_line:
+            return line
+        return _LongLine(line[:_PEEK], line[-_PEEK:])

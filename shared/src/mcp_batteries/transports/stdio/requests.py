@@ -123,11 +123,14 @@ class _Call:
             await self.outbound.notify(method, params, opts)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        if self._token is not None:
-            said = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-            await self.notify(
-                "notifications/progress", {key: value for key, value in said.items() if value is not None}
-            )
+        if self._token is None:
+            return
+        params: dict[str, Any] = {"progressToken": self._token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        await self.notify("notifications/progress", params)
 
 
 class _Requests(AsyncResource):
@@ -154,7 +157,7 @@ class _Requests(AsyncResource):
         await dispatcher.run(request, on_notify)
 
     async def receive(self) -> SessionMessage:
-        """The next message that is not a request, or is `initialize`.
+        """Return the next message that is not a request, or is `initialize`.
 
         Raises:
             anyio.EndOfStream: as `Reader.receive`.
@@ -165,11 +168,17 @@ class _Requests(AsyncResource):
                 self._begin(message)
                 continue
             if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-                given_up = cancelled_request_id_from_params(message.params)
-                call = None if given_up is None else self._calls.get(coerce_request_id(given_up))
-                if call is not None:
-                    call.cancel()
+                self._cancel(message)
             return SessionMessage(message)
+
+    def _cancel(self, message: JSONRPCNotification) -> None:
+        """Stop the request that `message` names, if it runs."""
+        request_id = cancelled_request_id_from_params(message.params)
+        if request_id is None:
+            return
+        call = self._calls.get(coerce_request_id(request_id))
+        if call is not None:
+            call.cancel()
 
     async def aclose(self) -> None:
         """Stop running requests, and wait for their end."""
@@ -190,31 +199,29 @@ class _Requests(AsyncResource):
             raise StopAsyncIteration from None
 
     def _begin(self, request: JSONRPCRequest) -> None:
-        token = progress_token_from_params(request.params) if request.params else None
+        token: ProgressToken | None = None
+        if request.params:
+            token = progress_token_from_params(request.params)
         call = _Call(self._outbound, self._transport, request.id, token)
         self._calls[coerce_request_id(request.id)] = call
         self._tasks[call] = self._loop.create_task(self._answer(request, call))
 
     async def _answer(self, request: JSONRPCRequest, call: _Call) -> None:
-        begun = False
+        is_answered = False
         try:
             with call.scope:
-                result = {}
-                failure = None
+                result: dict[str, Any] | ErrorData
                 try:
                     result = await self._on_request(call, request.method, request.params)
                 except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
-                    failure = error_data(raised, request.method)
+                    result = error_data(raised, request.method)
                 finally:
                     call.closed = True
-                    key = coerce_request_id(request.id)
-                    # An id that was given up may be in use again.
-                    if self._calls.get(key) is call:
-                        del self._calls[key]
+                    self._forget(request, call)
                 if not call.cancelled:
-                    begun = True
-                    await self._writer.answer(request.id, result if failure is None else failure)
-            if not (begun or call.cancelled):
+                    is_answered = True
+                    await self._writer.answer(request.id, result)
+            if not (is_answered or call.cancelled):
                 # The server ends, and the client need not wait.
                 with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
                     await self._writer.answer(
@@ -224,3 +231,9 @@ class _Requests(AsyncResource):
             _log.debug("nobody reads the answer to %r", request.id)
         finally:
             del self._tasks[call]
+
+    def _forget(self, request: JSONRPCRequest, call: _Call) -> None:
+        key = coerce_request_id(request.id)
+        # An id that was given up may be in use again.
+        if self._calls.get(key) is call:
+            del self._calls[key]

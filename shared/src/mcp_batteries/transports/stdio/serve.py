@@ -40,7 +40,7 @@ __all__ = ["Claim", "claim", "serve"]
 _CLEANUP_SECONDS = 2.0
 _EXIT_SECONDS = 0.5
 _HARD_SECONDS = _CLEANUP_SECONDS + 1.0
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 
 
 class Claim:
@@ -95,11 +95,15 @@ class Claim:
             os._exit(status)
 
     def _await_exit(self) -> None:
-        due = self._exits.get()
-        while (left := due[0] - time.monotonic()) > 0:
+        """Wait for the earliest end that `exit_within` was called for, and end the process."""
+        due, status = self._exits.get()
+        while True:
+            remaining = due - time.monotonic()
+            if remaining <= 0:
+                break
             with suppress(Empty):
-                due = min(due, self._exits.get(timeout=left))
-        self.exit(due[1])
+                due, status = min((due, status), self._exits.get(timeout=remaining))
+        self.exit(status)
 
     def hush(self) -> None:
         """Flush standard error, and drop everything written later."""
@@ -147,8 +151,9 @@ def claim() -> Claim:
     if _claimed is not None:
         raise RuntimeError("standard input and output are claimed already")
     # A stream that was closed would hand its number to the next file opened here.
-    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
+    null = os.open(os.devnull, os.O_RDWR)
+    while null <= 2:
+        null = os.open(os.devnull, os.O_RDWR)
     try:
         pump = StderrPump()
     except OSError:
@@ -173,7 +178,7 @@ async def serve(
     drain_seconds: float = 5.0,
     pollable: bool = system.POLLABLE,
 ) -> int:
-    """Serve `server` on the claimed descriptors until the client leaves; the exit status.
+    """Serve `server` on the claimed descriptors until the client leaves, and return the exit status.
 
     It ends at the end of input, once the calls in flight are answered; at SIGTERM (143) and SIGINT (130), on Windows
     at Ctrl-C (130) and Ctrl-Break (149); and when nobody reads the output any more or the parent process is gone. Each
@@ -240,7 +245,7 @@ async def serve(
         claim.reblock()
         if first is not None:
             first.save()
-        # What is left is the interpreter's end, which waits for every worker thread.
+        # The interpreter's end remains, which waits for every worker thread.
         claim.exit_within(_EXIT_SECONDS, status)
     return status
 
@@ -250,7 +255,7 @@ async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> No
     import anyio
 
     while not reader.ended.is_set():
-        with anyio.move_on_after(_LOOK_SECONDS):
+        with anyio.move_on_after(_CHECK_SECONDS):
             await reader.ended.wait()
         if not writer.is_read() or not claim.parent.is_alive():
             writer.hurried = True
@@ -262,6 +267,7 @@ async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> No
 
 @contextmanager
 def _signals(handler: Callable[[int, Any], None]) -> Generator[None]:
+    """Let `handler` handle the signals that end a process, for as long as the block lasts."""
     previous: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         previous = {number: signal.signal(number, handler) for number in system.SIGNALS}

@@ -16,6 +16,9 @@ class Sink:
         descriptor: the target.
         capacity: how many bytes may wait.
         on_progress: called by that thread after each write, and when one fails.
+
+    Attributes:
+        broken: True once a write has failed: nobody reads any more.
     """
 
     def __init__(self, descriptor: int, capacity: int, on_progress: Callable[[], None] = lambda: None) -> None:
@@ -26,7 +29,6 @@ class Sink:
         self._writing = 0
         self._change = threading.Condition()
         self.broken = False
-        """True once a write has failed: nobody reads any more."""
         threading.Thread(target=self._carry, name=f"writes to {descriptor}", daemon=True).start()
 
     @property
@@ -36,7 +38,7 @@ class Sink:
             return len(self._backlog) + self._writing
 
     def offer(self, data: bytes | memoryview) -> int:
-        """Accept as much of `data` as there is room for; returns the number of bytes.
+        """Accept as much of `data` as there is room for; return the number of bytes.
 
         Raises:
             BrokenPipeError: Nobody reads any more.
@@ -44,14 +46,15 @@ class Sink:
         with self._change:
             if self.broken:
                 raise BrokenPipeError
-            taken = data[: max(0, self._capacity - len(self._backlog) - self._writing)]
-            if taken:
-                self._backlog += taken
+            free = max(0, self._capacity - len(self._backlog) - self._writing)
+            accepted = data[:free]
+            if accepted:
+                self._backlog += accepted
                 self._change.notify_all()
-            return len(taken)
+            return len(accepted)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything is written or failed; False if that takes longer than `seconds`."""
+        """Wait until everything is written or failed; return False if that takes longer than `seconds`."""
         with self._change:
             return self._change.wait_for(lambda: self.broken or not (self._backlog or self._writing), seconds)
 
@@ -63,9 +66,9 @@ class Sink:
                 self._backlog = bytearray()
                 self._writing = len(chunk)
             try:
-                with memoryview(chunk) as rest:
-                    while rest:
-                        rest = rest[os.write(self._descriptor, rest) :]
+                with memoryview(chunk) as unwritten:
+                    while unwritten:
+                        unwritten = unwritten[os.write(self._descriptor, unwritten) :]
             except OSError:
                 self.broken = True
             with self._change:

@@ -31,13 +31,15 @@ _PIPE_BYTES = 1024 * 1024
 class StderrPump:
     """Descriptor 2 on a pipe that is always drained; `close` undoes it.
 
+    Attributes:
+        real: the standard error that the process was started with.
+
     Raises:
         OSError: Descriptor 2 is closed, or there are no descriptors left; nothing has changed then.
     """
 
     def __init__(self) -> None:
         self.real = system.take(2)
-        """The standard error the process was started with."""
         # Room for native code that writes a lot while it holds the GIL, which stops the pump.
         self._source, sink = system.make_pipe(_PIPE_BYTES)
         os.dup2(sink, 2)
@@ -65,7 +67,9 @@ class StderrPump:
     def _carry(self) -> None:
         dropped = 0
         while data := os.read(self._source, 65536):
-            notice = b"[%d bytes of log were dropped: nobody read them]\n" % dropped if dropped else b""
+            notice = b""
+            if dropped:
+                notice = b"[%d bytes of log were dropped: nobody read them]\n" % dropped
             if self._sink.pending + len(notice) + len(data) > _BACKLOG:
                 dropped += len(data)
                 continue

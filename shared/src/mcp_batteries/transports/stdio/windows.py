@@ -15,10 +15,10 @@ import signal
 
 __all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take", "widen"]
 
+# Whether the event loop can wait for a pipe: it could if the host had opened it for overlapped calls, but few do.
 POLLABLE = False
-"""Whether the event loop can wait for a pipe: it could if the host had opened it for overlapped calls; few do."""
+# These signals ask a process to end: Ctrl-C and Ctrl-Break.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGBREAK)
-"""What asks a process to end: Ctrl-C and Ctrl-Break."""
 
 _SYNCHRONIZE = 0x0010_0000
 _PROCESS_BASIC_INFORMATION = 0
@@ -35,28 +35,29 @@ class Parent:
 
     def __init__(self) -> None:
         # os.getppid() takes a snapshot of the process for it (3.13), or of all processes (before).
-        found = (ctypes.c_void_p * 6)()
+        information = (ctypes.c_void_p * 6)()
         us = ctypes.c_void_p(_winapi.GetCurrentProcess())
-        _ntdll.NtQueryInformationProcess(us, _PROCESS_BASIC_INFORMATION, found, ctypes.sizeof(found), None)
+        _ntdll.NtQueryInformationProcess(us, _PROCESS_BASIC_INFORMATION, information, ctypes.sizeof(information), None)
+        parent_id = information[5] or 0
         try:
-            self._handle = _winapi.OpenProcess(_SYNCHRONIZE, False, found[5] or 0)
+            self._handle = _winapi.OpenProcess(_SYNCHRONIZE, False, parent_id)
         except OSError:
             self._handle = None
 
     def is_alive(self) -> bool:
-        """Also true if the system does not let us check: then the end of input shows it."""
+        """Tell whether it runs; also true if the system does not let us check: then the end of input shows it."""
         return self._handle is None or _winapi.WaitForSingleObject(self._handle, 0) != _winapi.WAIT_OBJECT_0
 
 
 def take(descriptor: int) -> int:
-    """A copy of a standard descriptor that child processes do not inherit, with a non-standard number."""
+    """Return a copy of a standard descriptor that child processes do not inherit, with a non-standard number."""
     copy = os.dup(descriptor)
     msvcrt.setmode(copy, os.O_BINARY)
     return copy
 
 
 def make_pipe(size: int) -> tuple[int, int]:
-    """A pipe, (source, sink), that holds about `size` bytes; os.pipe() gives 4 KiB."""
+    """Return a pipe, (source, sink), that holds about `size` bytes; os.pipe() gives 4 KiB."""
     source, sink = _winapi.CreatePipe(None, size)
     return msvcrt.open_osfhandle(source, os.O_RDONLY), msvcrt.open_osfhandle(sink, os.O_WRONLY)
 
@@ -66,12 +67,12 @@ def widen(descriptor: int, size: int) -> None:
 
 
 def has_reader(descriptor: int) -> bool:
-    """False once the other end of the pipe `descriptor` is closed. Waits for a write that another thread has begun.
+    """Tell whether the other end of the pipe `descriptor` is open; wait for a write that another thread has begun.
 
     An empty write would show it too, but some readers take it for the end.
     """
     state = (ctypes.c_ulong * 10)()
-    status = (ctypes.c_void_p * 2)()
+    io_status = (ctypes.c_void_p * 2)()
     handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))
-    wrong = _ntdll.NtQueryInformationFile(handle, status, state, ctypes.sizeof(state), _PIPE_LOCAL_INFORMATION)
-    return wrong != 0 or state[8] != _CLOSING
+    error = _ntdll.NtQueryInformationFile(handle, io_status, state, ctypes.sizeof(state), _PIPE_LOCAL_INFORMATION)
+    return error != 0 or state[8] != _CLOSING

@@ -40,6 +40,9 @@ class Writer(AsyncResource):
         first: sees every answer.
         wire: sees every line.
         pollable: as `open_output`.
+
+    Attributes:
+        hurried: whether a message that can't be written at once is dropped, because the server ends.
     """
 
     def __init__(
@@ -61,7 +64,6 @@ class Writer(AsyncResource):
         self._burst = 0
         self._broken = False
         self.hurried = False
-        """True: a message that can't be written at once is dropped. For the way out."""
 
     async def send(self, item: SessionMessage) -> None:
         """Write one message; wait while the reader is behind.
@@ -99,7 +101,7 @@ class Writer(AsyncResource):
             await self._write(data)
 
     def is_read(self) -> bool:
-        """False once the other end is closed."""
+        """Tell whether the other end is open."""
         if not self._broken and not self._output.has_reader():
             self._break()
         return not self._broken
@@ -127,7 +129,9 @@ class Writer(AsyncResource):
             raise anyio.BrokenResourceError
         if self._wire is not None:
             self._wire.note("sent", data)
-        written = 0 if self._queue else self._push(data)
+        written = 0
+        if not self._queue:
+            written = self._push(data)
         if self._broken:
             raise anyio.BrokenResourceError
         if written < len(data):
@@ -145,7 +149,7 @@ class Writer(AsyncResource):
         try:
             await frame.done.wait()
         except asyncio.CancelledError:
-            # What has begun is finished by the next flush, or the line would be torn.
+            # The next flush finishes a line that has begun, or it would be torn.
             if not frame.started and frame in self._queue:
                 self._queue.remove(frame)
                 if not self._queue:
@@ -157,12 +161,12 @@ class Writer(AsyncResource):
     def _flush(self) -> None:
         while self._queue:
             frame = self._queue[0]
-            written = self._push(frame.rest)
+            written = self._push(frame.unwritten)
             if self._broken:
                 return
             frame.started = frame.started or written > 0
-            frame.rest = frame.rest[written:]
-            if frame.rest:
+            frame.unwritten = frame.unwritten[written:]
+            if frame.unwritten:
                 return
             self._queue.popleft().done.set()
         self._output.call_when_ready(False)
@@ -183,11 +187,11 @@ class Writer(AsyncResource):
 
 
 class _Frame:
-    """A line, or the rest of it, and its waiting sender."""
+    """A line, or the end of it, and its waiting sender."""
 
-    __slots__ = ("done", "rest", "started")
+    __slots__ = ("done", "started", "unwritten")
 
-    def __init__(self, rest: memoryview, *, started: bool) -> None:
-        self.rest = rest
+    def __init__(self, unwritten: memoryview, *, started: bool) -> None:
+        self.unwritten = unwritten
         self.started = started
         self.done = asyncio.Event()

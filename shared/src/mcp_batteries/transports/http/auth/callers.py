@@ -12,21 +12,27 @@ from mcp_batteries.observability.audit import identity, local_user
 
 __all__ = ["caller_of", "network_of"]
 
+# One customer of a provider has at least this, so all its addresses cost it nothing.
 _IPV6_PREFIX = 64
-"""What one customer of a provider has at least: all its addresses cost it nothing."""
 
 
 def caller_of(scope: Scope) -> str:
-    """The owner of the token; if no token is required, the user at the other end of a Unix socket, or the address."""
+    """Return the owner of the token, or if no token is required, the user of a Unix socket or the address."""
     user = scope.get("user")
     if isinstance(user, AuthenticatedUser):
         return f"token {identity(user.access_token)}"
-    return local_user(scope) or f"address {network_of(scope['client'][0]) if scope.get('client') else ''}"
+    local = local_user(scope)
+    if local:
+        return local
+    client = scope.get("client")
+    if not client:
+        return "address "
+    return f"address {network_of(client[0])}"
 
 
 @lru_cache(1024)
 def network_of(host: str) -> str:
-    """The address `host` if it is IPv4, its /64 if it is IPv6, otherwise `host` itself."""
+    """Return the address `host` if it is IPv4, its /64 if it is IPv6, otherwise `host` itself."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

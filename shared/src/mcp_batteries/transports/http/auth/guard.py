@@ -19,7 +19,7 @@ from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.mcpserver import MCPServer
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -37,8 +37,8 @@ __all__ = ["Guard", "build_guard"]
 
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _MAX_TOKEN = 16 * 1024
+# A program may get its token from the issuer for itself (SEP-1046). All of that is between the two of them.
 _CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials"
-"""SEP-1046: a program may get its token from the issuer for itself. All of that is between the two of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verif
     """
     scopes = Scopes(lambda: tool_table(server), settings.auth_scope_prefix)
     verifiers: list[TokenVerifier] = []
+    issuers: list[str] = []
+    requested_scopes: list[str] | None = None
     if settings.auth_file or settings.auth_tokens:
         verifiers.append(Tokens(settings.auth_file, settings.auth_tokens))
     if settings.auth_issuer:
@@ -63,16 +65,17 @@ def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verif
 
         audience = settings.auth_audience or resource
         verifiers.append(Issuer(settings.auth_issuer, audience, settings.auth_algorithm or ALGORITHMS))
+        issuers.append(settings.auth_issuer)
         lowlevel(server).extensions[_CLIENT_CREDENTIALS] = {}
     server.middleware.append(scopes)
-    issuers = [settings.auth_issuer] if settings.auth_issuer else []
-    asks: list[str] | None = None
     if verifier is not None:
         verifiers.append(verifier)
         # The scopes of one authorization server mean nothing to another.
-        issuers, asks = (issuers, None) if issuers else ([*verifier.issuers], [*verifier.asks])
+        if not issuers:
+            issuers = [*verifier.issuers]
+            requested_scopes = [*verifier.asks]
     title = server.title or server.name
-    return Guard(verifiers, scopes, resource=resource, issuers=issuers, title=title, asks=asks)
+    return Guard(verifiers, scopes, resource=resource, issuers=issuers, title=title, requested_scopes=requested_scopes)
 
 
 @runtime_checkable
@@ -84,6 +87,8 @@ class Follows(Protocol):
 
 @dataclass(eq=False)
 class _Stream:
+    """An open stream, the token that it was opened with, and what ends it."""
+
     access: AccessToken
     end: anyio.CancelScope
 
@@ -95,7 +100,8 @@ class Guard:
         verifiers: asked in turn about each token.
         resource: this server's URL as clients know it.
         issuers: the issuers of tokens; without any there is no metadata.
-        asks: the scopes to request from them, if not this server's own.
+        title: the server's name for people.
+        requested_scopes: the scopes that clients are to request, if not this server's own.
     """
 
     def __init__(
@@ -106,7 +112,7 @@ class Guard:
         resource: str,
         issuers: list[str],
         title: str,
-        asks: list[str] | None = None,
+        requested_scopes: list[str] | None = None,
     ) -> None:
         self._app: ASGIApp = _nothing
         self._verifiers = verifiers
@@ -114,15 +120,18 @@ class Guard:
         self._resource = resource
         self._issuers = issuers
         self._title = title
-        self._asks = asks
-        parts = urlsplit(resource)
-        path = _WELL_KNOWN + parts.path.rstrip("/")
-        self._metadata_paths = {path, _WELL_KNOWN} if issuers else set[str]()
-        self._metadata_url = f"{parts.scheme}://{parts.netloc}{path}" if issuers else None
+        self._own_scopes = requested_scopes
+        self._metadata_paths: set[str] = set()
+        self._metadata_url: str | None = None
+        if issuers:
+            parts = urlsplit(resource)
+            path = _WELL_KNOWN + parts.path.rstrip("/")
+            self._metadata_paths = {path, _WELL_KNOWN}
+            self._metadata_url = f"{parts.scheme}://{parts.netloc}{path}"
         self._streams: set[_Stream] = set()
 
     def before(self, app: ASGIApp) -> Guard:
-        """Itself, in front of `app`."""
+        """Stand in front of `app`, and return itself."""
         self._app = AuthContextMiddleware(app)
         return self
 
@@ -134,21 +143,13 @@ class Guard:
             await self._metadata()(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        given = headers.getlist("authorization")
-        if not given:
-            set_reason(scope, "no token")
-        try:
-            access = await self._who(given)
-        except Unavailable as problem:
-            set_reason(scope, "issuer")
-            access = Response(str(problem), 503, {"retry-after": f"{problem.retry_after or 5:.0f}"})
+        access = await self._authenticate(scope, headers.getlist("authorization"))
         if isinstance(access, Response):
             await access(scope, receive, send)
             return
         scope["user"] = AuthenticatedUser(access)
-        beside = self._scopes.for_path(scope["path"])
-        if beside not in access.scopes if beside else not self._scopes.knows(access.scopes):
-            missing = beside or self._scopes.all[0]
+        missing = self._missing_scope(scope["path"], access)
+        if missing is not None:
             set_reason(scope, f"scope {missing}")
             await self._insufficient(access, missing)(scope, receive, send)
             return
@@ -157,8 +158,18 @@ class Guard:
         else:
             await self._app(scope, receive, send)
 
+    def _missing_scope(self, path: str, access: AccessToken) -> str | None:
+        """Return the scope without which `access` can't use `path` at all; None if it has enough."""
+        path_scope = self._scopes.for_path(path)
+        if path_scope is not None:
+            return None if path_scope in access.scopes else path_scope
+        return None if self._scopes.knows(access.scopes) else self._scopes.all[0]
+
     def authorize(self, scope: Scope, message: JSONRPCMessage) -> Response | None:
-        """The refusal if the caller's scopes do not allow `message`; only an HTTP status makes clients ask for more."""
+        """Return the refusal if the caller's scopes do not allow `message`.
+
+        Only an HTTP status makes clients ask for more.
+        """
         user = scope.get("user")
         if not isinstance(user, AuthenticatedUser) or not isinstance(message, JSONRPCRequest | JSONRPCNotification):
             return None
@@ -178,31 +189,44 @@ class Guard:
     async def recheck(self) -> None:
         """End the streams whose token changed since they began."""
         for stream in list(self._streams):
+            before = stream.access
             try:
-                now = await self._verify(stream.access.token)
+                now = await self._verify(before.token)
             except Unavailable:
                 continue  # Nothing is known against it, and its end is set.
-            then = stream.access
-            if now is None or (now.scopes, now.claims) != (then.scopes, then.claims):
+            if now is None or now.scopes != before.scopes or now.claims != before.claims:
                 stream.end.cancel()
 
-    async def _who(self, given: list[str]) -> AccessToken | Response:
-        if not given:
-            return self._challenge(401, None, "Send a bearer token.", self._wanted)
-        scheme, _, token = given[0].partition(" ")
-        if len(given) > 1 or scheme.lower() != "bearer" or not token.strip() or len(token) > _MAX_TOKEN:
-            return self._challenge(401, "invalid_token", "This is not a bearer token.", self._wanted)
-        access = await self._verify(token.strip())
+    async def _authenticate(self, scope: Scope, values: list[str]) -> AccessToken | Response:
+        """Return the access that the Authorization headers `values` give, or the answer that refuses the request."""
+        if not values:
+            set_reason(scope, "no token")
+            return self._challenge(401, None, "Send a bearer token.", self._required_scopes)
+        scheme, _, token = values[0].partition(" ")
+        if len(values) > 1 or scheme.lower() != "bearer" or not token.strip() or len(token) > _MAX_TOKEN:
+            return self._challenge(401, "invalid_token", "This is not a bearer token.", self._required_scopes)
+        try:
+            access = await self._verify(token.strip())
+        except Unavailable as problem:
+            set_reason(scope, "issuer")
+            return Response(str(problem), 503, {"retry-after": f"{problem.retry_after or 5:.0f}"})
         if access is None:
-            said = "The token is unknown, expired, or not for this server."
-            return self._challenge(401, "invalid_token", said, self._wanted)
+            message = "The token is unknown, expired, or not for this server."
+            return self._challenge(401, "invalid_token", message, self._required_scopes)
         return access
 
     @property
-    def _wanted(self) -> str:
-        return " ".join(self._scopes.all if self._asks is None else self._asks)
+    def _all_scopes(self) -> list[str]:
+        if self._own_scopes is not None:
+            return self._own_scopes
+        return self._scopes.all
+
+    @property
+    def _required_scopes(self) -> str:
+        return " ".join(self._all_scopes)
 
     async def _verify(self, token: str) -> AccessToken | None:
+        """Return the access that `token` gives; None if no verifier knows it."""
         for verifier in self._verifiers:
             access = await verifier.verify_token(token)
             if access is not None and (access.expires_at is None or access.expires_at > time.time()):
@@ -210,6 +234,7 @@ class Guard:
         return None
 
     async def _stream(self, access: AccessToken, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a stream, and end it with its token."""
         answer = Answer(send)
         with anyio.CancelScope() as end:
             if access.expires_at is not None:
@@ -225,28 +250,38 @@ class Guard:
             await answer.finish(401)
 
     def _insufficient(self, access: AccessToken, missing: str, message: JSONRPCMessage | None = None) -> Response:
-        # Include the held scopes: a client that requests exactly what it is told would lose them otherwise.
-        held = [scope for scope in access.scopes if self._scopes.knows([scope])]
-        request_id = message.id if isinstance(message, JSONRPCRequest) else None
+        """Return the answer to a caller who lacks the scope `missing`."""
+        # Include the scopes it has: a client that requests exactly what it is told would lose them otherwise.
+        scopes = [scope for scope in access.scopes if self._scopes.knows([scope])]
+        scopes.append(missing)
+        request_id: RequestId | None = None
+        if isinstance(message, JSONRPCRequest):
+            request_id = message.id
         return self._challenge(
-            403, "insufficient_scope", f"The scope {missing} is needed.", " ".join([*held, missing]), request_id
+            403, "insufficient_scope", f"The scope {missing} is needed.", " ".join(scopes), request_id
         )
 
     def _challenge(
-        self, status: int, error: str | None, words: str, scope: str, request_id: str | int | None = None
+        self, status: int, error: str | None, message: str, scope: str, request_id: RequestId | None = None
     ) -> Response:
-        parts = {"error": error, "error_description": words if error else None, "scope": scope}
-        parts["resource_metadata"] = self._metadata_url
-        said = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parts.items() if value is not None)
+        """Return a refusal that tells the client which token to get (RFC 6750, section 3)."""
+        parameters: dict[str, str] = {}
+        if error is not None:
+            parameters["error"] = error
+            parameters["error_description"] = message
+        parameters["scope"] = scope
+        if self._metadata_url is not None:
+            parameters["resource_metadata"] = self._metadata_url
+        challenge = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items())
         body: Mapping[str, object] = {
             "jsonrpc": "2.0",
             "id": request_id,
-            "error": {"code": INVALID_REQUEST, "message": words},
+            "error": {"code": INVALID_REQUEST, "message": message},
         }
         return Response(
             json.dumps(body),
             status,
-            {"www-authenticate": f"Bearer {said}", "cache-control": "no-store"},
+            {"www-authenticate": f"Bearer {challenge}", "cache-control": "no-store"},
             media_type="application/json",
         )
 
@@ -255,7 +290,7 @@ class Guard:
             {
                 "resource": self._resource,
                 "authorization_servers": self._issuers,
-                "scopes_supported": self._scopes.all if self._asks is None else self._asks,
+                "scopes_supported": self._all_scopes,
                 "bearer_methods_supported": ["header"],
                 "resource_name": self._title,
             },
@@ -268,5 +303,5 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _quotable(value: str) -> str:
-    """`value` in a form that RFC 9110, section 5.6.4, allows between quotes."""
+    """Return `value` in a form that RFC 9110, section 5.6.4, allows between quotes."""
     return "".join(char for char in value if " " <= char <= "~" and char not in '"\\')

@@ -24,21 +24,21 @@ from mcp_batteries.errors import Invalid, Unavailable, quote
 
 __all__ = ["ALGORITHMS", "Issuer"]
 
+# All of them are asymmetric: with a shared secret every reader of tokens could write them.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""All of them asymmetric: with a shared secret every reader of tokens could write them."""
 
+# RFC 9068 names the first two; many issuers write the others. Tokens for other ends have types of their own.
 _TYPES = ("at+jwt", "application/at+jwt", "jwt", None)
-"""RFC 9068 names the first two; many issuers write the others. Tokens for other ends have types of their own."""
 _LEEWAY_SECONDS = 10
 _FRESH_SECONDS = 600
+# Keys that cannot be fetched again count for this long.
 _KEPT_SECONDS = 24 * 3600
-"""How long keys count that cannot be fetched again."""
+# Anybody can invent a key's name, so unknown keys allow this many fetches at once, and another after this time.
 _FETCHES = 3
 _REFILL_SECONDS = 30
-"""Fetches for the sake of unknown keys at once, and how soon there may be another: anybody can invent a key's name."""
 _FETCH_SECONDS = 5
+# The last second of the year 9999: a later end makes no difference, and is too large a number for a clock.
 _LAST_SECOND = 253_402_300_799
-"""Of the year 9999: a later end makes no difference, and is too large a number for a clock."""
 _MAX_BYTES = 1_000_000
 _MOST_WORDS = 300
 
@@ -49,9 +49,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Key:
+    """A published key, bound to one algorithm.
+
+    A key that may be used with several algorithms is here several times.
+    """
+
     name: Any
     key: jwt.PyJWK
-    """Bound to one algorithm: a key that may be used with several is here several times."""
 
 
 class Issuer:
@@ -83,28 +87,35 @@ class Issuer:
         self._fetching = anyio.Lock()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The access that `token` gives; None if it is not valid here.
+        """Return the access that `token` gives, or None if it is not valid here.
 
         Raises:
             Unavailable: the issuer's keys could never be fetched, or the token names one that cannot be fetched now.
         """
         try:
             header = jwt.get_unverified_header(token)
-            if header.get("alg") not in self._algorithms or header.get("crit") is not None:
-                return None
-            kind = header.get("typ")
-            if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
+            if not self._accepts(header):
                 return None
             for key in await self._candidates(header.get("kid"), header["alg"]):
                 claims = self._claims(token, key)
                 if claims is not None:
                     return self._access(token, claims)
         except (jwt.PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError) as reason:
-            # The others are what claims and headers do to the library that are not dates, not texts or too deep.
+            # The library raises the others for claims and headers that are not dates, not texts or too deep.
             _log.info("a token was refused: %s", type(reason).__name__)
         return None
 
+    def _accepts(self, header: dict[str, Any]) -> bool:
+        """Tell whether a token with this header can be one for this server."""
+        if header.get("alg") not in self._algorithms or header.get("crit") is not None:
+            return False
+        kind = header.get("typ")
+        if isinstance(kind, str):
+            kind = kind.lower()
+        return kind in _TYPES
+
     def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any] | None:
+        """Return the claims of `token`, or None if `key` has not signed it."""
         try:
             return jwt.decode(
                 token,
@@ -132,22 +143,22 @@ class Issuer:
         )
 
     async def _candidates(self, name: Any, algorithm: str) -> list[jwt.PyJWK]:
-        """The keys that may have signed under `name`; fetched again for an unknown name."""
+        """Return the keys that may have signed under `name`; fetch them again for an unknown name."""
         now = time.monotonic()
         if now - self._fetched > _FRESH_SECONDS and now - self._tried > _REFILL_SECONDS / 3:
             await self._refresh(now)
         unknown = name is not None and all(key.name != name for key in self._keys)
-        may = unknown and self._may_fetch()
-        if may:
+        may_fetch = unknown and self._may_fetch()
+        if may_fetch:
             await self._refresh(now)
         if time.monotonic() - self._fetched > _KEPT_SECONDS:
             raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
-        if unknown and (not may or self._fetched < now):
-            # Perhaps a new key, which an issuer that is silent, or others who invent names, keep from being looked up.
+        if unknown and (not may_fetch or self._fetched < now):
+            # The key may be new: a silent issuer, or others who invent names, keep it from being looked up.
             raise Unavailable(
                 "The token's key cannot be looked up now.", "Try again later.", retry_after=self._refill()
             )
-        # Without a name any of them may be meant.
+        # Without a name, the token may be signed with any of them.
         return [key.key for key in self._keys if name in (None, key.name) and key.key.algorithm_name == algorithm]
 
     def _may_fetch(self) -> bool:
@@ -160,13 +171,14 @@ class Issuer:
         return True
 
     def _refill(self) -> float:
-        """Seconds until the next allowed fetch for an unknown key."""
+        """Return the seconds until the next allowed fetch for an unknown key."""
         return max(1.0, (1 - self._allowance) * _REFILL_SECONDS)
 
-    async def _refresh(self, asked: float) -> None:
+    async def _refresh(self, requested_at: float) -> None:
+        """Fetch the keys, unless another request has done so since `requested_at`."""
         async with self._fetching:
-            if self._tried >= asked:
-                return  # Somebody else did, while this one waited.
+            if self._tried >= requested_at:
+                return
             self._tried = time.monotonic()
             try:
                 self._keys = await self._fetch()
@@ -177,52 +189,68 @@ class Issuer:
                 _log.warning("the keys of the issuer cannot be fetched: %s", ascii(words)[1:-1])
 
     async def _fetch(self) -> list[_Key]:
+        """Return the keys that the issuer publishes."""
         with anyio.fail_after(2 * _FETCH_SECONDS):
             async with httpx2.AsyncClient(timeout=_FETCH_SECONDS, follow_redirects=False) as client:
                 metadata = await self._metadata(client)
-                where = str(metadata["jwks_uri"])
-                if not _is_safe(where):
+                url = str(metadata["jwks_uri"])
+                if not _is_safe(url):
                     raise ValueError("the keys are at no https URL")
-                published = await _json(client, where)
+                published = await _json(client, url)
         keys: list[_Key] = []
         for item in cast("list[dict[str, Any]]", published["keys"]):
-            if item.get("use", "sig") != "sig":
+            if item.get("use", "sig") == "sig":
+                keys += self._read_key(item)
+        return keys
+
+    def _read_key(self, item: dict[str, Any]) -> list[_Key]:
+        """Return the published key `item`, once for each algorithm with which it may be used."""
+        keys: list[_Key] = []
+        for algorithm in self._algorithms:
+            if item.get("alg", algorithm) != algorithm or item.get("kty") != _KINDS[algorithm[:2]]:
                 continue
-            for algorithm in self._algorithms:
-                if item.get("alg", algorithm) == algorithm and item.get("kty") == _KINDS[algorithm[:2]]:
-                    try:
-                        keys.append(_Key(item.get("kid"), jwt.PyJWK(item, algorithm)))
-                    except jwt.PyJWTError:
-                        continue  # A curve of another algorithm, or none that is known here.
+            try:
+                keys.append(_Key(item.get("kid"), jwt.PyJWK(item, algorithm)))
+            except jwt.PyJWTError:
+                continue  # A curve of another algorithm, or none that is known here.
         return keys
 
     async def _metadata(self, client: httpx2.AsyncClient) -> dict[str, Any]:
-        """RFC 8414, section 3.1, then OpenID Connect Discovery, section 4; it must name exactly this issuer."""
+        """Return the metadata of exactly this issuer.
+
+        It is where RFC 8414, section 3.1, or OpenID Connect Discovery, section 4, says.
+        """
         parts = urlsplit(self._url)
         host = f"{parts.scheme}://{parts.netloc}"
         path = parts.path.rstrip("/")
-        for where in (
+        for url in (
             f"{host}/.well-known/oauth-authorization-server{path}",
             f"{host}/.well-known/openid-configuration{path}",
             f"{host}{path}/.well-known/openid-configuration",
         ):
             try:
-                found = await _json(client, where)
+                metadata = await _json(client, url)
             except (httpx2.HTTPStatusError, ValueError):
                 continue
-            if found.get("issuer") == self._url:
-                return found
+            if metadata.get("issuer") == self._url:
+                return metadata
         raise ValueError("no metadata of this issuer")
 
 
 def _scopes(claim: object) -> list[str]:
-    """The scopes in `scope` (RFC 9068, section 2.2.3) or its many variants; none if they hold something else."""
+    """Return the scopes in `scope` (RFC 9068, section 2.2.3) or one of its many variants.
+
+    There are none if it is something else.
+    """
     if isinstance(claim, str):
         return claim.split()
-    return [item for item in cast("list[object]", claim) if isinstance(item, str)] if isinstance(claim, list) else []
+    if isinstance(claim, list):
+        return [item for item in cast("list[object]", claim) if isinstance(item, str)]
+    return []
 
 
 async def _json(client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+    """Return the JSON object at `url`."""
     async with client.stream("GET", url, headers={"accept": "application/json"}) as answer:
         answer.raise_for_status()
         if answer.status_code != 200:
@@ -232,13 +260,14 @@ async def _json(client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
             body += chunk
             if len(body) > _MAX_BYTES:
                 raise ValueError("longer than any such document")
-    found = from_json(bytes(body))
-    if not isinstance(found, dict):
+    document = from_json(bytes(body))
+    if not isinstance(document, dict):
         raise ValueError("no object")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", document)
 
 
 def _is_safe(url: str) -> bool:
+    """Tell whether `url` is https, or http on this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

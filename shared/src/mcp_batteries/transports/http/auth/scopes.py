@@ -50,23 +50,30 @@ class Scopes:
         return [self._prefix + effect for effect in _EFFECTS if effect in effects]
 
     def for_path(self, path: str) -> str | None:
-        """The scope for a path beside the endpoint; None if any of this server's scopes is enough."""
-        return f"{self._prefix}metrics" if path == "/metrics" else None
+        """Return the scope for a path beside the endpoint; None if any of this server's scopes is enough."""
+        if path == "/metrics":
+            return f"{self._prefix}metrics"
+        return None
 
-    def knows(self, held: Collection[str]) -> bool:
-        """Whether any of `held` is a scope of this server."""
-        words = [scope.removeprefix(self._prefix) for scope in held if scope.startswith(self._prefix)]
+    def knows(self, scopes: Collection[str]) -> bool:
+        """Tell whether any of `scopes` is one of this server."""
+        words = [scope.removeprefix(self._prefix) for scope in scopes if scope.startswith(self._prefix)]
         return any(word.rpartition(".")[2] in _EFFECTS for word in words)
 
-    def missing(self, held: Collection[str], method: str, params: Mapping[str, Any] | None) -> str | None:
-        """The scope that a caller with `held` lacks for `method`; None if the request is allowed."""
+    def missing(self, scopes: Collection[str], method: str, params: Mapping[str, Any] | None) -> str | None:
+        """Return the scope that a caller with `scopes` lacks for `method`; None if the request is allowed."""
+        params = params or {}
         if method == "tools/call":
-            tool = self._tools().get(str((params or {}).get("name")))
-            return None if tool is None or self._may_call(held, tool) else self._prefix + _effect(tool)
-        if _of_settings(params or {}) and f"{self._prefix}settings" not in held:
+            tool = self._tools().get(str(params.get("name")))
+            if tool is None or self._may_call(scopes, tool):
+                return None
+            return self._prefix + _effect(tool)
+        if _of_settings(params) and f"{self._prefix}settings" not in scopes:
             return f"{self._prefix}settings"
-        reads = method in _READING or (method == "subscriptions/listen" and _listens_to_resources(params or {}))
-        return self._prefix + "read" if reads and not self._holds(held, "read") else None
+        is_reading = method in _READING or (method == "subscriptions/listen" and _listens_to_resources(params))
+        if is_reading and not self._holds(scopes, "read"):
+            return f"{self._prefix}read"
+        return None
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         token = get_access_token()
@@ -76,44 +83,56 @@ class Scopes:
         if missing is not None:
             raise MCPError(INVALID_REQUEST, f"This token lacks the scope {quote(missing)}.")
         result = await call_next(ctx)
-        if ctx.method == "tools/list" and isinstance(result, dict):
-            listed = cast("list[dict[str, Any]]", result["tools"])
-            tools = self._tools()
-            allowed = [item for item in listed if self._may_call(token.scopes, tools[item["name"]])]
-            # Another token of the same person's may open more, at any moment.
-            return {**result, "tools": allowed, **({"ttlMs": 0} if "ttlMs" in result else {})}
-        if (
-            ctx.method == "resources/list"
-            and isinstance(result, dict)
-            and f"{self._prefix}settings" not in token.scopes
-        ):
-            entries = cast("list[dict[str, Any]]", result["resources"])
-            result = {**result, "resources": [item for item in entries if not _of_settings(item)]}
-        if ctx.method in _LISTS and isinstance(result, dict) and not self._holds(token.scopes, "read"):
-            return {key: value for key, value in result.items() if key != "nextCursor"} | {_LISTS[ctx.method]: []}
+        if not isinstance(result, dict):
+            return result
+        if ctx.method == "tools/list":
+            return self._allowed_tools(result, token.scopes)
+        if ctx.method in _LISTS and not self._holds(token.scopes, "read"):
+            empty = {key: value for key, value in result.items() if key != "nextCursor"}
+            empty[_LISTS[ctx.method]] = []
+            return empty
+        if ctx.method == "resources/list" and f"{self._prefix}settings" not in token.scopes:
+            resources = cast("list[dict[str, Any]]", result["resources"])
+            return {**result, "resources": [item for item in resources if not _of_settings(item)]}
         return result
 
-    def _may_call(self, held: Collection[str], tool: Tool) -> bool:
-        toolset = tool.toolset if isinstance(tool, StrictTool) else ""
-        return self._holds(held, _effect(tool)) or self._holds(held, _effect(tool), f"{toolset}.")
+    def _allowed_tools(self, result: dict[str, Any], scopes: Collection[str]) -> dict[str, Any]:
+        """Return the answer to `tools/list` with the tools that a caller with `scopes` may call."""
+        tools = self._tools()
+        items = cast("list[dict[str, Any]]", result["tools"])
+        allowed = {**result, "tools": [item for item in items if self._may_call(scopes, tools[item["name"]])]}
+        if "ttlMs" in result:
+            # Another token of the same person's may open more, at any moment.
+            allowed["ttlMs"] = 0
+        return allowed
 
-    def _holds(self, held: Collection[str], effect: str, toolset: str = "") -> bool:
+    def _may_call(self, scopes: Collection[str], tool: Tool) -> bool:
+        effect = _effect(tool)
+        if self._holds(scopes, effect):
+            return True
+        toolset = tool.toolset if isinstance(tool, StrictTool) else ""
+        return self._holds(scopes, effect, f"{toolset}.")
+
+    def _holds(self, scopes: Collection[str], effect: str, toolset: str = "") -> bool:
+        """Tell whether one of `scopes` allows `effect`."""
         enough = _EFFECTS[_EFFECTS.index(effect) :]
-        return any(f"{self._prefix}{toolset}{name}" in held for name in enough)
+        return any(f"{self._prefix}{toolset}{name}" in scopes for name in enough)
 
 
 def _effect(tool: Tool) -> str:
-    # What does not say what it does is taken for the worst.
-    return tool.effect if isinstance(tool, StrictTool) else "destroy"
+    """Return the effect of `tool`; one that does not say it counts as the worst."""
+    if isinstance(tool, StrictTool):
+        return tool.effect
+    return "destroy"
 
 
-def _of_settings(named: Mapping[str, Any]) -> bool:
-    return str(named.get("uri")).lower() == SETTINGS_URI
+def _of_settings(resource: Mapping[str, Any]) -> bool:
+    return str(resource.get("uri")).lower() == SETTINGS_URI
 
 
 def _listens_to_resources(params: Mapping[str, Any]) -> bool:
-    asked = params.get("notifications")
-    if not isinstance(asked, Mapping):
+    notifications = params.get("notifications")
+    if not isinstance(notifications, Mapping):
         return False
-    named = cast("Mapping[str, Any]", asked)
-    return bool(named.get("resourceSubscriptions") or named.get("resourcesListChanged"))
+    members = cast("Mapping[str, Any]", notifications)
+    return bool(members.get("resourceSubscriptions") or members.get("resourcesListChanged"))

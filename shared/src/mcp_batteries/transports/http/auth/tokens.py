@@ -28,8 +28,8 @@ from mcp_batteries.subscriptions.file_watcher import follow_file
 
 __all__ = ["Tokens", "new_token"]
 
+# Scanners for secrets recognise a token by it.
 PREFIX = "mcpb_"
-"""So that scanners for secrets know one when they see it."""
 _LINE = re.compile(r"([\w.@+-]{1,100})\s+sha256:([0-9a-f]{64})((?:\s+\S+)*)\s*")
 _UNTIL = "until="
 _ROLE = "role="
@@ -39,27 +39,32 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Entry:
+    """A line of the file of tokens."""
+
     name: str
     digest: bytes
     scopes: tuple[str, ...]
     role: str | None
     expires_at: int | None
 
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= datetime.now(UTC).timestamp()
 
-def new_token(wanted: str) -> tuple[str, str]:
-    """A new token, and the line that admits it.
+
+def new_token(request: str) -> tuple[str, str]:
+    """Return a new token, and the line that admits it.
 
     Args:
-        wanted: a name, perhaps followed by scopes, `role=NAME` and `until=DATE`; the scope is `read` if none is given.
+        request: a name, perhaps followed by scopes, `role=NAME` and `until=DATE`; the scope is `read` if none is named.
 
     Raises:
-        Invalid: `wanted` does not make a valid line.
+        Invalid: `request` does not make a valid line.
     """
     token = PREFIX + secrets.token_urlsafe(32)
-    name, *rest = wanted.split() or [""]
-    if all(item.startswith((_UNTIL, _ROLE)) for item in rest):
-        rest = ["read", *rest]
-    line = " ".join([name, f"sha256:{_digest(token).hex()}", *rest])
+    name, *options = request.split() or [""]
+    if all(option.startswith((_UNTIL, _ROLE)) for option in options):
+        options = ["read", *options]
+    line = " ".join([name, f"sha256:{_digest(token).hex()}", *options])
     _entry(line)
     return token, line
 
@@ -78,8 +83,10 @@ class Tokens:
     """
 
     def __init__(self, path: str | None, lines: str | None = None) -> None:
-        self._path = os.path.abspath(path) if path else None
-        self._given = [_entry(line) for line in re.split(r"[;\n]", lines or "") if line.strip()]
+        self._path: str | None = None
+        if path:
+            self._path = os.path.abspath(path)
+        self._fixed_entries = [_entry(line) for line in re.split(r"[;\n]", lines or "") if line.strip()]
         self._entries: list[_Entry] = []
         try:
             self._load()
@@ -90,21 +97,24 @@ class Tokens:
             ) from None
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The access that `token` gives; None if it is unknown or has expired."""
+        """Return the access that `token` gives, or None if it is unknown or has expired."""
         digest = _digest(token)
-        found = None
-        for entry in self._entries:  # All of them, whichever it is: the time taken tells nothing.
+        owner: _Entry | None = None
+        for entry in self._entries:  # All of them, whichever it is, so that the time tells nothing.
             if hmac.compare_digest(entry.digest, digest):
-                found = entry
-        if found is None or (found.expires_at is not None and found.expires_at <= datetime.now(UTC).timestamp()):
+                owner = entry
+        if owner is None or owner.has_expired():
             return None
+        claims: dict[str, str] | None = None
+        if owner.role is not None:
+            claims = {"role": owner.role}
         return AccessToken(
             token=token,
-            client_id=found.name,
-            scopes=list(found.scopes),
-            expires_at=found.expires_at,
-            subject=found.name,
-            claims=None if found.role is None else {"role": found.role},
+            client_id=owner.name,
+            scopes=list(owner.scopes),
+            expires_at=owner.expires_at,
+            subject=owner.name,
+            claims=claims,
         )
 
     async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
@@ -116,14 +126,14 @@ class Tokens:
             try:
                 self._load()
             except OSError as problem:
-                self._entries = list(self._given)
+                self._entries = list(self._fixed_entries)
                 _log.error("the file of tokens cannot be read, so it lets nobody in: %s", reason(problem))
             await changed()
 
         await follow_file(self._path, reread)
 
     def _load(self) -> None:
-        entries = list(self._given)
+        entries = list(self._fixed_entries)
         if self._path is not None:
             with open_text(self._path, errors="replace") as file:
                 entries += _read(file)
@@ -131,6 +141,7 @@ class Tokens:
 
 
 def _read(lines: Iterable[str]) -> list[_Entry]:
+    """Return the entries of `lines`, and log those that are invalid."""
     entries: list[_Entry] = []
     for number, text in enumerate(lines, 1):
         line = text.partition("#")[0].strip()
@@ -138,29 +149,53 @@ def _read(lines: Iterable[str]) -> list[_Entry]:
             if line:
                 entries.append(_entry(line))
         except Invalid:
-            # Not its words: somebody may have put the token itself there.
+            # The line is not quoted, because somebody may have put the token itself there.
             _log.error("line %d of the file of tokens lets nobody in: it cannot be read", number)
     return entries
 
 
 def _entry(line: str) -> _Entry:
-    found = _LINE.fullmatch(line.strip())
-    if found is None:
+    """Return the entry of one line.
+
+    Raises:
+        Invalid: The line is not of the form `NAME sha256:HEX SCOPE...`.
+    """
+    match = _LINE.fullmatch(line.strip())
+    if match is None:
         raise Invalid("A line of tokens is `NAME sha256:HEX SCOPE...`.", "--new-token NAME prints one.")
-    words = found[3].split()
-    until = [word.removeprefix(_UNTIL) for word in words if word.startswith(_UNTIL)]
-    roles = [word.removeprefix(_ROLE) for word in words if word.startswith(_ROLE)]
+    name, digest, options = match.groups()
+    scopes: list[str] = []
+    roles: list[str] = []
+    ends: list[str] = []
+    for word in options.split():
+        if word.startswith(_UNTIL):
+            ends.append(word.removeprefix(_UNTIL))
+        elif word.startswith(_ROLE):
+            roles.append(word.removeprefix(_ROLE))
+        else:
+            scopes.append(word)
     if len(roles) > 1 or "" in roles:
         raise Invalid("A line of tokens names one role at most.", "Write role=NAME once.")
+    role = roles[0] if roles else None
+    return _Entry(name, bytes.fromhex(digest), tuple(scopes), role, _earliest_end(ends))
+
+
+def _earliest_end(dates: list[str]) -> int | None:
+    """Return the second in which the first of `dates` ends, None without any.
+
+    The last day counts in full, in the time zone that is last to end it.
+
+    Raises:
+        Invalid: One of them is not a date.
+    """
+    seconds: list[int] = []
     try:
-        # Its last day counts in full, in the time zone that is last to end it.
-        ends = [date.fromisoformat(word) + timedelta(days=1, hours=12) for word in until]
+        for text in dates:
+            end = date.fromisoformat(text) + timedelta(days=1, hours=12)
+            seconds.append(int(datetime.combine(end, datetime.min.time(), UTC).timestamp()))
     except ValueError:
-        raise Invalid(f"{quote(until[0])} is not a date.", "Write until=2027-01-31.") from None
-    midnight = [datetime.combine(day, datetime.min.time(), UTC) for day in ends]
-    expires_at = min((int(moment.timestamp()) for moment in midnight), default=None)
-    scopes = tuple(word for word in words if not word.startswith((_UNTIL, _ROLE)))
-    return _Entry(found[1], bytes.fromhex(found[2]), scopes, roles[0] if roles else None, expires_at)
+        raise Invalid(f"{quote(dates[0])} is not a date.", "Write until=2027-01-31.") from None
+    return min(seconds, default=None)
 
 
 def _digest(token: str) -> bytes:
