@@ -18,7 +18,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -41,39 +41,70 @@ _MODIFIED = 2
 
 _MOST_TRIES = 10
 
+# Two changes closer than this may leave one time stamp: a tick of the slowest kernel clock, doubled.
 _COARSE_NS = 20_000_000
-"""Two changes closer than this may leave one time stamp: a tick of the slowest kernel clock, doubled."""
+# The event of such a second change arrives within this time.
 _DOUBT_SECONDS = 0.1
-"""Until when the event of such a second change is here."""
 
 _POLL_SECONDS = 0.5
+# From this many events at once, the kernel's queue (fs.inotify.max_queued_events) may have lost some.
 _FLOOD = 1000
-"""Events at once from which the kernel's queue (fs.inotify.max_queued_events) may have lost some."""
 
+# A slow check of everything takes at least this long.
 _ROUND_SECONDS = 2.0
-"""How long a slow look at everything takes at least."""
+# A slow check takes so many paths at once.
 _SLICE = 500
-"""Things that a slow look takes at once."""
+# Slow checks take at most this share of one processor.
 _SHARE = 0.004
-"""Of one processor, what slow looks take at most."""
 
-_UNSEEN = object()
-_Look = tuple[Hashable | None, bool, Glance | None]
-"""What is there, whether a change of it could follow that looks the same, and what stat(2) said just before."""
+_UNCHECKED = object()
+
+
+class _Check(NamedTuple):
+    """The result of a check.
+
+    Attributes:
+        state: of what is there; None if there is nothing.
+        is_fresh: whether a change could follow that leaves the same state.
+        file_state: what stat(2) said just before.
+    """
+
+    state: Hashable | None
+    is_fresh: bool
+    file_state: Glance | None
+
+
+class _FileStates(NamedTuple):
+    """What stat(2) says of several paths.
+
+    Attributes:
+        began_ns: when the first one was checked.
+        states: one for each path.
+        processor_seconds: what they have cost.
+    """
+
+    began_ns: int
+    states: list[Glance | None]
+    processor_seconds: float
 
 
 class _Entry:
-    """One subscribed path, and its state at the last check."""
+    """One subscribed path, and its state at the last check.
 
-    __slots__ = ("doubted_until", "fresh", "glance", "path", "state", "way")
+    Attributes:
+        watch_path: where the path led, as far as it is watched.
+        doubted_until: until when an event may be that of a change which left the same state.
+    """
+
+    __slots__ = ("doubted_until", "file_state", "is_fresh", "path", "state", "watch_path")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.way = WatchPath()
-        self.state: Hashable | None = _UNSEEN
+        self.watch_path = WatchPath()
+        self.state: Hashable | None = _UNCHECKED
         self.doubted_until = 0.0
-        self.fresh = False
-        self.glance: Glance | None = None
+        self.is_fresh = False
+        self.file_state: Glance | None = None
 
 
 class FileWatcher:
@@ -106,27 +137,29 @@ class FileWatcher:
         self.list_keys: Collection[Hashable] = tuple(roots)
         self._locate = locate
         self._probe = probe
-        self._only_polls = poll if poll is not None else _environment_polls()
+        if poll is None:
+            poll = _environment_polls()
+        self._only_polls = poll
         self._watch_paths = WatchPaths(roots)
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
-        self._rounds = 0
-        self._said: set[str] = set()
-        self._folders = FolderWatches(self._hear, self._lose, self._say)
+        self._batches = 0
+        self._warnings: set[str] = set()
+        self._folders = FolderWatches(self._handle_events, self._check_all, self._warn_once)
         self._running = anyio.Event()
         self._wake = anyio.Event()
         self._poll_wake = anyio.Event()
-        self._first = anyio.Event()
+        self._has_entries = anyio.Event()
         self._arming = anyio.Lock()
         self._reset()
 
     def _reset(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
-        self._at: defaultdict[str, set[_Entry]] = defaultdict(set)
-        """By folded place: whom it touches if something happens there."""
-        self._ways: defaultdict[tuple[str, ...], set[_Entry]] = defaultdict(set)
-        """By the folders on the way: who shares it."""
+        # By folded path: the entries that an event there concerns.
+        self._entries_by_name: defaultdict[str, set[_Entry]] = defaultdict(set)
+        # By the folders in which their names are looked up: the entries that share them.
+        self._entries_by_folders: defaultdict[tuple[str, ...], set[_Entry]] = defaultdict(set)
         self._polled: set[_Entry] = set()
-        self._stale: set[_Entry] = set()
+        self._moved: set[_Entry] = set()
         self._flooded = False
         self._outgrown = False
         self._folders.reset()
@@ -136,17 +169,18 @@ class FileWatcher:
 
     async def add(self, keys: Collection[Hashable]) -> None:
         await self._running.wait()
-        rounds = self._rounds
+        batches = self._batches
         entries = [self._entries.setdefault(key, _Entry(str(key))) for key in keys]
-        self._first.set()
+        self._has_entries.set()
         await self._renew(entries)
-        if rounds != self._rounds:
+        if batches != self._batches:
             # An event may have named one of them before its place was known here.
             await self._check(entries)
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
-            if entry := self._entries.pop(key, None):
+            entry = self._entries.pop(key, None)
+            if entry is not None:
                 self._leave(entry)
         if not self._entries:
             self._reset()
@@ -160,9 +194,9 @@ class FileWatcher:
         try:
             async with anyio.create_task_group() as tasks:
                 self._folders.start(tasks)
-                tasks.start_soon(self._tend)
+                tasks.start_soon(self._work_after_events)
                 tasks.start_soon(self._poll)
-                tasks.start_soon(self._look_slowly)
+                tasks.start_soon(self._check_slowly)
                 self._running.set()
         finally:
             self._running = anyio.Event()
@@ -171,29 +205,37 @@ class FileWatcher:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
 
-    # What is there
+    # Checks
 
     async def _renew(self, entries: Collection[_Entry]) -> None:
         """Check `entries` until all folders on their paths are watched; announce what differs."""
         async with self._arming:
             for _ in range(_MOST_TRIES):
-                new_ways, found = await self._in_thread(lambda: self._look_around(entries))
-                for entry, way in zip(entries, new_ways, strict=True):
-                    if self._is_current(entry) and not (way == entry.way and self._folders.may_hear(way.folders)):
-                        self._leave(entry)
-                        self._enter(entry, way)
-                self._record(entries, found)
-                missing = self._folders.missing(folder for entry in entries for folder in entry.way.folders)
+                await self._follow_and_check(entries)
+                folders: set[str] = set()
+                for entry in entries:
+                    folders.update(entry.watch_path.folders)
+                missing = self._folders.missing(folders)
                 if not missing:
                     return
                 if not await self._folders.arm(missing):
                     break
             # The watches cannot be had, or the folders are never twice the same.
             for entry in entries:
-                if self._is_current(entry) and self._folders.missing(entry.way.folders):
+                if self._is_current(entry) and self._folders.missing(entry.watch_path.folders):
                     self._leave(entry)
-                    self._polled.add(entry)
-                    self._poll_wake.set()
+                    self._start_polling(entry)
+
+    async def _follow_and_check(self, entries: Collection[_Entry]) -> None:
+        """Find out where the paths of `entries` lead now, and what is there."""
+        watch_paths, checks = await self._in_thread(lambda: self._follow_and_probe(entries))
+        for entry, watch_path in zip(entries, watch_paths, strict=True):
+            if not self._is_current(entry):
+                continue
+            if watch_path != entry.watch_path or not self._folders.may_hear(watch_path.folders):
+                self._leave(entry)
+                self._enter(entry, watch_path)
+        self._record(entries, checks)
 
     async def _check(self, entries: Collection[_Entry], *, named: bool = False, lost: bool = False) -> None:
         """Check `entries` and announce what differs.
@@ -202,158 +244,180 @@ class FileWatcher:
             named: an event named them; also announce what may have changed unnoticed right after the previous check.
             lost: events may be lost; the same, whenever the previous check was.
         """
-        found = await self._in_thread(lambda: [self._look(entry, entry.way) for entry in entries])
-        self._record(entries, found, named=named, lost=lost)
+        checks = await self._in_thread(lambda: [self._probe_entry(entry, entry.watch_path) for entry in entries])
+        self._record(entries, checks, named=named, lost=lost)
 
-    async def _glance(self, entries: Collection[_Entry], *, lost: bool = False) -> float:
-        """One stat(2) for each of `entries`, and a closer check of those that differ; returns the processor time in
-        seconds."""
+    async def _check_quickly(self, entries: Collection[_Entry], *, lost: bool = False) -> float:
+        """Check each of `entries` with one stat(2), and those that differ more closely.
+
+        Return the processor time in seconds.
+        """
         began = time.thread_time()
-        now, glances, taken = await self._in_thread(lambda: _stats([entry.path for entry in entries]))
+        now = await self._in_thread(lambda: _stats([entry.path for entry in entries]))
         differing: list[_Entry] = []
-        for entry, seen in zip(entries, glances, strict=True):
+        for entry, file_state in zip(entries, now.states, strict=True):
             if not self._is_current(entry):
                 continue
-            if seen != entry.glance or (lost and (entry.fresh or self._inside)):
+            if file_state != entry.file_state or (lost and (entry.is_fresh or self._inside)):
                 differing.append(entry)
-            if lost and not self._exact and seen is not None and abs(now - seen.changed_ns) < _COARSE_NS:
-                self._flooded = True  # what changed just now can change once more and look the same: look again
+            if not lost or self._exact or file_state is None:
+                continue
+            if abs(now.began_ns - file_state.changed_ns) < _COARSE_NS:
+                # It can change once more and look the same, so check again.
+                self._flooded = True
         if differing:
             await self._check(differing, lost=lost)
-        return taken + time.thread_time() - began
+        return now.processor_seconds + time.thread_time() - began
 
-    async def _look_slowly(self) -> None:
+    async def _check_slowly(self) -> None:
         """Check everything that is watched by events, again and again, with almost no processor time."""
         while True:
             entries = list(self._entries.values())
             for start in range(0, len(entries), _SLICE):
                 part = entries[start : start + _SLICE]
-                # What was never looked at is looked at by who adds it, with its place known.
-                seen = [entry for entry in part if entry.state is not _UNSEEN and entry not in self._polled]
-                taken = await self._glance(seen)
-                await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(entries), taken / _SHARE))
+                # `add` makes the first check of an entry, once its place is known.
+                checked = [entry for entry in part if entry.state is not _UNCHECKED and entry not in self._polled]
+                seconds = await self._check_quickly(checked)
+                await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(entries), seconds / _SHARE))
             if not entries:
-                self._first = anyio.Event()
-                await self._first.wait()
+                self._has_entries = anyio.Event()
+                await self._has_entries.wait()
 
-    def _look_around(self, entries: Iterable[_Entry]) -> tuple[list[WatchPath], list[_Look]]:
-        new_ways = [self._watch_paths.follow(entry.path) for entry in entries]
-        return new_ways, [self._look(entry, way) for entry, way in zip(entries, new_ways, strict=True)]
+    def _follow_and_probe(self, entries: Iterable[_Entry]) -> tuple[list[WatchPath], list[_Check]]:
+        """Return where the paths of `entries` lead, and what is there; on a worker thread."""
+        watch_paths = [self._watch_paths.follow(entry.path) for entry in entries]
+        checks: list[_Check] = []
+        for entry, watch_path in zip(entries, watch_paths, strict=True):
+            checks.append(self._probe_entry(entry, watch_path))
+        return watch_paths, checks
 
-    def _look(self, entry: _Entry, way: WatchPath) -> _Look:
+    def _probe_entry(self, entry: _Entry, watch_path: WatchPath) -> _Check:
+        """Check what is at the path of `entry`, on a worker thread."""
         now = time.time_ns()
-        seen = _glance(entry.path)
+        file_state = _file_state(entry.path)
         try:
             state = self._probe(entry.path)
         except (OSError, ValueError, Problem):
-            return None, False, seen
-        try:
-            fresh = not self._exact and abs(now - glance(way.names[-1], follow=False).changed_ns) < _COARSE_NS
-        except (OSError, ValueError, IndexError):
-            fresh = False
-        return state, fresh, seen
+            return _Check(None, False, file_state)
+        return _Check(state, not self._exact and _changed_just_now(watch_path, now), file_state)
 
     def _record(
-        self, entries: Iterable[_Entry], found: Iterable[_Look], *, named: bool = False, lost: bool = False
+        self, entries: Iterable[_Entry], checks: Iterable[_Check], *, named: bool = False, lost: bool = False
     ) -> None:
+        """Keep the results of `checks`, and announce the entries that differ."""
         now = time.monotonic()
         changed: list[Hashable] = []
-        for entry, (state, fresh, seen) in zip(entries, found, strict=True):
+        for entry, check in zip(entries, checks, strict=True):
             if not self._is_current(entry):
                 continue
-            entry.glance = seen
-            doubted = (named and now < entry.doubted_until) or (lost and entry.fresh)
-            if state != entry.state or doubted:
-                if entry.state is not _UNSEEN:
+            entry.file_state = check.file_state
+            is_doubted = (named and now < entry.doubted_until) or (lost and entry.is_fresh)
+            if check.state != entry.state or is_doubted:
+                if entry.state is not _UNCHECKED:
                     changed.append(entry.path)
-                entry.state = state
-                entry.doubted_until = now + _DOUBT_SECONDS if fresh else 0.0
-            entry.fresh = fresh
+                entry.state = check.state
+                entry.doubted_until = 0.0
+                if check.is_fresh:
+                    entry.doubted_until = now + _DOUBT_SECONDS
+            entry.is_fresh = check.is_fresh
         if changed:
             self._changed(changed)
 
-    # Who is where
-
+    # Which entries are where
     def _is_current(self, entry: _Entry) -> bool:
         return self._entries.get(entry.path) is entry
 
-    def _enter(self, entry: _Entry, way: WatchPath) -> None:
-        if self._only_polls or not way.is_reported or not self._folders.may_hear(way.folders):
-            reason = "as asked for" if self._only_polls else "the system reports no changes of it"
-            self._say(f"Some of what is watched is polled twice a second: {reason}.")
-            self._polled.add(entry)
-            self._poll_wake.set()
+    def _enter(self, entry: _Entry, watch_path: WatchPath) -> None:
+        """Watch `entry` by events where that is possible, otherwise poll it."""
+        if self._only_polls:
+            self._warn_once("Some of what is watched is polled twice a second: as asked for.")
+            self._start_polling(entry)
             return
-        entry.way = way
-        for name in way.names:
-            self._at[fold(name)].add(entry)
-        if way.folders not in self._ways:
-            self._folders.need(way.folders)
-        self._ways[way.folders].add(entry)
+        if not watch_path.is_reported or not self._folders.may_hear(watch_path.folders):
+            self._warn_once("Some of what is watched is polled twice a second: the system reports no changes of it.")
+            self._start_polling(entry)
+            return
+        entry.watch_path = watch_path
+        for name in watch_path.names:
+            self._entries_by_name[fold(name)].add(entry)
+        if watch_path.folders not in self._entries_by_folders:
+            self._folders.need(watch_path.folders)
+        self._entries_by_folders[watch_path.folders].add(entry)
+
+    def _start_polling(self, entry: _Entry) -> None:
+        self._polled.add(entry)
+        self._poll_wake.set()
 
     def _leave(self, entry: _Entry) -> None:
-        way = entry.way
-        entry.way = WatchPath()
+        """Watch `entry` no longer."""
+        watch_path = entry.watch_path
+        entry.watch_path = WatchPath()
         self._polled.discard(entry)
-        self._stale.discard(entry)
-        for name in way.names:
-            self._at[fold(name)].discard(entry)
-            if not self._at[fold(name)]:
-                del self._at[fold(name)]
-        if way.folders:
-            self._ways[way.folders].discard(entry)
-            if not self._ways[way.folders]:
-                del self._ways[way.folders]
-                self._folders.release(way.folders)
+        self._moved.discard(entry)
+        for name in watch_path.names:
+            folded = fold(name)
+            self._entries_by_name[folded].discard(entry)
+            if not self._entries_by_name[folded]:
+                del self._entries_by_name[folded]
+        if watch_path.folders:
+            self._entries_by_folders[watch_path.folders].discard(entry)
+            if not self._entries_by_folders[watch_path.folders]:
+                del self._entries_by_folders[watch_path.folders]
+                self._folders.release(watch_path.folders)
 
-    # What happens
-
-    async def _hear(self, events: set[tuple[int, str]], watch: KernelWatch) -> None:
-        self._rounds += 1
+    # Events
+    async def _handle_events(self, events: set[tuple[int, str]], watch: KernelWatch) -> None:
+        """Check what `events` name, and note what needs more work."""
+        self._batches += 1
         touched: set[_Entry] = set()
-        moved: set[str] = set()
+        moved_folders: set[str] = set()
         for kind, path in events:
-            place = fold(path)
-            touched |= self._at.get(place, _NOBODY)
+            folded = fold(path)
+            touched |= self._entries_by_name.get(folded, _NOBODY)
             if kind != _MODIFIED or self._inside:
-                touched |= self._at.get(fold(os.path.dirname(path)), _NOBODY)
+                touched |= self._entries_by_name.get(fold(os.path.dirname(path)), _NOBODY)
             if kind != _MODIFIED:
-                self._stale |= self._at.get(place, _NOBODY)
-                if self._folders.needs(place):
-                    moved.add(place)
-        if moved:
-            self._folders.move(moved)
-            for folders, entries in self._ways.items():
-                for position, folder in enumerate(folders):
-                    if fold(folder) in moved:
-                        self._stale |= entries
-                        self._folders.disarm(folders[position:])
-                        break
+                self._moved |= self._entries_by_name.get(folded, _NOBODY)
+                if self._folders.needs(folded):
+                    moved_folders.add(folded)
+        if moved_folders:
+            self._handle_moved_folders(moved_folders)
         self._flooded = watch.may_be_cut() or len(events) >= _FLOOD or self._flooded
-        if self._stale or self._flooded:
+        if self._moved or self._flooded:
             self._wake.set()
         if touched:
             await self._check(touched, named=not watch.ending)
 
-    def _lose(self) -> None:
+    def _handle_moved_folders(self, moved: set[str]) -> None:
+        """Count the folders from `moved` on as not watched on every path that leads through them."""
+        self._folders.move(moved)
+        for folders, entries in self._entries_by_folders.items():
+            for position, folder in enumerate(folders):
+                if fold(folder) in moved:
+                    self._moved |= entries
+                    self._folders.disarm(folders[position:])
+                    break
+
+    def _check_all(self) -> None:
         """Check everything again, because a watch has broken."""
-        self._stale.update(*self._ways.values())
+        self._moved.update(*self._entries_by_folders.values())
         self._wake.set()
 
-    async def _tend(self) -> None:
-        """The work after events: watch what has moved, check everything after a flood, drop excess watches."""
-        looked = 0.0
+    async def _work_after_events(self) -> None:
+        """Watch what has moved, check everything after a flood, and drop excess watches."""
+        last_seconds = 0.0
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
-            if self._stale:
-                entries = self._stale
-                self._stale = set()
+            if self._moved:
+                entries = self._moved
+                self._moved = set()
                 await self._renew(entries)
             if self._flooded:
-                await anyio.sleep(max(_POLL_SECONDS, 9 * looked))
+                await anyio.sleep(max(_POLL_SECONDS, 9 * last_seconds))
                 self._flooded = False
-                looked = await self._glance(set[_Entry]().union(*self._ways.values()), lost=True)
+                watched = set[_Entry]().union(*self._entries_by_folders.values())
+                last_seconds = await self._check_quickly(watched, lost=True)
                 if self._flooded:
                     self._wake.set()
             if self._outgrown:
@@ -362,6 +426,7 @@ class FileWatcher:
                     await self._folders.arm(set(), everything=True)
 
     async def _poll(self) -> None:
+        """Check what no event reports, twice a second."""
         while True:
             await self._poll_wake.wait()
             if self._polled:
@@ -372,28 +437,39 @@ class FileWatcher:
             else:
                 self._poll_wake = anyio.Event()
 
-    def _say(self, what: str) -> None:
-        if what not in self._said:
-            self._said.add(what)
-            logger.warning("%s", what)
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warnings:
+            self._warnings.add(message)
+            logger.warning("%s", message)
 
 
 _NOBODY: frozenset[_Entry] = frozenset()
 
 
-def _stats(paths: Iterable[str]) -> tuple[int, list[Glance | None], float]:
-    """(time before, what stat(2) says of each path, processor time of this thread), on a worker thread."""
+def _stats(paths: Iterable[str]) -> _FileStates:
+    """Return what stat(2) says of each path, on a worker thread."""
     began = time.thread_time()
     now = time.time_ns()
-    found = [_glance(path) for path in paths]
-    return now, found, time.thread_time() - began
+    states = [_file_state(path) for path in paths]
+    return _FileStates(now, states, time.thread_time() - began)
 
 
-def _glance(path: str) -> Glance | None:
+def _file_state(path: str) -> Glance | None:
     try:
         return glance(path)
     except (OSError, ValueError):
         return None
+
+
+def _changed_just_now(watch_path: WatchPath, now: int) -> bool:
+    """Tell whether the thing at the end of `watch_path` changed so recently that another change may look the same."""
+    if not watch_path.names:
+        return False
+    try:
+        state = glance(watch_path.names[-1], follow=False)
+    except (OSError, ValueError):
+        return False
+    return abs(now - state.changed_ns) < _COARSE_NS
 
 
 def _environment_polls() -> bool:
@@ -409,17 +485,17 @@ async def follow_file(path: str, changed: Callable[[], Awaitable[None]]) -> None
     """
     wake = anyio.Event()
 
-    def state(path: str) -> Hashable:
-        found = os.stat(path)
-        return found.st_ino, found.st_mtime_ns, found.st_size
+    def probe(path: str) -> Hashable:
+        status = os.stat(path)
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
-    def noticed(keys: Collection[Hashable]) -> None:
+    def notice(keys: Collection[Hashable]) -> None:
         wake.set()
 
     path = os.path.abspath(path)  # noqa: ASYNC240 - looks at nothing but the words
-    watcher = FileWatcher([os.path.dirname(path)], lambda uri: uri, state)
+    watcher = FileWatcher([os.path.dirname(path)], lambda uri: uri, probe)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watcher.run, noticed)
+        tasks.start_soon(watcher.run, notice)
         await watcher.add([path])
         while True:
             await changed()

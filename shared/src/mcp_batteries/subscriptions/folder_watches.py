@@ -24,13 +24,14 @@ __all__ = ["FolderWatches"]
 
 T = TypeVar("T")
 
+# A replaced watch goes on for this long, to hand over what it had heard. In steps, because a busy machine counts no
+# time.
 _OVERLAP_STEPS = DEBOUNCE_MS // STEP_MS + 3
-"""How long a replaced watch goes on, to hand over what it had heard. In steps: a busy machine counts no time."""
+# Replaced watches at once: each is an inotify instance, of which a user may have 128.
 _MOST_ENDING = 32
-"""Replaced watches at once: each is an inotify instance, of which a user may have 128."""
 _LEVELS = 3
+# For this many folders the smallest watch may be replaced, however few there are in all.
 _FEW = 16
-"""Folders for which the smallest watch may be replaced, however few there are in all."""
 _MOST_STRIKES = 3
 
 
@@ -38,23 +39,24 @@ class FolderWatches:
     """Watches the needed folders, and soon no others.
 
     Args:
-        hear: awaited with each batch of events, and the watch that reported them.
-        lost: called when a watch has broken and lost its events.
-        say: called with messages for the operator.
+        on_events: awaited with each batch of events, and the watch that reported them.
+        on_lost: called when a watch has broken and lost its events.
+        warn: called with messages for the operator.
 
     Attributes:
         watches: those that are still read, including replaced ones.
+        ended: set when one of them ends.
     """
 
     def __init__(
         self,
-        hear: Callable[[set[tuple[int, str]], KernelWatch], Awaitable[None]],
-        lost: Callable[[], None],
-        say: Callable[[str], None],
+        on_events: Callable[[set[tuple[int, str]], KernelWatch], Awaitable[None]],
+        on_lost: Callable[[], None],
+        warn: Callable[[str], None],
     ) -> None:
-        self._hear = hear
-        self._lost = lost
-        self._say = say
+        self._on_events = on_events
+        self._on_lost = on_lost
+        self._warn = warn
         self.watches: set[KernelWatch] = set()
         self.ended = anyio.Event()
         self.reset()
@@ -68,15 +70,15 @@ class FolderWatches:
         """Watch nothing, need nothing, and forget failures."""
         for watch in self.watches:
             watch.end()
+        # By folded folder: how often `need` was called for it.
         self._needed: Counter[str] = Counter()
-        """By folded folder: how often it was said to be needed."""
         self._armed: dict[str, KernelWatch] = {}
+        # The folders that were moved or removed since `arm` last began.
         self._moved: set[str] = set()
-        """Folders that were moved or removed since `arm` last began."""
         self._levels: list[KernelWatch | None] = [None] * _LEVELS
         self._exhausted = False
         self._strikes: Counter[str] = Counter()
-        self._unheard: set[str] = set()
+        self._unwatchable: set[str] = set()
 
     def need(self, folders: Iterable[str]) -> None:
         self._needed.update(map(fold, folders))
@@ -87,27 +89,29 @@ class FolderWatches:
             if not self._needed[folder]:
                 del self._needed[folder]
 
-    def needs(self, place: str) -> bool:
-        """Whether the folder of this folded path is needed."""
-        return place in self._needed
+    def needs(self, folder: str) -> bool:
+        """Tell whether the folder of this folded path is needed."""
+        return folder in self._needed
 
     def missing(self, folders: Iterable[str]) -> set[str]:
-        """Those of `folders` that are not watched."""
+        """Return those of `folders` that are not watched."""
         return set(folders) - self._armed.keys()
 
     def may_hear(self, folders: Iterable[str]) -> bool:
-        """Whether nothing in `folders` keeps breaking watches."""
-        return self._unheard.isdisjoint(folders)
+        """Tell whether nothing in `folders` keeps breaking watches."""
+        return self._unwatchable.isdisjoint(folders)
 
     @property
     def outgrown(self) -> bool:
         """Whether too many unneeded folders are watched."""
         return len(self._armed) > 2 * len(self._needed) + _FEW
 
-    def move(self, places: set[str]) -> None:
-        """Note that folders of these folded paths were moved or removed: a watch being armed may be on something
-        else."""
-        self._moved |= places
+    def move(self, folders: set[str]) -> None:
+        """Note that folders of these folded paths were moved or removed.
+
+        A watch that is being armed may be on something else.
+        """
+        self._moved |= folders
 
     def disarm(self, folders: Iterable[str]) -> None:
         """Count `folders` as not watched, because something else is in their place now."""
@@ -115,16 +119,16 @@ class FolderWatches:
             self._armed.pop(folder, None)
 
     async def arm(self, missing: set[str], *, everything: bool = False) -> bool:
-        """Watch `missing` as well; False if no more can be watched. For one task at a time."""
+        """Watch `missing` as well; return False if no more can be watched. For one task at a time."""
         if self._exhausted:
             return False
         # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
         grain = max(_FEW, round(len(self._needed) ** (1 / _LEVELS)))
         level = 0
-        folders = missing | self._kept(0)
+        folders = missing | self._needed_at(0)
         while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
             level += 1
-            folders |= self._kept(level)
+            folders |= self._needed_at(level)
         self._moved.clear()
         armed = self._armed
         try:
@@ -133,24 +137,36 @@ class FolderWatches:
             return True
         except (OSError, WatchfilesRustInternalError) as error:
             self._exhausted = True
-            self._say(f"No more folders can be watched; the rest is polled twice a second: {error}")
+            self._warn(f"No more folders can be watched; the rest is polled twice a second: {error}")
             return False
         if self._armed is not armed:
             return True  # All were dropped in the meantime, and all watches with them.
-        for old in filter(None, self._levels[: level + 1]):
-            self._forget(old)
-            old.end(_OVERLAP_STEPS)
-        self._levels[: level + 1] = [None] * level + [watch]
-        self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
-        self.watches.add(watch)
-        self._tasks.start_soon(self._follow, watch)
+        self._replace(level, watch)
         while len(self.watches) > _MOST_ENDING:
             await self.ended.wait()
         return True
 
-    def _kept(self, level: int) -> set[str]:
+    def _replace(self, level: int, watch: KernelWatch) -> None:
+        """Put `watch` in the place of the watches up to `level`."""
+        for lower in range(level + 1):
+            replaced = self._levels[lower]
+            if replaced is not None:
+                self._forget(replaced)
+                replaced.end(_OVERLAP_STEPS)
+            self._levels[lower] = None
+        self._levels[level] = watch
+        for folder in watch.folders:
+            if fold(folder) not in self._moved:
+                self._armed[folder] = watch
+        self.watches.add(watch)
+        self._tasks.start_soon(self._follow, watch)
+
+    def _needed_at(self, level: int) -> set[str]:
+        """Return the folders that the watch of `level` has and that are still needed."""
         watch = self._levels[level]
-        return {folder for folder in watch.folders if fold(folder) in self._needed} if watch else set()
+        if watch is None:
+            return set()
+        return {folder for folder in watch.folders if fold(folder) in self._needed}
 
     def _forget(self, watch: KernelWatch) -> None:
         for folder in watch.folders:
@@ -158,9 +174,13 @@ class FolderWatches:
                 del self._armed[folder]
 
     async def _follow(self, watch: KernelWatch) -> None:
+        """Read `watch` until it ends."""
         try:
-            while (events := await self._in_thread(watch.read)) is not None:
-                await self._hear(events, watch)
+            while True:
+                events = await self._in_thread(watch.read)
+                if events is None:
+                    break
+                await self._on_events(events, watch)
         except WatchfilesRustInternalError as error:
             self._break(watch, str(error))
         finally:
@@ -175,11 +195,13 @@ class FolderWatches:
         self._strikes[culprit] += 1
         if self._strikes[culprit] > _MOST_STRIKES:
             self._exhausted = self._exhausted or not culprit
-            self._unheard.add(culprit)
-            self._say(f"Some of what is watched is polled twice a second: {error}")
+            self._unwatchable.add(culprit)
+            self._warn(f"Some of what is watched is polled twice a second: {error}")
         self._forget(watch)
-        self._levels = [None if at is watch else at for at in self._levels]
-        self._lost()
+        for level, other in enumerate(self._levels):
+            if other is watch:
+                self._levels[level] = None
+        self._on_lost()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)

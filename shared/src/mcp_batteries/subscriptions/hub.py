@@ -15,7 +15,7 @@ from typing import Any
 import anyio.lowlevel
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import NotificationOptions
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import (
@@ -57,17 +57,16 @@ __all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Hub", "Source"]
 
 logger = logging.getLogger(__name__)
 
+# Subscriptions of one legacy connection, and URIs of one `subscriptions/listen`.
 MAX_URIS = 10_000
-"""Subscriptions of one legacy connection, and URIs of one `subscriptions/listen`."""
-
+# `subscriptions/listen` requests open at once, over all clients, by default: the SDK's own bound.
 MAX_STREAMS = 1024
-"""`subscriptions/listen` requests open at once, over all clients, by default: the SDK's own bound."""
-
+# VS Code answers its own reads from a cache for 3 s, right after a notice too.
 _ECHO_SECONDS = 3.5
-"""VS Code answers its own reads from a cache for 3 s, right after a notice too."""
 
 _LIST = ResourcesListChanged()
 _TOOLS = ToolsListChanged()
+_PROMPTS = PromptsListChanged()
 _Context = ServerRequestContext[Any, Any]
 
 
@@ -97,8 +96,8 @@ class Hub:
         self._subscribers = Subscribers(sources, missing)
         self.followers = Followers(self._subscribers)
         self._connections: dict[Connection, Subscriber] = {}
+        # Each stream with its caller.
         self._streams: dict[Subscriber, str | None] = {}
-        """Each with its caller."""
         self._whose = whose
         self._closed = False
         self._max_streams = max_streams
@@ -109,28 +108,27 @@ class Hub:
         low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
         low.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, self._listen)
-        if lists := low.get_request_handler("resources/list"):
-            serve = lists.handler
-
-            async def listed(ctx: _Context, params: PaginatedRequestParams) -> Any:
-                # First the watch, then the list: what comes between is in one or the other.
-                await self._follow_list(ctx)
-                return await serve(ctx, params)
-
-            low.add_request_handler("resources/list", PaginatedRequestParams, listed)
-        if tools := low.get_request_handler("tools/list"):
-            serve_tools = tools.handler
-
-            async def tools_listed(ctx: _Context, params: PaginatedRequestParams) -> Any:
-                await self._follow_list(ctx, _TOOLS)
-                return await serve_tools(ctx, params)
-
-            low.add_request_handler("tools/list", PaginatedRequestParams, tools_listed)
+        self._follow_lists(low, "resources/list", _LIST)
+        self._follow_lists(low, "tools/list", _TOOLS)
         announce(server, NotificationOptions(resources_changed=True, tools_changed=True))
         self.bus.subscribe(self._subscribers.announce)
 
+    def _follow_lists(self, low: Server[Any], method: str, event: ServerEvent) -> None:
+        """Let a legacy connection that calls `method` hear `event` from then on."""
+        entry = low.get_request_handler(method)
+        if entry is None:
+            return
+        serve = entry.handler
+
+        async def follow_and_list(ctx: _Context, params: PaginatedRequestParams) -> Any:
+            # First the watch, then the list: a change in between is in one or the other.
+            await self._follow_list(ctx, event)
+            return await serve(ctx, params)
+
+        low.add_request_handler(method, PaginatedRequestParams, follow_and_list)
+
     def options(self, server: MCPServer[Any]) -> InitializationOptions:
-        """The answer of `server` to `initialize`, with the actual `listChanged`."""
+        """Return the answer of `server` to `initialize`, with the actual `listChanged`."""
         return lowlevel(server).create_initialization_options()
 
     @asynccontextmanager
@@ -166,12 +164,18 @@ class Hub:
         return len(self._subscribers)
 
     def subscribed(self, ctx: _Context) -> list[str]:
-        """The URIs to which the caller of a request is subscribed."""
+        """Return the URIs to which the caller of a request is subscribed."""
         caller = self._whose(ctx)
-        own = [subscriber for subscriber, whose in self._streams.items() if whose == caller is not None]
-        if (connection := connection_of(ctx.session)) in self._connections:
-            own.append(self._connections[connection])
-        return list(dict.fromkeys(uri for subscriber in own for uri in subscriber.uris))
+        subscribers: list[Subscriber] = []
+        if caller is not None:
+            subscribers += [subscriber for subscriber, owner in self._streams.items() if owner == caller]
+        connection = connection_of(ctx.session)
+        if connection in self._connections:
+            subscribers.append(self._connections[connection])
+        uris: dict[str, None] = {}
+        for subscriber in subscribers:
+            uris.update(dict.fromkeys(subscriber.uris))
+        return list(uris)
 
     @property
     def journal(self) -> Journal:
@@ -183,7 +187,7 @@ class Hub:
         await self._subscribers.look(follower)
 
     def absent(self, follower: Follower, uris: Sequence[str]) -> dict[str, str]:
-        """Those of `uris` at which nothing is known to exist yet, each with the reason."""
+        """Return those of `uris` at which nothing is known to exist yet, each with the reason."""
         return self._subscribers.absent(follower, uris)
 
     def look_again(self) -> None:
@@ -225,35 +229,40 @@ class Hub:
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: _Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        if subscriber := self._connections.get(connection_of(ctx.session)):
+        subscriber = self._connections.get(connection_of(ctx.session))
+        if subscriber is not None:
             self._subscribers.unsubscribe(subscriber, str(params.uri))
         return EmptyResult()
 
-    async def _follow_list(self, ctx: _Context, event: ServerEvent = _LIST) -> None:
+    async def _follow_list(self, ctx: _Context, event: ServerEvent) -> None:
+        """Let the connection of `ctx` hear `event`, if it is of the era in which asking for a list means that."""
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         for topic in self._subscribers.follow(self._subscriber(connection_of(ctx.session)), event):
             await topic.settled()
 
     def _subscriber(self, connection: Connection) -> Subscriber:
-        """The subscriber of a legacy connection, which ends with it."""
+        """Return the subscriber of a legacy connection, which ends with it."""
         if connection in self._connections:
             return self._connections[connection]
 
         async def send(event: ServerEvent) -> None:
-            if isinstance(event, ResourceUpdated):
-                await connection.send_resource_updated(event.uri)
-            elif isinstance(event, ToolsListChanged):
-                await connection.send_tool_list_changed()
-            else:
-                await connection.send_resource_list_changed()
+            match event:
+                case ResourceUpdated():
+                    await connection.send_resource_updated(event.uri)
+                case ToolsListChanged():
+                    await connection.send_tool_list_changed()
+                case _:
+                    await connection.send_resource_list_changed()
 
         def drop() -> None:
             del self._connections[connection]
             self._subscribers.dismiss(subscriber)
 
-        client = connection.client_params.client_info.name if connection.client_params else ""
-        echo = _ECHO_SECONDS if client.startswith(VS_CODE) else 0.0
+        echo = 0.0
+        client = connection.client_params
+        if client is not None and client.client_info.name.startswith(VS_CODE):
+            echo = _ECHO_SECONDS
         subscriber = Subscriber(send, echo=echo)
         self._connections[connection] = subscriber
         connection.exit_stack.callback(drop)
@@ -290,16 +299,15 @@ class Hub:
             self._subscribers.unsubscribe_all(subscriber)
         return SubscriptionsListenResult(_meta=meta)
 
-    async def _subscribe_to(self, subscriber: Subscriber, asked: SubscriptionFilter) -> SubscriptionFilter:
-        """Subscribe to what `asked` names; returns the granted part, for the acknowledgement."""
-        for wanted, event in (
-            (asked.tools_list_changed, ToolsListChanged()),
-            (asked.prompts_list_changed, PromptsListChanged()),
-            (asked.resources_list_changed, _LIST),
-        ):
-            if wanted:
-                self._subscribers.follow(subscriber, event)
-        uris = list(dict.fromkeys(asked.resource_subscriptions or ()))
+    async def _subscribe_to(self, subscriber: Subscriber, requested: SubscriptionFilter) -> SubscriptionFilter:
+        """Subscribe to what `requested` names; return the granted part, for the acknowledgement."""
+        if requested.tools_list_changed:
+            self._subscribers.follow(subscriber, _TOOLS)
+        if requested.prompts_list_changed:
+            self._subscribers.follow(subscriber, _PROMPTS)
+        if requested.resources_list_changed:
+            self._subscribers.follow(subscriber, _LIST)
+        uris = list(dict.fromkeys(requested.resource_subscriptions or ()))
         for number, uri in enumerate(uris[:MAX_URIS]):
             if number % 256 == 255:
                 await anyio.lowlevel.checkpoint()
@@ -309,11 +317,12 @@ class Hub:
                 logger.info("Not watched: %s", problem)
         for topic in list(subscriber.topics):
             await topic.settled()
-        for uri in [uri for uri, topic in subscriber.uris.items() if topic.failed]:
-            self._subscribers.unsubscribe(subscriber, uri)
+        for uri, topic in list(subscriber.uris.items()):
+            if topic.failed:
+                self._subscribers.unsubscribe(subscriber, uri)
         return SubscriptionFilter(
-            tools_list_changed=asked.tools_list_changed or None,
-            prompts_list_changed=asked.prompts_list_changed or None,
-            resources_list_changed=asked.resources_list_changed or None,
+            tools_list_changed=requested.tools_list_changed or None,
+            prompts_list_changed=requested.prompts_list_changed or None,
+            resources_list_changed=requested.resources_list_changed or None,
             resource_subscriptions=[uri for uri in uris if uri in subscriber.uris] or None,
         )
