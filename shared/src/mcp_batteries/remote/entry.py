@@ -11,27 +11,30 @@ __all__ = ["Entry", "Store", "Watch"]
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one remote resource. Times are seconds since the epoch, 0 for never."""
+    """What is known of one remote resource. Times are seconds since the epoch, 0 for never.
+
+    Attributes:
+        digest: of the content of `body`, as the fetcher counts it.
+        changed_at: when `body` was first seen.
+        fetched_at: when the upstream last said that `body` is what it has.
+        unchanged: checks in a row that found nothing new.
+        error: why the last check failed; None if it did not.
+        failures: failed checks in a row.
+        retry_at: the upstream wants no request before.
+    """
 
     body: bytes | None = None
     digest: str = ""
-    """Of `body`'s content, as the fetcher counts it."""
     changed_at: float = 0.0
-    """When `body` was first seen."""
     fetched_at: float = 0.0
-    """When the upstream last said that `body` is what it has."""
     next_poll_at: float = 0.0
     etag: str | None = None
     last_modified: str | None = None
     unchanged: int = 0
-    """Looks in a row that found nothing new."""
     error: str | None = None
-    """Why the last look failed; None if it did not."""
     failed_at: float = 0.0
     failures: int = 0
-    """Failed looks in a row."""
     retry_at: float = 0.0
-    """The upstream asked not to be asked before."""
 
 
 class Watch(Protocol):
@@ -60,16 +63,18 @@ class Store(Protocol):
         ...
 
     def lock(self, key: str) -> Callable[[], None] | None:
-        """Take the lock of `key` among all processes without waiting; returns what releases it, or None if it is
-        taken."""
+        """Take the lock of `key` among all processes without waiting.
+
+        Return what releases it, or None if it is taken.
+        """
         ...
 
     def state(self, name: str) -> dict[str, Any]:
-        """A small JSON object shared by all processes."""
+        """Return a small JSON object shared by all processes."""
         ...
 
     def update(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Replace the object `name` by `change` of it, one process at a time; returns the new object."""
+        """Replace the object `name` by `change` of it, one process at a time; return the new object."""
         ...
 
     def tidy(self) -> None:
@@ -77,7 +82,7 @@ class Store(Protocol):
         ...
 
     def place(self, key: str) -> Hashable:
-        """The name that `watch` uses for `key`."""
+        """Return the name that `watch` uses for `key`."""
         ...
 
     def watch(self) -> Watch: ...

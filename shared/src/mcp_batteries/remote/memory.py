@@ -11,8 +11,8 @@ from mcp_batteries.remote.entry import Entry
 
 __all__ = ["MemoryStore"]
 
+# Entries kept; the ones unused for longest go first.
 _MOST = 2000
-"""Entries kept; the ones unused for longest go first."""
 
 
 class _MemoryWatch:

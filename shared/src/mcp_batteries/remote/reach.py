@@ -11,35 +11,49 @@ __all__ = ["why_unreached"]
 
 
 def why_unreached(url: str, error: BaseException) -> str:
-    """What went wrong on the way to the host of `url`, as a clause without a full stop."""
+    """Return what went wrong on the way to the host of `url`, as a clause without a full stop."""
     parts = urlsplit(url)
     host = f"`{parts.hostname}`"
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    proxies = getproxies()
-    scheme = next((name for name in (parts.scheme, "all") if proxies.get(name)), "")
-    if scheme and not proxy_bypass(parts.hostname or ""):
-        place = f"the proxy of `{scheme.upper()}_PROXY`"
-        way = place
-        end = f" on the way to {host}"
+    proxy = _proxy_variable(parts.scheme, parts.hostname or "")
+    if proxy:
+        name = f"the proxy of `{proxy}`"
+        address = name
+        ending = f" on the way to {host}"
     else:
-        place = host
-        way = f"{host} port {port}"
-        end = ", and no proxy is set"
+        name = host
+        address = f"{host} port {parts.port or _default_port(parts.scheme)}"
+        ending = ", and no proxy is set"
     causes = _causes(error)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return f"the name of {place} was not found{end}"
+        return f"the name of {name} was not found{ending}"
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return f"the certificate of {host} can't be verified"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return f"{way} refused the connection{end}"
+        return f"{address} refused the connection{ending}"
     if any(isinstance(cause, TimeoutError) for cause in causes):
-        return f"{way} did not answer{end}"
-    return f"the connection to {way} broke{end}"
+        return f"{address} did not answer{ending}"
+    return f"the connection to {address} broke{ending}"
+
+
+def _proxy_variable(scheme: str, host: str) -> str:
+    """Return the variable that names the proxy for `host`; empty if there is none."""
+    proxies = getproxies()
+    for name in (scheme, "all"):
+        if proxies.get(name) and not proxy_bypass(host):
+            return f"{name.upper()}_PROXY"
+    return ""
+
+
+def _default_port(scheme: str) -> int:
+    if scheme == "https":
+        return 443
+    return 80
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    """Return `error` and what it was raised from."""
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return causes

@@ -14,25 +14,29 @@ __all__ = ["RemoteSource"]
 
 logger = logging.getLogger(__name__)
 
+# The time until the keys of a URI are determined again if that failed.
 _UNRESOLVED_SECONDS = 30.0
-"""Until a URI is tried again of which it could not be found out what it shows."""
+# A subscriber waits this long for the keys; a slow upstream leads to a notice later instead.
 _SUBSCRIBE_SECONDS = 2.0
-"""For which a subscriber waits until that is found out; a slow upstream is told of by a notice instead."""
+# The time until the upstream is asked again for what it does not have.
 _ABSENT_SECONDS = 900.0
-"""Until the upstream is asked again for what it does not have."""
-_AT_ONCE = 8
+_CONCURRENT_CHECKS = 8
 
 
 class _Followed:
-    """One URI, and the keys it shows now."""
+    """One URI, and the keys it shows now.
+
+    Attributes:
+        resolved: set once the keys are known, or that there are none.
+        is_late: whether a subscriber was promised to hear of changes before they could be noticed.
+        absent: why it shows nothing.
+    """
 
     def __init__(self) -> None:
         self.keys: frozenset[str] = frozenset()
         self.resolved = anyio.Event()
-        self.late = False
-        """Somebody was promised to hear of changes before they could be noticed."""
+        self.is_late = False
         self.absent: str | None = None
-        """Why it shows nothing."""
 
 
 class RemoteSource:
@@ -58,13 +62,13 @@ class RemoteSource:
 
     def _reset(self) -> None:
         self._followed: dict[Hashable, _Followed] = {}
+        # By cache key: the URIs that show it.
         self._showing: dict[str, set[Hashable]] = {}
-        """By cache key: the URIs that show it."""
-        self._at: dict[Hashable, str] = {}
-        """By place in the store: the cache key."""
+        # By place in the store: the cache key.
+        self._keys_by_place: dict[Hashable, str] = {}
         self._polls: dict[str, anyio.CancelScope] = {}
+        # By cache key: why the upstream had nothing there at the last check.
         self._absent: dict[str, str] = {}
-        """By cache key: why the upstream has nothing there, as of the last look."""
 
     def key(self, uri: str) -> Hashable | None:
         return self._locate(uri)
@@ -79,22 +83,25 @@ class RemoteSource:
             for followed in new.values():
                 await followed.resolved.wait()
         for followed in new.values():
-            followed.late = followed.absent is not None or not followed.resolved.is_set()
+            followed.is_late = followed.absent is not None or not followed.resolved.is_set()
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for uri in keys:
-            if followed := self._followed.pop(uri, None):
+            followed = self._followed.pop(uri, None)
+            if followed is not None:
                 self._leave(uri, followed.keys)
 
     def absent(self, key: Hashable) -> str | None:
         followed = self._followed.get(key)
-        if followed is None or followed.absent is not None:
-            return followed and followed.absent
-        return next((self._absent[shown] for shown in followed.keys if shown in self._absent), None)
+        if followed is None:
+            return None
+        if followed.absent is not None:
+            return followed.absent
+        return next((self._absent[cache_key] for cache_key in followed.keys if cache_key in self._absent), None)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self._changed = changed
-        self._at_once = anyio.CapacityLimiter(_AT_ONCE)
+        self._limiter = anyio.CapacityLimiter(_CONCURRENT_CHECKS)
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._watch.run, self._touched)
@@ -112,6 +119,7 @@ class RemoteSource:
                 self._changed([uri])
 
     async def _resolve(self, uri: Hashable) -> None:
+        """Determine the keys of `uri`, and poll them."""
         followed = self._followed.get(uri)
         if followed is None:
             return
@@ -127,42 +135,51 @@ class RemoteSource:
         if self._followed.get(uri) is not followed:
             return
         followed.absent = None
-        new = keys - followed.keys
-        old = followed.keys - keys
+        added = keys - followed.keys
+        removed = followed.keys - keys
         followed.keys = keys
-        self._leave(uri, old)
-        for key in new:
+        self._leave(uri, removed)
+        for key in added:
             self._showing.setdefault(key, set()).add(uri)
-        if fresh := [key for key in new if key not in self._polls]:
-            for key in fresh:
-                self._polls[key] = anyio.CancelScope()
-                self._at[self._cache.store.place(key)] = key
-            # What nobody has seen yet cannot differ from what somebody saw: the first check is not a change.
-            seen = {key: await self._first_look(key) for key in fresh}
-            # Then the watch, then the looks: what they bring is heard of here as everywhere.
-            await self._watch.add([self._cache.store.place(key) for key in fresh])
-            if any([await self._body(key) != body for key, body in seen.items()]):
-                self._changed([uri])
-            for key in fresh:
-                if key in self._polls:
-                    self._tasks.start_soon(self._poll, key, self._polls[key])
+        unpolled = [key for key in added if key not in self._polls]
+        if unpolled:
+            await self._start_polls(uri, unpolled)
         followed.resolved.set()
-        if followed.late and self._followed.get(uri) is followed:
-            followed.late = False
+        if followed.is_late and self._followed.get(uri) is followed:
+            followed.is_late = False
             self._changed([uri])
 
-    async def _first_look(self, key: str) -> bytes | None:
-        """The kept entry of `key`; it is checked if there is none."""
+    async def _start_polls(self, uri: Hashable, keys: Collection[str]) -> None:
+        """Poll `keys`, which `uri` shows and nobody polls yet."""
+        for key in keys:
+            self._polls[key] = anyio.CancelScope()
+            self._keys_by_place[self._cache.store.place(key)] = key
+        # What no subscriber has seen yet cannot differ from what one saw: the first check is not a change.
+        bodies = {key: await self._first_body(key) for key in keys}
+        # The watch comes before the polls: what they bring is heard of here as everywhere.
+        await self._watch.add([self._cache.store.place(key) for key in keys])
+        has_changed = False
+        for key, body in bodies.items():
+            if await self._body(key) != body:
+                has_changed = True
+        if has_changed:
+            self._changed([uri])
+        for key in keys:
+            if key in self._polls:
+                self._tasks.start_soon(self._poll, key, self._polls[key])
+
+    async def _first_body(self, key: str) -> bytes | None:
+        """Return the kept content of `key`; check the upstream if there is none."""
         if not await self._body(key):
             try:
-                await self._look(key)
+                await self._check(key)
             except Exception as problem:  # noqa: BLE001 - see `_log`
                 _log("Not looked at yet", problem)
         return await self._body(key)
 
-    async def _look(self, key: str) -> float:
-        """Seconds until the next check."""
-        async with self._at_once:
+    async def _check(self, key: str) -> float:
+        """Check `key`, and return the seconds until the next check."""
+        async with self._limiter:
             try:
                 wait = await self._cache.poll(key)
             except NotFound as problem:
@@ -189,30 +206,37 @@ class RemoteSource:
                 self._polls.pop(key).cancel()
                 self._absent.pop(key, None)
                 place = self._cache.store.place(key)
-                del self._at[place]
+                del self._keys_by_place[place]
                 self._watch.discard([place])
 
     async def _poll(self, key: str, scope: anyio.CancelScope) -> None:
+        """Check `key` whenever that is due, until `scope` is cancelled."""
         with scope:
             if key in self._absent:
                 await self._cache.sleep(_ABSENT_SECONDS)
             while True:
                 try:
-                    wait = await self._look(key)
+                    wait = await self._check(key)
                 except Exception as problem:  # noqa: BLE001 - see `_log`
                     _log("A look failed", problem)
                     wait = _UNRESOLVED_SECONDS
                 await self._cache.sleep(wait)
 
     def _touched(self, places: Collection[Hashable]) -> None:
-        keys = [key for place in places if (key := self._at.get(place)) is not None]
-        for key in keys:
-            self._absent.pop(key, None)
-        if uris := {uri for key in keys for uri in self._showing.get(key, ())}:
+        """Report the URIs that show what changed at `places` in the store."""
+        uris: set[Hashable] = set()
+        for place in places:
+            key = self._keys_by_place.get(place)
+            if key is not None:
+                self._absent.pop(key, None)
+                uris.update(self._showing.get(key, ()))
+        if uris:
             self._changed(uris)
 
 
-def _log(what: str, problem: Exception) -> None:
+def _log(message: str, problem: Exception) -> None:
     """Log an unforeseen answer, which must not stop the checks of everything else."""
-    known = isinstance(problem, OSError | Problem)
-    logger.log(logging.INFO if known else logging.ERROR, "%s: %s", what, problem, exc_info=None if known else problem)
+    if isinstance(problem, OSError | Problem):
+        logger.info("%s: %s", message, problem)
+    else:
+        logger.error("%s: %s", message, problem, exc_info=problem)

@@ -16,8 +16,8 @@ __all__ = ["open_store"]
 logger = logging.getLogger(__name__)
 
 
-def open_store(where: str | None, command: str, identity: Sequence[str]) -> Store:
-    """The store for a server's setting `cache`: a folder, `memory`, or None for the user's own cache folder.
+def open_store(cache: str | None, command: str, identity: Sequence[str]) -> Store:
+    """Return the store for a server's setting `cache`: a folder, `memory`, or None for the user's own cache folder.
 
     If no folder was named and the user's own is not writable, as in a container with a read-only root, it is memory.
 
@@ -30,12 +30,12 @@ def open_store(where: str | None, command: str, identity: Sequence[str]) -> Stor
         Refused: the folder belongs to somebody else.
         Unavailable: the folder that was named cannot be used.
     """
-    if where == "memory":
+    if cache == "memory":
         return MemoryStore()
     try:
-        return DiskStore(where or str(cache_folder(command)), identity)
+        return DiskStore(cache or str(cache_folder(command)), identity)
     except Unavailable as problem:
-        if where:
+        if cache:
             raise
         logger.info("Nothing is kept on disk: %s", problem.what)
         return MemoryStore()

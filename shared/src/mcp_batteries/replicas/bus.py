@@ -20,7 +20,7 @@ import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus
@@ -35,26 +35,26 @@ from mcp.shared.subscriptions import (
 __all__ = ["Link", "RemoteBus"]
 
 BEAT_SECONDS = 1.0
+# A link that has not connected by then is given up.
 CONNECT_SECONDS = 2.0
-"""Until a link that is asked to connect is given up."""
 SEND_SECONDS = 2.0
+# Own beats in a row that do not come back, after which a link is lost. Counted, because a process that is stopped for a
+# minute has heard nothing for a minute, and its link may be well.
 _SILENT_BEATS = 3
-"""Own beats in a row that do not come back, after which a link is lost. Counted, because a process that is stopped for
-a minute has heard nothing for a minute, and its link may be well."""
+# Beats that are left out between two while nobody here is interested.
 _IDLE_BEATS = 10
-"""Beats that are left out between two while nobody here is interested."""
+# Beats that follow the last announcement.
 _BUSY_BEATS = 30
-"""Beats that follow what was announced last."""
+# Seconds between the beginnings of two tries to connect, or a little after one that took longer: all in all less than
+# the two within which subscriptions are to recover.
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 0.5
-"""Seconds between the beginnings of two tries to connect, or a little after one that took longer: all in all less than
-the two within which subscriptions are to recover."""
+# The time from the first sign of a loss until all read again: after a new link the signs come from everybody.
 _GATHER_SECONDS = 0.1
-"""From the first sign that something was lost until all look again: after a new link the signs come from everybody."""
 _MOST_UNSENT = 10_000
 _MOST_ORIGINS = 1_000
+# The length of one message: PostgreSQL takes 8,000 bytes. Beyond it the others are told that everything changed.
 _MAX_BYTES = 7_000
-"""Of one message: PostgreSQL takes 8,000 bytes. Beyond it the others are told that everything changed."""
 
 _LISTS: dict[str, ServerEvent] = {
     "tools": ToolsListChanged(),
@@ -63,6 +63,24 @@ _LISTS: dict[str, ServerEvent] = {
 }
 
 _log = logging.getLogger(__name__)
+
+
+class _Message(NamedTuple):
+    """A message of a replica.
+
+    Attributes:
+        origin: the replica that sent it.
+        number: of its latest announcement.
+        event: what it announces; None in a beat, and where the announcement was too long.
+        beat: the number of the beat; None in an announcement.
+        is_greeting: whether the replica has a new link.
+    """
+
+    origin: str
+    number: int
+    event: ServerEvent | None
+    beat: int | None
+    is_greeting: bool
 
 
 class Link(Protocol):
@@ -90,36 +108,38 @@ class RemoteBus(InMemorySubscriptionBus):
 
     Args:
         link: reaches them.
+
+    Attributes:
+        on_gap: called when messages of others may have been missed.
+        is_needed: tells whether anybody here wants to hear of changes.
+        connected: whether a beat of this replica has come back over the present link.
     """
 
     def __init__(self, link: Link) -> None:
         super().__init__()
         self.on_gap: Callable[[], None] = lambda: None
-        """Called when messages of others may have been missed."""
         self.is_needed: Callable[[], bool] = lambda: True
-        """Whether anybody here wants to hear of changes."""
         self.connected = False
-        """Whether a beat of this replica has come back over the present link."""
         self._link = link
         self._origin = secrets.token_hex(8)
+        # The number of the latest announcement.
         self._number = 0
-        """Of what was announced last."""
-        self._heard: dict[str, int] = {}
-        """By origin the highest number heard, the origin heard last at the end."""
+        # By origin the highest number received; the latest origin is the last.
+        self._received: dict[str, int] = {}
         self._beats = 0
         self._first_beat = 0
+        # Whether a beat of this link has come back since the last check.
         self._came_back = False
-        """Whether a beat of this link came back since this was asked last."""
-        self._busy = 0
+        self._busy_beats = 0
         self._missed_before = False
         self._unsent: deque[bytes] = deque(maxlen=_MOST_UNSENT)
         self._wake = anyio.Event()
         self._gap = anyio.Event()
-        self._linked = False
+        self._is_linked = False
 
     async def publish(self, event: ServerEvent) -> None:
         self._number += 1
-        self._busy = _BUSY_BEATS
+        self._busy_beats = _BUSY_BEATS
         self._put(self._encoded(event))
         await super().publish(event)
 
@@ -128,7 +148,7 @@ class RemoteBus(InMemorySubscriptionBus):
         """Hold the link for as long as the block lasts; it need not work at the beginning."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._reconnect)
-            tasks.start_soon(self._tell_gaps)
+            tasks.start_soon(self._report_gaps)
             yield
             with anyio.move_on_after(0.2):  # The last words of a server that ends.
                 while self._unsent and self.connected:  # noqa: ASYNC110
@@ -136,20 +156,24 @@ class RemoteBus(InMemorySubscriptionBus):
             tasks.cancel_scope.cancel()
 
     async def _reconnect(self) -> None:
+        """Connect again and again, less and less often while that fails."""
         wait = _FIRST_WAIT
         while True:
-            begun = anyio.current_time()
+            began = anyio.current_time()
             reason = await self._use_link()
             if self.connected or not self._missed_before:
-                # Not the words of the library: they may hold the URL, and with it a password.
+                # The words of the library are left out: they may hold the URL, and with it a password.
                 _log.warning("the bus is unreachable, so this replica tells only its own subscribers: %s", reason)
-            wait = _FIRST_WAIT if self.connected else min(2 * wait, _LONGEST_WAIT)
+            if self.connected:
+                wait = _FIRST_WAIT
+            else:
+                wait = min(2 * wait, _LONGEST_WAIT)
             self._missed_before = True
             self.connected = False
-            await anyio.sleep(max(_FIRST_WAIT, begun + wait - anyio.current_time()))
+            await anyio.sleep(max(_FIRST_WAIT, began + wait - anyio.current_time()))
 
     async def _use_link(self) -> str:
-        """Connect, and use the link until it is lost; returns the reason."""
+        """Connect, and use the link until it is lost; return the reason."""
         reasons: list[str] = []
         ready = anyio.Event()
         async with anyio.create_task_group() as tasks:
@@ -170,17 +194,18 @@ class RemoteBus(InMemorySubscriptionBus):
                 await ready.wait()
             if ready.is_set():
                 self._unsent.clear()
-                self._linked = True
+                self._is_linked = True
                 self._first_beat = self._beats + 1
                 self._came_back = False
                 tasks.start_soon(self._send, lose)
                 tasks.start_soon(self._beat, lose)
             else:
                 lose("no answer")
-        self._linked = False
+        self._is_linked = False
         return reasons[0]
 
     async def _send(self, lose: Callable[[str], None]) -> None:
+        """Send what is queued, until the link is lost."""
         while True:
             while self._unsent:
                 try:
@@ -193,29 +218,31 @@ class RemoteBus(InMemorySubscriptionBus):
             await self._wake.wait()
 
     async def _beat(self, lose: Callable[[str], None]) -> None:
-        self._put_beat(greets=True)
-        outstanding = True
-        silent = 0
-        idle = 0
+        """Send beats, and give the link up when they do not come back."""
+        self._put_beat(is_greeting=True)
+        is_outstanding = True
+        silent_beats = 0
+        idle_beats = 0
         while True:
             await anyio.sleep(BEAT_SECONDS)
-            idle = idle + 1
-            self._busy = max(self._busy - 1, 0)
+            idle_beats += 1
+            self._busy_beats = max(self._busy_beats - 1, 0)
             if self._came_back:
-                outstanding = False
-                silent = 0
                 self._came_back = False
-            elif outstanding:
-                silent += 1
-                if silent >= _SILENT_BEATS:
+                is_outstanding = False
+                silent_beats = 0
+            elif is_outstanding:
+                silent_beats += 1
+                if silent_beats >= _SILENT_BEATS:
                     lose("silence")
                     return
-            if outstanding or self._busy or idle > _IDLE_BEATS or self.is_needed():
+            if is_outstanding or self._busy_beats or idle_beats > _IDLE_BEATS or self.is_needed():
                 self._put_beat()
-                outstanding = True
-                idle = 0
+                is_outstanding = True
+                idle_beats = 0
 
-    async def _tell_gaps(self) -> None:
+    async def _report_gaps(self) -> None:
+        """Call `on_gap` a moment after messages may have been missed."""
         while True:
             await self._gap.wait()
             await anyio.sleep(_GATHER_SECONDS)
@@ -223,59 +250,64 @@ class RemoteBus(InMemorySubscriptionBus):
             self.on_gap()
 
     def _put(self, message: bytes) -> None:
-        # Without a link nothing is kept: the number of what comes next tells the others that something is missing.
-        if self._linked:
+        # Without a link nothing is kept: the next number that comes tells the others that something is missing.
+        if self._is_linked:
             self._unsent.append(message)
             self._wake.set()
 
-    def _put_beat(self, *, greets: bool = False) -> None:
+    def _put_beat(self, *, is_greeting: bool = False) -> None:
         self._beats += 1
-        self._put(self._message(beat=self._beats, **({"hello": True} if greets else {})))
+        if is_greeting:
+            self._put(self._message(beat=self._beats, hello=True))
+        else:
+            self._put(self._message(beat=self._beats))
 
     def _encoded(self, event: ServerEvent) -> bytes:
+        """Return the message that announces `event`."""
         if isinstance(event, ResourceUpdated):
             message = self._message(uri=event.uri)
         else:
-            message = self._message(list=next(name for name, known in _LISTS.items() if known == event))
-        return message if len(message) <= _MAX_BYTES else self._message()
+            message = self._message(list=next(name for name, other in _LISTS.items() if other == event))
+        if len(message) > _MAX_BYTES:
+            return self._message()
+        return message
 
-    def _message(self, **said: Any) -> bytes:
-        return json.dumps({"v": 1, "from": self._origin, "n": self._number, **said}).encode()
+    def _message(self, **members: Any) -> bytes:
+        return json.dumps({"v": 1, "from": self._origin, "n": self._number, **members}).encode()
 
-    def _receive(self, message: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
+        """Take a message from the link, of any replica or of something else."""
         try:
-            said = json.loads(message)
-            version = said["v"]
-            origin = str(said["from"])
-            number = int(said["n"])
-            if version != 1:
-                return
-            event: ServerEvent | None = None
-            if "uri" in said:
-                event = ResourceUpdated(str(said["uri"]))
-            elif "list" in said:
-                event = _LISTS[said["list"]]
-            beat = int(said["beat"]) if "beat" in said else None
+            message = _parse(data)
         except (ValueError, KeyError, TypeError):
             _log.warning("a message on the bus makes no sense; is something else using its channel?")
             return
-        if origin == self._origin:
-            if beat is not None and beat >= self._first_beat:
-                self._prove()
+        if message is None:
+            return
+        if message.origin == self._origin:
+            if message.beat is not None and message.beat >= self._first_beat:
+                self._confirm_link()
             return
         # The loss concerns everybody, whoever is notified now.
-        before = self._heard.pop(origin, 0)
-        self._heard[origin] = max(before, number)
-        if len(self._heard) > _MOST_ORIGINS:
-            del self._heard[next(iter(self._heard))]
-        if number > before + (beat is None) or (beat is None and event is None):
+        if self._misses_something(message):
             self._gap.set()
-        if beat is not None and "hello" in said:
+        if message.beat is not None and message.is_greeting:
             self._put_beat()
-        if event is not None:
-            self.deliver(event)
+        if message.event is not None:
+            self.deliver(message.event)
 
-    def _prove(self) -> None:
+    def _misses_something(self, message: _Message) -> bool:
+        """Note the number of `message`; tell whether an announcement before it, or what it announces, is missing."""
+        before = self._received.pop(message.origin, 0)
+        self._received[message.origin] = max(before, message.number)
+        if len(self._received) > _MOST_ORIGINS:
+            del self._received[next(iter(self._received))]
+        if message.beat is not None:
+            return message.number > before
+        return message.number > before + 1 or message.event is None
+
+    def _confirm_link(self) -> None:
+        """Note that a beat has come back."""
         self._came_back = True
         if self.connected:
             return
@@ -288,3 +320,26 @@ class RemoteBus(InMemorySubscriptionBus):
         """Tell only the subscribers of this process."""
         for listener in list(self._listeners.values()):
             listener(event)
+
+
+def _parse(data: bytes) -> _Message | None:
+    """Return the message in `data`, or None if it is of another version.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is no message.
+    """
+    members = json.loads(data)
+    version = members["v"]
+    origin = str(members["from"])
+    number = int(members["n"])
+    if version != 1:
+        return None
+    event: ServerEvent | None = None
+    if "uri" in members:
+        event = ResourceUpdated(str(members["uri"]))
+    elif "list" in members:
+        event = _LISTS[members["list"]]
+    beat: int | None = None
+    if "beat" in members:
+        beat = int(members["beat"])
+    return _Message(origin, number, event, beat, "hello" in members)

@@ -22,13 +22,13 @@ class _Link:
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
         lost = anyio.Event()
 
-        async def received(message: Any) -> None:
+        async def on_message(message: Any) -> None:
             receive(message.data)
 
-        async def gone(*_: Any) -> None:
+        async def on_loss(*_: Any) -> None:
             lost.set()
 
-        # Not `nats.connect`: who gives up waiting for it cannot close what it has opened.
+        # Not `nats.connect`: a caller that stops waiting for it cannot close what it has opened.
         client: Any = Client()
         try:
             # Trying again is the bus's own affair, and so is noticing that nothing comes.
@@ -37,11 +37,11 @@ class _Link:
                 name=self._subject,
                 connect_timeout=_SECONDS,
                 allow_reconnect=False,
-                error_cb=gone,
-                disconnected_cb=gone,
-                closed_cb=gone,
+                error_cb=on_loss,
+                disconnected_cb=on_loss,
+                closed_cb=on_loss,
             )
-            await client.subscribe(self._subject, cb=received)
+            await client.subscribe(self._subject, cb=on_message)
             await client.flush(_SECONDS)
             self._client = client
             connected()

@@ -25,7 +25,7 @@ class _Link:
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
         # Trying again is the bus's own affair, and so is noticing that nothing comes.
-        self._client = client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
+        client: Any = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             self._url,
             socket_connect_timeout=_SECONDS,
             socket_timeout=None,
@@ -33,7 +33,8 @@ class _Link:
             retry=Retry(NoBackoff(), 0),
             client_name=self._channel,
         )
-        subscriber: Any = client.pubsub()  # pyright: ignore[reportUnknownMemberType]
+        self._client = client
+        subscriber: Any = client.pubsub()
         try:
             await subscriber.subscribe(self._channel)
             async for message in subscriber.listen():
