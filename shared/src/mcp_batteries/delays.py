@@ -13,24 +13,24 @@ __all__ = ["Delay", "Wait"]
 class Wait:
     """One pending timeout."""
 
-    __slots__ = ("context", "then", "when")
+    __slots__ = ("callback", "context", "when")
 
-    def __init__(self, when: float, then: Callable[[], object]) -> None:
+    def __init__(self, when: float, callback: Callable[[], object]) -> None:
         self.when = when
         self.context: contextvars.Context | None = contextvars.copy_context()
-        self.then: Callable[[], object] | None = then
+        self.callback: Callable[[], object] | None = callback
 
     def cancel(self) -> None:
-        # It stays in line: what its call held does not.
-        self.then = None
+        # It stays in line, but keeps nothing of its call alive.
+        self.callback = None
         self.context = None
 
     def end(self) -> None:
         """Call the callback, unless the wait was cancelled."""
-        then = self.then
-        self.then = None
-        if then is not None:
-            then()
+        callback = self.callback
+        self.callback = None
+        if callback is not None:
+            callback()
 
 
 class Delay:
@@ -43,13 +43,14 @@ class Delay:
         self._seconds = seconds
         self._waits: deque[Wait] = deque()
         self._runs = False
+        # The timer of the loop has a context of its own: it would keep alive what the first call held for as long as
+        # others come.
         self._context = contextvars.Context()
-        """Of the loop's timer, which would keep what the first call held for as long as others come."""
 
-    def begin(self, then: Callable[[], object]) -> Wait:
-        """Call `then`, in the caller's context, unless the wait is cancelled first."""
+    def begin(self, callback: Callable[[], object]) -> Wait:
+        """Call `callback`, in the caller's context, unless the returned wait is cancelled first."""
         loop = asyncio.get_running_loop()
-        wait = Wait(loop.time() + self._seconds, then)
+        wait = Wait(loop.time() + self._seconds, callback)
         self._waits.append(wait)
         if not self._runs:
             self._runs = True
@@ -57,12 +58,13 @@ class Delay:
         return wait
 
     def _due(self) -> None:
+        """Call back those whose time has come, and set the timer for the next one."""
         loop = asyncio.get_running_loop()
         waits = self._waits
         now = loop.time()
-        while waits and (waits[0].then is None or waits[0].when <= now):
+        while waits and (waits[0].callback is None or waits[0].when <= now):
             wait = waits.popleft()
-            if wait.then is not None:
+            if wait.callback is not None:
                 # Through the loop, which continues if one of them raises.
                 loop.call_soon(wait.end, context=wait.context)
         self._runs = bool(waits)

@@ -38,14 +38,13 @@ __all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "Threads", "clip",
 T = TypeVar("T")
 _IDLE_SECONDS = 10
 _MOMENT_SECONDS = 0.005
-_LOOK_SECONDS = 0.5
-"""How often an idle thread looks whether its event loop has ended."""
+_LOOK_SECONDS = 0.5  # How often an idle thread checks whether its event loop has ended.
+# Text bytes of one answer unless the caller asks otherwise: every measured host passes as much on whole.
 DEFAULT_PAGE_BYTES = 10_000
-"""Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
 
 
 class Stopped(Exception):
-    """Raised inside blocking work once nobody waits for it."""
+    """Raised inside blocking work when nobody waits for it any more."""
 
 
 class Stop:
@@ -59,13 +58,15 @@ class Stop:
 
     def __init__(self, seconds: float | None = None) -> None:
         self._is_set = False  # An event costs fifteen times as much, and nobody waits for this.
-        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.deadline: float | None = None
+        if seconds is not None:
+            self.deadline = time.monotonic() + seconds
 
     def set(self) -> None:
         self._is_set = True
 
     def is_set(self) -> bool:
-        """True once set, or past the deadline."""
+        """Tell whether it is set, or past the deadline."""
         return self._is_set or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def check(self) -> None:
@@ -92,7 +93,7 @@ class Threads:
 
     @property
     def are_working(self) -> bool:
-        """From any thread."""
+        """Whether work is running; callable from any thread."""
         return self._working > 0
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -112,7 +113,10 @@ class Threads:
             del job  # An error holds this frame, and the future the error.
 
     async def _until_end(self) -> AsyncGenerator[None]:
-        """Event loops close started generators like this one after all tasks have ended."""
+        """Wait for the end of the event loop.
+
+        It closes started generators like this one after all tasks have ended.
+        """
         try:
             yield
         finally:
@@ -149,14 +153,14 @@ class Threads:
             self._waiting.remove(job)
 
     def keep(self, thread: _Thread) -> bool:
-        """Take a thread back, on that thread; False if it should end."""
+        """Take a thread back, on that thread; return False if it should end."""
         if self._ending or len(self._idle) >= self._most:
             return False
         self._idle.append(thread)
         return True
 
     def release(self, thread: _Thread) -> bool:
-        """Forget an idle thread, on that thread; False if it is not idle."""
+        """Forget an idle thread, on that thread; return False if it is not idle."""
         try:
             self._idle.remove(thread)
         except ValueError:
@@ -175,9 +179,9 @@ class Threads:
             job.future.set_result(result)
         elif isinstance(error, StopIteration):
             # No future takes one.
-            told = RuntimeError("The work raised StopIteration.")
-            told.__cause__ = error
-            job.future.set_exception(told)
+            replacement = RuntimeError("The work raised StopIteration.")
+            replacement.__cause__ = error
+            job.future.set_exception(replacement)
         else:
             job.future.set_exception(error)
 
@@ -210,16 +214,19 @@ class _Thread(threading.Thread):
         # So that what it runs can call back into the loop, as on threads of anyio.
         threadlocals.current_token = self._token
         threadlocals.current_cancel_scope = None
-        kept = True
-        while kept and (job := self._next()) is not None:
+        is_kept = True
+        while is_kept:
+            job = self._next()
+            if job is None:
+                return
             result = None
             error = None
             if not job.future.cancelled():
                 try:
                     result = job.context.run(job.work, *job.arguments)
-                except BaseException as problem:  # noqa: BLE001 - who waits gets it
+                except BaseException as problem:  # noqa: BLE001 - the waiting task gets it
                     error = problem
-            kept = self._threads.keep(self)
+            is_kept = self._threads.keep(self)
             try:
                 self._loop.call_soon_threadsafe(self._threads.done, job, result, error)
             except RuntimeError:  # The loop is closed.
@@ -228,7 +235,7 @@ class _Thread(threading.Thread):
             del job, result, error
 
     def _next(self) -> _Job | None:
-        """The next job; None to end."""
+        """Return the next job, or None to end."""
         end = time.monotonic() + _IDLE_SECONDS
         while True:
             try:
@@ -244,8 +251,17 @@ class _Thread(threading.Thread):
 
 _AT_ONCE = max(4, min(16, (os.cpu_count() or 1) * 2))
 
-_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Threads, Threads, Threads]] = WeakKeyDictionary()
-"""Of each event loop, for short work, for long, and for what nobody waits for."""
+
+class _Workers:
+    """The threads of one event loop."""
+
+    def __init__(self) -> None:
+        self.short = Threads(_AT_ONCE)
+        self.long = Threads(_AT_ONCE)
+        self.background = Threads(_AT_ONCE)
+
+
+_workers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Workers] = WeakKeyDictionary()
 
 
 class _LastStop(Stop):
@@ -287,11 +303,16 @@ async def in_thread(
     loop = asyncio.get_running_loop()
     workers = _workers.get(loop)
     if workers is None:
-        workers = Threads(_AT_ONCE), Threads(_AT_ONCE), Threads(_AT_ONCE)
+        workers = _Workers()
         _workers[loop] = workers
-    stop = _LastStop(seconds, *workers[:2]) if last else Stop(seconds)
+    if last:
+        threads = workers.background
+        stop = _LastStop(seconds, workers.short, workers.long)
+    else:
+        threads = workers.long if long else workers.short
+        stop = Stop(seconds)
     try:
-        return await workers[2 if last else long].run(work, stop)
+        return await threads.run(work, stop)
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",
@@ -302,7 +323,7 @@ async def in_thread(
 
 
 def clip(text: str, limit: int, how: str) -> str:
-    """`text`, or its first `limit` characters after a line that says so and how to continue.
+    """Return `text`, or its first `limit` characters after a line that says so and how to continue.
 
     The notice comes first because hosts cut the middle and the end of long results.
     """
@@ -312,17 +333,19 @@ def clip(text: str, limit: int, how: str) -> str:
 
 
 def head(text: str, most: int) -> str:
-    """As much of `text` as fits into `most` bytes of UTF-8."""
+    """Return as much of `text` as fits into `most` bytes of UTF-8."""
     if len(text) <= most and text.isascii():
         return text
     data = text.encode("utf-8", "replace")
-    return text if len(data) <= most else data[:most].decode("utf-8", "ignore")
+    if len(data) <= most:
+        return text
+    return data[:most].decode("utf-8", "ignore")
 
 
-def descriptors(wanted: int) -> int | None:
-    """How many this process may open, raised to `wanted` if the system allows it; None if the system does not count.
+def descriptors(desired: int) -> int | None:
+    """Return how many descriptors this process may open, raised to `desired` if the system allows it.
 
-    On macOS, a process started from a terminal may open only 256.
+    None if the system does not count. On macOS, a process started from a terminal may open only 256.
     """
     if sys.platform == "win32":
         return None
@@ -331,11 +354,14 @@ def descriptors(wanted: int) -> int | None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return None
-    if soft < wanted:
-        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
-            return more
+    if soft >= desired:
+        return soft
+    raised = desired
+    if hard != resource.RLIM_INFINITY:
+        raised = min(desired, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        return raised
     return soft
 
 
@@ -349,14 +375,14 @@ class Cursor:
 
     @classmethod
     def encode(cls, kind: str, position: Any, scope: Any = None) -> str:
-        """The cursor for `position` (JSON) in the listing `kind` with the arguments `scope` (JSON)."""
+        """Return the cursor for `position` (JSON) in the listing `kind` with the arguments `scope` (JSON)."""
         body = json.dumps(position, separators=(",", ":"))
         digest = cls._digest(kind, scope, body)
         return base64.urlsafe_b64encode(digest + body.encode()).decode().rstrip("=")
 
     @classmethod
     def decode(cls, kind: str, cursor: str, scope: Any = None) -> Any:
-        """The position in `cursor`.
+        """Return the position in `cursor`.
 
         Raises:
             Invalid: `cursor` was not made here for this listing and these arguments.

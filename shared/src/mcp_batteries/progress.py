@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from types import TracebackType
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -20,24 +21,28 @@ from mcp_batteries.errors import well_formed
 
 __all__ = ["Report", "Reported", "tell"]
 
+# Sends (done, total, message) to the client; `ctx.report_progress` is one.
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""(done, total, message) -> told; `ctx.report_progress` is one."""
-
-_Told = tuple[float, float | None, str | None]
 
 _LOOK_SECONDS = 0.1
 _SILENT_SECONDS = 2.0
+# Each notification has to exceed the one before, and no count of work is as small.
 _STEP = 0.001
-"""Each notification has to exceed the one before, and no count of work is as small."""
+
+
+class _Progress(NamedTuple):
+    done: float
+    total: float | None
+    message: str | None
 
 
 class _Call:
-    """The last report of one call; set on every thread that works for it."""
+    """The latest progress of one call; set on every thread that works for it."""
 
-    __slots__ = ("told",)
+    __slots__ = ("latest",)
 
     def __init__(self) -> None:
-        self.told: _Told | None = None
+        self.latest: _Progress | None = None
 
 
 _looks: WeakKeyDictionary[asyncio.AbstractEventLoop, Delay] = WeakKeyDictionary()
@@ -48,17 +53,17 @@ def tell(done: float, total: float | None = None, message: str | None = None) ->
     """Report how far the current call is, from any of its threads and as often as is convenient."""
     call = _call.get()
     if call is not None:
-        call.told = (done, total, message)
+        call.latest = _Progress(done, total, message)
 
 
 class Reported:
-    """A block that reports what its code tells, at most ten times a second; after two silent seconds, that it still
-    runs.
+    """A block that reports what its code tells, at most ten times a second.
 
-    Most calls end before there is anything to report, or any deadline is near: until then this costs almost nothing.
-    Inside another such block it reports through the outer one.
+    After two silent seconds it reports that it still runs. Most calls end before there is anything to report, or any
+    deadline is near: until then this costs almost nothing. Inside another such block it reports through the outer one.
 
     Args:
+        report: sends the progress to the client.
         name: of what runs.
         seconds: how long the block may take; then it is cancelled, and `TimeoutError` is raised.
     """
@@ -126,21 +131,25 @@ class Reported:
 
 
 async def _relay(call: _Call, report: Report, name: str, began: float) -> None:
-    told: _Told | None = None
+    """Send the progress of `call`, and that it still runs when it is silent."""
+    sent: _Progress | None = None
     done = 0.0
-    spoke = began
+    sent_at = began
     while True:
         await anyio.sleep(_LOOK_SECONDS)
         now = asyncio.get_running_loop().time()
-        if call.told is not None and call.told != told:
-            told = call.told
-        elif now - spoke < _SILENT_SECONDS:
+        if call.latest is not None and call.latest != sent:
+            sent = call.latest
+        elif now - sent_at < _SILENT_SECONDS:
             continue
-        total, message = (told[1], told[2]) if told else (None, f"{name} has run for {now - began:.0f} s")
-        done = max(done + _STEP, told[0] if told else 0.0)
-        # A file name in it may not be UTF-8, which no transport can write.
+        progress = sent or _Progress(0.0, None, f"{name} has run for {now - began:.0f} s")
+        done = max(done + _STEP, progress.done)
+        message = progress.message
+        if message:
+            # A file name in it may not be UTF-8, which no transport can write.
+            message = well_formed(message)
         try:
-            await report(done, total, message and well_formed(message))
+            await report(done, progress.total, message)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return  # whoever would hear of it has gone, which ends the call by other means
-        spoke = now
+            return  # The client has gone, which ends the call by other means.
+        sent_at = now

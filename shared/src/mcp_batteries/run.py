@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, NoReturn
 
+    from mcp_batteries.observability.wire_log import WireLog
     from mcp_batteries.program import Program
     from mcp_batteries.settings import Settings
+    from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+    from mcp_batteries.transports.stdio.serve import Claim
 
 __all__ = ["loop_options", "run"]
 
@@ -27,7 +30,9 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
     """
-    handover = front.answer(package) if isinstance(package, str) and arguments is None else None
+    handover: front.Handover | None = None
+    if isinstance(package, str) and arguments is None:
+        handover = front.answer(package)
     # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
     gc.disable()
     from mcp_batteries.program import program_of
@@ -38,7 +43,9 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     encode: Any = getattr(sys.stdout, "reconfigure", None)
     if encode and not sys.stdout.isatty():
         encode(encoding="utf-8")
-    settings = load(program.settings(), sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        arguments = sys.argv[1:]
+    settings = load(program.settings(), arguments)
     sys.exit(_run(program, settings, handover))
 
 
@@ -53,63 +60,86 @@ def _version(settings: Settings) -> str:
 
 
 def _run(program: Program, settings: Settings, handover: front.Handover | None) -> int:
+    """Do what `settings` ask for; return the exit status."""
     if settings.version:
         print(f"{settings.COMMAND} {_version(settings)}")  # noqa: T201
         return 0
     if settings.new_token:
-        from mcp_batteries.errors import Problem
-        from mcp_batteries.transports.http.auth.tokens import new_token
-
-        try:
-            token, line = new_token(settings.new_token)
-        except Problem as problem:
-            return _fail(settings, str(problem))
-        # Apart, so that `>> FILE` keeps the line while the person sees the token.
-        print(line, flush=True)  # noqa: T201
-        print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
-        return 0
+        return _print_new_token(settings, settings.new_token)
     prepared = _prepare(settings)
     if isinstance(prepared, int):
         return prepared
     settings = prepared
     if settings.print_config:
-        from mcp_batteries.cli.hosts import entry, not_there, place
-        from mcp_batteries.errors import Problem
-
-        try:
-            text = entry(settings.print_config, settings)
-        except Problem as problem:
-            return _fail(settings, str(problem))
-        print(text)  # noqa: T201
-        print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
-        if missing := not_there(settings):
-            print(missing, file=sys.stderr)  # noqa: T201
-        if held := [name for name in settings.secrets() if name in text]:
-            left_out = f"The entry holds no password or key: set {', '.join(held)} where the host finds it"
-            print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201
-        return 0
+        return _print_config(settings, settings.print_config)
     if settings.install or settings.uninstall or settings.purge:
-        from mcp_batteries.cli.setup import set_up
-        from mcp_batteries.errors import Problem
-
-        try:
-            print(set_up(settings))  # noqa: T201
-        except Problem as problem:
-            return _fail(settings, str(problem))
-        return 0
+        return _change_host(settings)
     if settings.check:
         from mcp_batteries.cli.check import check
 
         return check(program, settings)
-    if (printout := settings.printout()) is not None:
+    printout = settings.printout()
+    if printout is not None:
         print(printout)  # noqa: T201
         return 0
     return _serve(program, settings, handover)
 
 
+def _print_new_token(settings: Settings, request: str) -> int:
+    from mcp_batteries.errors import Problem
+    from mcp_batteries.transports.http.auth.tokens import new_token
+
+    try:
+        token, line = new_token(request)
+    except Problem as problem:
+        return _fail(settings, str(problem))
+    # On two streams, so that `>> FILE` keeps the line while the person sees the token.
+    print(line, flush=True)  # noqa: T201
+    print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
+    return 0
+
+
+def _print_config(settings: Settings, host: str) -> int:
+    """Print the entry for `host`, and how to complete it."""
+    from mcp_batteries.cli.hosts import entry, not_there, place
+    from mcp_batteries.errors import Problem
+
+    try:
+        text = entry(host, settings)
+    except Problem as problem:
+        return _fail(settings, str(problem))
+    print(text)  # noqa: T201
+    print(f"Goes into: {place(host)}", file=sys.stderr)  # noqa: T201
+    missing = not_there(settings)
+    if missing:
+        print(missing, file=sys.stderr)  # noqa: T201
+    secrets = [name for name in settings.secrets() if name in text]
+    if secrets:
+        hint = f"The entry holds no password or key: set {', '.join(secrets)} where the host finds it"
+        if "***" in text:
+            hint += ", or write it in place of ***."
+        else:
+            hint += "."
+        print(hint, file=sys.stderr)  # noqa: T201
+    return 0
+
+
+def _change_host(settings: Settings) -> int:
+    """Add this server to a host, or remove it there."""
+    from mcp_batteries.cli.setup import set_up
+    from mcp_batteries.errors import Problem
+
+    try:
+        print(set_up(settings))  # noqa: T201
+    except Problem as problem:
+        return _fail(settings, str(problem))
+    return 0
+
+
 def _prepare(settings: Settings) -> Settings | int:
-    """Do what a server's own option asks for; the settings to go on with, or the exit status if that was all."""
-    if (name := settings.preparation()) is None:
+    """Do what a server's own option asks for; return the settings to go on with, or the exit status if that was all."""
+    name = settings.preparation()
+    if name is None:
         return settings
     import importlib
 
@@ -120,10 +150,14 @@ def _prepare(settings: Settings) -> Settings | int:
         settings, message = module.prepare(settings, _data_folder())
     except Problem as problem:
         return _fail(settings, str(problem))
-    goes_on = settings.print_config or settings.install or settings.check
-    # Apart from an entry, so that `>> FILE` keeps that only.
-    print(message, file=sys.stderr if settings.print_config else sys.stdout, flush=True)
-    return settings if goes_on else 0
+    if settings.print_config:
+        # On another stream than the entry, so that `>> FILE` keeps only that.
+        print(message, file=sys.stderr, flush=True)
+        return settings
+    print(message, flush=True)  # noqa: T201
+    if settings.install or settings.check:
+        return settings
+    return 0
 
 
 def _data_folder() -> Path:
@@ -133,12 +167,11 @@ def _data_folder() -> Path:
 
 
 def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:
-    import logging
-
-    _leave_no_core()
-    _hear_of_children()
-    claim = None
-    first = None
+    """Build the server and serve it; return the exit status."""
+    _disable_core_dumps()
+    _unblock_child_signals()
+    claim: Claim | None = None
+    first: FirstAnswers | None = None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             _greet(settings)
@@ -150,14 +183,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
             from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 
             first = FirstAnswers(handover, settings)
-    from mcp_batteries.observability.logs import JsonFormatter, TextFormatter
-
-    logging.basicConfig(level=settings.log_level.upper())
-    formatter = TextFormatter()
-    if settings.log_format == "json":
-        formatter = JsonFormatter()
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(formatter)
+    _configure_log(settings)
     import anyio
 
     from mcp_batteries.errors import Problem
@@ -173,7 +199,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
             from mcp_batteries.sdk import lowlevel
             from mcp_batteries.transports.stdio import serve as stdio
 
-            wire = None
+            wire: WireLog | None = None
             if settings.wire_log:
                 from mcp_batteries.observability.wire_log import wire_log
 
@@ -190,7 +216,20 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
         gc.freeze()
 
 
-def _leave_no_core() -> None:
+def _configure_log(settings: Settings) -> None:
+    import logging
+
+    from mcp_batteries.observability.logs import JsonFormatter, TextFormatter
+
+    logging.basicConfig(level=settings.log_level.upper())
+    formatter: logging.Formatter = TextFormatter()
+    if settings.log_format == "json":
+        formatter = JsonFormatter()
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(formatter)
+
+
+def _disable_core_dumps() -> None:
     """Disable core dumps: they contain every secret and all data read. Use `prlimit` to enable them again."""
     if sys.platform != "win32":
         import resource
@@ -199,7 +238,7 @@ def _leave_no_core() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
-def _hear_of_children() -> None:
+def _unblock_child_signals() -> None:
     """Undo an inherited ignored SIGCHLD, with which no exit status is kept and all children seem to succeed."""
     if sys.platform != "win32":
         import signal
@@ -209,7 +248,7 @@ def _hear_of_children() -> None:
 
 
 def loop_options(settings: Settings) -> dict[str, Any]:
-    """The options with which `anyio.run` creates the event loop."""
+    """Return the options with which `anyio.run` creates the event loop."""
     # psycopg cannot work on the loop that Windows gives.
     if not any(part.SELECTOR_LOOP for part in settings.parts()) and not (settings.bus or "").startswith("postgres"):
         return {}
@@ -219,6 +258,7 @@ def loop_options(settings: Settings) -> dict[str, Any]:
 
 
 def _greet(settings: Settings) -> None:
+    """Tell a person at a terminal what this program waits for."""
     from mcp_batteries.cli.hosts import entry
     from mcp_batteries.errors import Problem
 
@@ -237,6 +277,7 @@ def _greet(settings: Settings) -> None:
 
 
 def _fail(settings: Settings, message: str) -> int:
+    """Say why the server could not start; return the exit status."""
     import logging
 
     from mcp_batteries.observability.logs import announce

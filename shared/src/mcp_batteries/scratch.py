@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 
 _HELD = "held"
 _MEMORY = "/dev/shm"
+# A new folder may be without its holder for this long.
 _UNSURE_SECONDS = 60.0
-"""As long a new folder may be without its holder."""
 
 
 class Scratch:
@@ -53,20 +53,20 @@ class Scratch:
             OSError: no folder for temporary files can be written.
         """
         try:
-            made = tempfile.mkdtemp(prefix=self._prefix)
+            folder = tempfile.mkdtemp(prefix=self._prefix)
         except OSError:
-            # In a container whose root can't be written, this is what there is.
+            # In a container whose root can't be written, there is only this.
             if not os.path.isdir(_MEMORY):
                 raise
-            made = tempfile.mkdtemp(prefix=self._prefix, dir=_MEMORY)
-        path = os.path.realpath(made)
+            folder = tempfile.mkdtemp(prefix=self._prefix, dir=_MEMORY)
+        path = os.path.realpath(folder)
         weakref.finalize(self, _remove, path, _hold(path))
         parent = os.path.dirname(path)
         threading.Thread(target=_clean, args=(parent, self._prefix), name="leftovers", daemon=True).start()
         return path
 
     def new(self, ending: str = "") -> str:
-        """The path of a file that does not exist yet."""
+        """Return the path of a file that does not exist yet."""
         return os.path.join(self.path, secrets.token_hex(8) + ending)
 
     def renew(self) -> None:
@@ -76,7 +76,8 @@ class Scratch:
 
 @cache
 def _machine() -> str:
-    """Identifies the machine: the same for all processes that see each other's locks, and hardly for others."""
+    """Return what identifies the machine: the same for all processes that see each other's locks, and hardly for
+    others."""
     names = [socket.gethostname()]
     with suppress(OSError), open("/etc/machine-id", encoding="utf-8", errors="replace") as file:
         names.append(file.read())
@@ -84,7 +85,7 @@ def _machine() -> str:
 
 
 def _hold(path: str) -> int:
-    """A descriptor that shows others, as long as it is open, that the folder is in use."""
+    """Return a descriptor that shows others, as long as it is open, that the folder is in use."""
     if sys.platform == "win32":
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOINHERIT | os.O_TEMPORARY
         return os.open(os.path.join(path, _HELD), flags)
@@ -95,6 +96,7 @@ def _hold(path: str) -> int:
 
 
 def _is_held(path: str) -> bool:
+    """Tell whether a live process uses the folder."""
     if sys.platform == "win32":
         return os.path.lexists(os.path.join(path, _HELD))
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -116,14 +118,21 @@ def _remove(path: str, fd: int) -> None:
 
 
 def _clean(parent: str, prefix: str) -> None:
-    """Remove the folders in `parent` that nobody holds any more."""
+    """Remove the folders in `parent` that no process holds any more."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix):
                 with suppress(OSError):
-                    found = entry.stat(follow_symlinks=False)
-                    own = sys.platform == "win32" or found.st_uid == os.geteuid()
-                    old = time.time() - found.st_mtime > _UNSURE_SECONDS
-                    if own and old and stat.S_ISDIR(found.st_mode) and not _is_held(entry.path):
+                    if _is_abandoned(entry):
                         _log.info("Removing what a process that was killed has left: %s", entry.path)
                         shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    """Tell whether `entry` is a folder of this user that no process holds any more."""
+    status = entry.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode) or time.time() - status.st_mtime <= _UNSURE_SECONDS:
+        return False
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
+        return False
+    return not _is_held(entry.path)

@@ -56,18 +56,16 @@ __all__ = [
 ]
 
 
+# The name in `mcp.server.streamable_http` of the class that answers with a stream of events. The sessions of older
+# clients open such a stream for every request and offer no hook to answer with plain JSON.
 SSE_RESPONSE = "EventSourceResponse"
-"""The name in `mcp.server.streamable_http` of the class that answers with a stream of events.
-
-The sessions of older clients open such a stream for every request and offer no hook to answer with plain JSON.
-"""
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
-    """The low-level server inside `server`.
+    """Return the low-level server inside `server`.
 
-    `MCPServer` has no public hook for list paging, `resources/subscribe` or a transport of one's own; the
-    SDK's migration guide names this attribute as the way.
+    `MCPServer` has no public hook for list paging, `resources/subscribe` or a transport of one's own; the SDK's
+    migration guide names this attribute as the way.
     """
     return server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
 
@@ -82,21 +80,26 @@ class Sessions:
     def state(self) -> Any:
         """The result of the lifespan of `server`, which all sessions share."""
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
-        return None if manager is None else manager._lifespan_state  # pyright: ignore[reportPrivateUsage]
+        if manager is None:
+            return None
+        return manager._lifespan_state  # pyright: ignore[reportPrivateUsage]
 
     def get(self, key: str) -> StreamableHTTPServerTransport | None:
-        """The session with this id, if it is open."""
+        """Return the session with this id, if it is open."""
         return self._transports.get(key)
 
     def of(self, scope: Scope, key: str) -> StreamableHTTPServerTransport | None:
-        """The same, if the sender of the request `scope` opened it: for others it does not exist."""
+        """Return the same, if the sender of the request `scope` opened it: for others it does not exist."""
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
         if manager is None:
             return None
+        sender = None
         user = scope.get("user")
-        sender = authorization_context(user) if isinstance(user, AuthenticatedUser) else None
-        owner = manager._session_owners.get(key)  # pyright: ignore[reportPrivateUsage]
-        return manager._server_instances.get(key) if sender == owner else None  # pyright: ignore[reportPrivateUsage]
+        if isinstance(user, AuthenticatedUser):
+            sender = authorization_context(user)
+        if sender != manager._session_owners.get(key):  # pyright: ignore[reportPrivateUsage]
+            return None
+        return manager._server_instances.get(key)  # pyright: ignore[reportPrivateUsage]
 
     @property
     def ids(self) -> Collection[str]:
@@ -109,17 +112,20 @@ class Sessions:
         By itself, the manager waits a second for each call in flight, to write an answer into a stream that it no
         longer reads.
         """
-        for transport in [self._transports[key] for key in ids or list(self._transports) if key in self._transports]:
+        transports = self._transports
+        for transport in [transports[key] for key in ids or list(transports) if key in transports]:
             await transport.terminate()
 
     @property
     def _transports(self) -> dict[str, StreamableHTTPServerTransport]:
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
-        return {} if manager is None else manager._server_instances  # pyright: ignore[reportPrivateUsage]
+        if manager is None:
+            return {}
+        return manager._server_instances  # pyright: ignore[reportPrivateUsage]
 
 
 def connection_of(session: ServerSession) -> Connection:
-    """The connection behind `session`, a proxy made anew for each request.
+    """Return the connection behind `session`, a proxy made anew for each request.
 
     A legacy client's subscription outlives the request: notices go to the connection, and it ends with the connection's
     exit stack. Neither can be reached through the proxy's public names.
@@ -127,12 +133,11 @@ def connection_of(session: ServerSession) -> Connection:
     return session._connection  # pyright: ignore[reportPrivateUsage]
 
 
+# The name in `mcp.server.streamable_http_manager` of the class that serves each session of older clients.
 SESSION_TRANSPORT = "StreamableHTTPServerTransport"
-"""The name in `mcp.server.streamable_http_manager` of the class that each session of older clients is served by."""
 
-
+# The messages that may wait to be sent to the client of one request.
 _MOST_MESSAGES = 16
-"""That wait to be sent to the client of one request."""
 
 
 class SessionTransport(StreamableHTTPServerTransport):
@@ -156,23 +161,26 @@ class SessionTransport(StreamableHTTPServerTransport):
         return self._idle_timeout
 
     def metadata(self, request: Request) -> ServerMessageMetadata:
-        """The metadata of `request` for handlers."""
+        """Return the metadata of `request` for handlers."""
         return self._message_metadata(request)
 
     @contextmanager
     def messages(self, request_id: RequestId) -> Generator[MemoryObjectReceiveStream[EventMessage]]:
-        """What the session's dispatcher sends to the client of this request; the final response is not a message."""
-        streams = cast(
+        """Receive what the session's dispatcher sends to the client of this request.
+
+        The final response is not a message.
+        """
+        sender, receiver = cast(
             "tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]",
             anyio.create_memory_object_stream(_MOST_MESSAGES),
         )
-        self._request_streams[str(request_id)] = streams
+        self._request_streams[str(request_id)] = (sender, receiver)
         try:
-            yield streams[1]
+            yield receiver
         finally:
             self._request_streams.pop(str(request_id), None)
-            for stream in streams:
-                stream.close()
+            sender.close()
+            receiver.close()
 
     async def end_messages(self, request_id: RequestId) -> None:
         """End `messages` of this request, after what is already queued for them.
@@ -191,13 +199,13 @@ class SessionTransport(StreamableHTTPServerTransport):
         params: Mapping[str, Any] | None,
         opts: CallOptions | None,
     ) -> dict[str, Any]:
-        """Ask the client `method` where `messages` of this request are sent; returns its answer."""
+        """Ask the client `method` where `messages` of this request are sent; return its answer."""
         dispatcher = cast("JSONRPCDispatcher[TransportContext]", connection.outbound)
         return await dispatcher.send_raw_request(method, params, opts, _related_request_id=request_id)
 
 
 def tool_table(server: MCPServer[Any]) -> dict[str, Tool]:
-    """The tools that `tools/call` finds, by name; change it in place.
+    """Return the tools that `tools/call` finds, by name; change the table in place.
 
     `add_tool` takes a function and makes the SDK's own kind of tool of it; ours is a subclass.
     """
@@ -212,12 +220,12 @@ def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None
     low = lowlevel(server)
     create = low.create_initialization_options
 
-    def announced(
+    def create_with_notifications(
         notification_options: NotificationOptions | None = None, *args: Any, **kwargs: Any
     ) -> InitializationOptions:
         return create(notification_options or notifications, *args, **kwargs)
 
-    low.create_initialization_options = announced  # pyright: ignore[reportAttributeAccessIssue]
+    low.create_initialization_options = create_with_notifications  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def spare_spans(server: MCPServer[Any]) -> None:
@@ -226,21 +234,23 @@ def spare_spans(server: MCPServer[Any]) -> None:
     Without one the SDK's middleware, which cannot be turned off, wastes a tenth of a small call.
     """
     chain = lowlevel(server).middleware
-    for place, middleware in enumerate(chain):
+    for index, middleware in enumerate(chain):
         if isinstance(middleware, OpenTelemetryMiddleware):
-            chain[place] = _spans_where_wanted(middleware)
+            chain[index] = _open_recorded_spans(middleware)
 
 
-def _spans_where_wanted(spans: OpenTelemetryMiddleware) -> ServerMiddleware[Any]:
-    async def where_wanted(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+def _open_recorded_spans(open_span: OpenTelemetryMiddleware) -> ServerMiddleware[Any]:
+    """Return middleware that opens a span only while a provider receives it."""
+
+    async def open_recorded_span(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             return await call_next(ctx)
-        return await spans(ctx, call_next)
+        return await open_span(ctx, call_next)
 
-    return where_wanted
+    return open_recorded_span
 
 
-def tell_at_start(server: MCPServer[Any], told: Mapping[str, Any]) -> None:
+def tell_at_start(server: MCPServer[Any], options: Mapping[str, Any]) -> None:
     """Make every legacy handshake of `server` say more about it, by the names of `InitializationOptions`.
 
     If the constructor got it, the SDK would repeat it in every answer of the modern era.
@@ -248,10 +258,10 @@ def tell_at_start(server: MCPServer[Any], told: Mapping[str, Any]) -> None:
     low = lowlevel(server)
     create = low.create_initialization_options
 
-    def created(*args: Any, **kwargs: Any) -> InitializationOptions:
-        return create(*args, **kwargs).model_copy(update=told)
+    def create_with_options(*args: Any, **kwargs: Any) -> InitializationOptions:
+        return create(*args, **kwargs).model_copy(update=options)
 
-    low.create_initialization_options = created  # pyright: ignore[reportAttributeAccessIssue]
+    low.create_initialization_options = create_with_options  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def small_tls_buffers() -> None:

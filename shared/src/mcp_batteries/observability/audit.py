@@ -41,14 +41,15 @@ _log.addFilter(RateLimitFilter())
 
 
 class Audit:
-    """Middleware that appends a line per audited request to `path`, created with mode 0600.
+    """Middleware that appends a line per audited request to a file, created with mode 0600.
 
     Each line: `time` (UTC, RFC 3339), over HTTP the caller's `identity` (where tokens are asked for) and `address`,
-    `client`, `method`, `name` (tool or prompt), `arguments` (their names), `outcome` ("ok", "error" for a result
-    with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out` (text and blob characters). Names that are not
-    this server's are "unknown". Requests that HTTP refused have the outcome "refused" and the details from `refusals`.
+    `client`, `method`, `name` (tool or prompt), `arguments` (their names), `outcome` ("ok", "error" for a result with
+    isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out` (text and blob characters). Names that are not this
+    server's are "unknown". Requests that HTTP refused have the outcome "refused" and the details from `refusals`.
 
     Args:
+        path: of the file.
         arguments: of the tool or prompt that a method and a name mean; None if they mean none.
 
     Raises:
@@ -59,8 +60,8 @@ class Audit:
         self._path = os.path.abspath(path)
         self._arguments = arguments
         self._file: int | None = None
+        # Whether the last line is incomplete.
         self._torn = False
-        """Whether the last line is not whole."""
         try:
             os.close(self._open())
         except OSError as problem:
@@ -88,7 +89,9 @@ class Audit:
         result: HandlerResult = None
         try:
             result = await call_next(ctx)
-            outcome = "error" if isinstance(result, dict) and result.get("isError") else "ok"
+            outcome = "ok"
+            if isinstance(result, dict) and result.get("isError"):
+                outcome = "error"
             return result
         except MCPError as error:
             outcome = error.error.code
@@ -103,18 +106,23 @@ class Audit:
         if self._file is None:
             return
         params = ctx.params or {}
-        client = ctx.session.client_params
         name = params.get("name")
         arguments = params.get("arguments")
-        known = self._arguments(ctx.method, name) if isinstance(name, str) else None
-        given = list(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else []
+        client: str | None = None
+        if ctx.session.client_params:
+            client = ctx.session.client_params.client_info.name[:_MAX_CLIENT]
+        parameters: Collection[str] | None = None
+        if isinstance(name, str):
+            parameters = self._arguments(ctx.method, name)
+        if name is not None and parameters is None:
+            name = _UNKNOWN
         self._append(
             {
                 **caller(ctx),
-                "client": client.client_info.name[:_MAX_CLIENT] if client else None,
+                "client": client,
                 "method": ctx.method,
-                "name": name if name is None or known is not None else _UNKNOWN,
-                "arguments": sorted({key if key in (known or ()) else _UNKNOWN for key in given}),
+                "name": name,
+                "arguments": _argument_names(arguments, parameters or ()),
                 "outcome": outcome,
                 "ms": round(ms, 1),
                 "bytes_in": _size(arguments),
@@ -129,9 +137,11 @@ class Audit:
     def _append(self, line: Mapping[str, Any]) -> None:
         if self._file is None:
             return
-        # The name of a client, and of a caller, is what somebody else wrote.
-        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **redact_json(line)}
-        data = b"\n" * self._torn + json.dumps(told, default=str).encode() + b"\n"
+        # Clients and callers chose their own names.
+        members = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **redact_json(line)}
+        data = json.dumps(members, default=str).encode() + b"\n"
+        if self._torn:
+            data = b"\n" + data
         try:
             self._follow_name(self._file)
             # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
@@ -157,66 +167,106 @@ class Audit:
         return os.open(self._path, flags, 0o600)
 
 
+def _argument_names(arguments: object, parameters: Collection[str]) -> list[str]:
+    """Return the names of `arguments`; those that are no parameters are one "unknown"."""
+    if not isinstance(arguments, Mapping):
+        return []
+    names: set[str] = set()
+    for name in cast("Mapping[str, Any]", arguments):
+        if name in parameters:
+            names.add(name)
+        else:
+            names.add(_UNKNOWN)
+    return sorted(names)
+
+
 def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
-    """Who called over HTTP, `identity` by token and `address`; empty on stdio, where it is always the same."""
+    """Return who called over HTTP, `identity` by token and `address`; empty on stdio, where it is always the same."""
     request: Any = ctx.request
-    return caller_in(request.scope) if isinstance(request, Request) else {}
+    if not isinstance(request, Request):
+        return {}
+    return caller_in(request.scope)
 
 
 def caller_in(scope: Scope) -> dict[str, str]:
-    """The same for a request that may not have become a message."""
+    """Return the same for a request that may not have become a message."""
     user = scope.get("user")
     client = scope.get("client")
     local = local_user(scope)
-    named = identity(user.access_token) if isinstance(user, AuthenticatedUser) else local
-    address = local if local != named else None
+    names: dict[str, str] = {}
+    if isinstance(user, AuthenticatedUser):
+        owner = identity(user.access_token)
+        if owner:
+            names["identity"] = owner
+        if local and local != owner:
+            names["address"] = local
+    elif local:
+        names["identity"] = local
     if client and not local:
-        address = _address(client[0])
-    return {key: value for key, value in (("identity", named), ("address", address)) if value}
+        names["address"] = _address(client[0])
+    return names
 
 
 def local_user(scope: Scope) -> str | None:
-    """The user at the other end of a Unix socket, such as `uid 1000`, as the system reports it."""
+    """Return the user at the other end of a Unix socket, such as `uid 1000`, as the system reports it."""
     server = scope.get("server")
     client = scope.get("client")
-    return str(client[0]) if client and server and server[1] is None else None
+    if not client or not server:
+        return None
+    _, port = server
+    if port is not None:
+        return None
+    return str(client[0])
 
 
 def identity(token: AccessToken) -> str:
-    """The name of `token`'s owner in logs and limits: its subject, at its issuer if it has one."""
+    """Return the name of `token`'s owner in logs and limits: its subject, at its issuer if it has one."""
     issuer = (token.claims or {}).get("iss")
-    return f"{token.subject}@{issuer}" if issuer else token.subject or token.client_id
+    if issuer:
+        return f"{token.subject}@{issuer}"
+    return token.subject or token.client_id
 
 
 def claim(name: str) -> str | None:
-    """The claim `name` in the token of the current call; None without a token, or if it is not text."""
+    """Return the claim `name` in the token of the current call; None without a token, or if it is not text."""
     token = get_access_token()
-    found: Any = None if token is None else (token.claims or {}).get(name)
-    return found if isinstance(found, str) and found else None
+    if token is None:
+        return None
+    value: Any = (token.claims or {}).get(name)
+    if not isinstance(value, str) or not value:
+        return None
+    return value
 
 
 def _address(host: str) -> str:
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
-        return "unknown"  # The word of a proxy, which may pass on what its client said.
+        return "unknown"  # A proxy wrote it, which may pass on the words of its client.
 
 
 def whose(ctx: ServerRequestContext[Any]) -> str:
-    """Whose memory a call belongs to: `token` and its owner, or the user at the other end of a Unix socket, in all
-    revisions and sessions; else an older client's `session` and its id; else empty, for all that can't be told apart.
+    """Return the key of the memory that a call uses.
+
+    It is `token` and its owner, or the user at the other end of a Unix socket, in all revisions and sessions; else an
+    older client's `session` and its id; else empty, for all that can't be distinguished.
     """
     token = get_access_token()
     if token is not None:
         return f"token {identity(token)}"
     request: Any = ctx.request
-    if isinstance(request, Request) and (local := local_user(request.scope)):
-        return local
+    if isinstance(request, Request):
+        local = local_user(request.scope)
+        if local:
+            return local
     session = connection_of(ctx.session).session_id
-    return f"session {session}" if session else ""
+    if not session:
+        return ""
+    return f"session {session}"
 
 
 def _size(value: Any) -> int:
+    """Return the number of characters in the texts of `value`."""
     match value:
         case str():
             return len(value)

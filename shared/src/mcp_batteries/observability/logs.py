@@ -10,6 +10,7 @@ import logging
 import sys
 import time
 import traceback
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from mcp_batteries.redaction.text import redact
@@ -46,15 +47,23 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def announce(words: str, level: int = logging.INFO) -> None:
+def announce(message: str, level: int = logging.INFO) -> None:
     """Tell the person who started the server, at any log level and in the log's form."""
-    words = redact(words)
-    formatters = [handler.formatter for handler in logging.getLogger().handlers]
-    for formatter in formatters:
-        if isinstance(formatter, JsonFormatter):
-            words = formatter.format(logging.LogRecord("mcp_batteries", level, "", 0, words, None, None))
-    sys.stderr.write(f"{words}\n")
+    text = redact(message)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, JsonFormatter):
+            record = logging.LogRecord("mcp_batteries", level, "", 0, text, None, None)
+            text = handler.formatter.format(record)
+    sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+@dataclass(slots=True)
+class _LoggedPlace:
+    """When a place in the code logged last, and how many lines were suppressed since then."""
+
+    logged_at: float
+    suppressed: int = 0
 
 
 class RateLimitFilter(logging.Filter):
@@ -66,18 +75,18 @@ class RateLimitFilter(logging.Filter):
     def __init__(self, seconds: float = 60) -> None:
         super().__init__()
         self._seconds = seconds
-        self._said: dict[tuple[str, int], tuple[float, int]] = {}
+        self._places: dict[tuple[str, int], _LoggedPlace] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        place = (record.pathname, record.lineno)
+        key = (record.pathname, record.lineno)
         now = time.monotonic()
-        last, unsaid = self._said.get(place, (-float("inf"), 0))
-        if now - last < self._seconds:
-            self._said[place] = (last, unsaid + 1)
+        place = self._places.get(key)
+        if place is not None and now - place.logged_at < self._seconds:
+            place.suppressed += 1
             return False
-        self._said[place] = (now, 0)
-        if unsaid:
-            record.msg = f"{record.getMessage()} ({unsaid} more since the last)"
+        self._places[key] = _LoggedPlace(now)
+        if place is not None and place.suppressed:
+            record.msg = f"{record.getMessage()} ({place.suppressed} more since the last)"
             record.args = None
         return True
 

@@ -17,8 +17,8 @@ from mcp_types.methods import SPEC_CLIENT_METHODS
 
 __all__ = ["Metrics", "Sink"]
 
+# They last as long as somebody listens, so their length says nothing about this server.
 _STREAMS = frozenset({"subscriptions/listen"})
-"""They last as long as somebody listens: how long says nothing about this server."""
 
 
 class Sink(Protocol):
@@ -59,12 +59,17 @@ class Metrics:
             raise
         finally:
             seconds = time.perf_counter() - began
-            method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "other"
+            method = "other"
+            if ctx.method in SPEC_CLIENT_METHODS:
+                method = ctx.method
             for sink in self._sinks:
                 sink(method, self._tool(ctx), outcome, seconds)
 
     def _tool(self, ctx: ServerRequestContext[Any, Any]) -> str:
+        """Return the tool that is called; empty for other methods."""
         if ctx.method != "tools/call":
             return ""
         name = (ctx.params or {}).get("name")
-        return name if isinstance(name, str) and name in self._tools() else "unknown"
+        if isinstance(name, str) and name in self._tools():
+            return name
+        return "unknown"

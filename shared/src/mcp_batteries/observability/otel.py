@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio.to_thread
 from mcp_types.methods import SPEC_CLIENT_METHODS, SPEC_CLIENT_NOTIFICATION_METHODS
@@ -66,7 +65,7 @@ class Telemetry:
     """
 
     def __init__(self, name: str, version: str, knows: Knows) -> None:
-        # An unreachable collector would be logged at each try, several times a minute and at length.
+        # Otherwise an unreachable collector is logged at each try, several times a minute and at length.
         for exporter in (OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter):
             logging.getLogger(exporter.__module__).addFilter(RateLimitFilter())
         resource = Resource.create({"service.name": name, "service.version": version})
@@ -124,10 +123,11 @@ class _Wordless(SpanExporter):
 
 
 def _wordless(span: ReadableSpan, knows: Knows) -> ReadableSpan:
+    """Return `span` without error texts, and without names that a client made up."""
     name = span.name
     attributes = dict(span.attributes or {})
     if span.kind is SpanKind.SERVER:
-        name = _rid_of_invention(attributes, knows)
+        name = _mask_invented_names(attributes, knows)
     return ReadableSpan(
         name=name,
         context=span.context,
@@ -143,8 +143,8 @@ def _wordless(span: ReadableSpan, knows: Knows) -> ReadableSpan:
     )
 
 
-def _rid_of_invention(attributes: dict[str, AttributeValue], knows: Knows) -> str:
-    """The name of the span of a message, whose `attributes` are changed in place."""
+def _mask_invented_names(attributes: dict[str, AttributeValue], knows: Knows) -> str:
+    """Replace names that a client made up in the `attributes` of a message's span; return the name of the span."""
     method = str(attributes.get(_METHOD))
     if method not in _METHODS:
         method = "other"
@@ -169,12 +169,14 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name.startswith("opentelemetry"):
-            return  # What sending has to say would be sent, and so on.
-        error: Any = record.exc_info[1] if record.exc_info else None
+            return  # Otherwise a problem of sending would be sent, and so on.
+        attributes: dict[str, AttributeValue] | None = None
+        if record.exc_info and record.exc_info[1] is not None:
+            attributes = {"exception.type": type(record.exc_info[1]).__qualname__}
         self._provider.get_logger(record.name).emit(
             timestamp=int(record.created * 1e9),
             severity_number=_LEVELS.get(record.levelno, SeverityNumber.UNSPECIFIED),
             severity_text=record.levelname,
             body=redact(record.getMessage()),
-            attributes={"exception.type": type(error).__qualname__} if error is not None else None,
+            attributes=attributes,
         )

@@ -61,26 +61,26 @@ class Prometheus:
         self._seconds.labels(method, tool).observe(seconds)
 
     def counting(self, app: ASGIApp) -> ASGIApp:
-        """Wraps `app` and counts its responses by status."""
+        """Wrap `app` to count its responses by status."""
 
-        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-            async def watched(message: Message) -> None:
+        async def count(scope: Scope, receive: Receive, send: Send) -> None:
+            async def send_counted(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     self._responses.labels(str(message["status"])).inc()
                 await send(message)
 
-            await app(scope, receive, watched)
+            await app(scope, receive, send_counted)
 
-        return counted
+        return count
 
     def page(self, app: ASGIApp) -> ASGIApp:
-        """Wraps `app` and serves the figures at `/metrics`."""
+        """Wrap `app` to serve the figures at `/metrics`."""
 
-        async def shown(scope: Scope, receive: Receive, send: Send) -> None:
+        async def serve_figures(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and scope["path"] == "/metrics" and scope["method"] in ("GET", "HEAD"):
                 text = generate_latest(self._registry)
                 await Response(text, media_type=CONTENT_TYPE_PLAIN_1_0_0)(scope, receive, send)
             else:
                 await app(scope, receive, send)
 
-        return shown
+        return serve_figures

@@ -25,7 +25,7 @@ from mcp_batteries.settings import Settings
 __all__ = ["WireLog", "wire_log"]
 
 _MOST_BYTES = 16 * 1024 * 1024
-_MOST_SHOWN = 64 * 1024
+_MAX_MESSAGE_CHARACTERS = 64 * 1024
 
 Direction = Literal["received", "sent"]
 
@@ -61,23 +61,28 @@ class WireLog:
                 f"The wire log {quote(path)} can't be written: {reason(problem)}.", "Name a file in a folder of yours."
             ) from None
 
-    def note(self, direction: Direction, data: bytes, **where: object) -> None:
-        """Record one message, or one piece of a body, as it is on the wire."""
+    def note(self, direction: Direction, data: bytes, **request: object) -> None:
+        """Record one message, or one piece of a body, as it is on the wire.
+
+        Args:
+            request: over HTTP, the request that it belongs to.
+        """
         if not data.strip():
             return
         line: dict[str, object] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "direction": direction,
-            **where,
+            **request,
         }
         try:
             line["message"] = redact_json(json.loads(data))
         except (ValueError, RecursionError):
             line["text"] = redact(data.decode("utf-8", "replace").strip())
         text = json.dumps(line, ensure_ascii=False)
-        if len(text) > _MOST_SHOWN:
-            said = json.dumps(line.pop("message", None) or line.pop("text", ""), ensure_ascii=False)
-            text = json.dumps({**line, "bytes": len(data), "text": said[:_MOST_SHOWN]}, ensure_ascii=False)
+        if len(text) > _MAX_MESSAGE_CHARACTERS:
+            message = json.dumps(line.pop("message", None) or line.pop("text", ""), ensure_ascii=False)
+            cut = {**line, "bytes": len(data), "text": message[:_MAX_MESSAGE_CHARACTERS]}
+            text = json.dumps(cut, ensure_ascii=False)
         text = text.encode("utf-8", "backslashreplace").decode()
         self._file.handle(logging.LogRecord("wire", logging.INFO, "", 0, text, None, None))
 
@@ -85,13 +90,13 @@ class WireLog:
         self._file.close()
 
     def layer(self, app: ASGIApp) -> ASGIApp:
-        """Wraps `app` and records its requests and answers; each piece of a stream is a separate line."""
+        """Wrap `app` to record its requests and answers; each piece of a stream is a separate line."""
 
-        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+        async def record(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 await app(scope, receive, send)
                 return
-            where: dict[str, Any] = {
+            request: dict[str, Any] = {
                 "request": next(self._requests),
                 **caller_in(scope),
                 "method": scope["method"],
@@ -100,29 +105,29 @@ class WireLog:
             body: list[bytes] = []
             status = 0
 
-            async def received() -> Message:
+            async def receive_recorded() -> Message:
                 message = await receive()
                 if message["type"] == "http.request":
                     body.append(message.get("body", b""))
                     if not message.get("more_body"):
-                        self.note("received", b"".join(body) or b'""', **where)
+                        self.note("received", b"".join(body) or b'""', **request)
                 return message
 
-            async def sent(message: Message) -> None:
+            async def send_recorded(message: Message) -> None:
                 nonlocal status
                 if message["type"] == "http.response.start":
                     status = message["status"]
                 elif message["type"] == "http.response.body":
-                    self.note("sent", message.get("body", b""), **where, status=status)
+                    self.note("sent", message.get("body", b""), **request, status=status)
                 await send(message)
 
-            await app(scope, received, sent)
+            await app(scope, receive_recorded, send_recorded)
 
-        return noted
+        return record
 
 
 def wire_log(settings: Settings) -> WireLog | None:
-    """The log that `settings` ask for."""
+    """Return the log that `settings` ask for."""
     if settings.wire_log is None:
         return None
     return WireLog(settings.wire_log)
