@@ -120,7 +120,8 @@ async def replicas(*links: "Link") -> AsyncGenerator[list[tuple[RemoteBus, Ear]]
             await ear.hears("everything")
         # Each answers a greeting: once these have come, nobody has anything to look for any more.
         with anyio.fail_after(30):
-            while not all(bus._received.keys() >= {other._origin for other in buses if other is not bus} for bus in buses):
+            origins = {bus._origin for bus in buses}
+            while not all(bus._received.keys() >= origins - {bus._origin} for bus in buses):
                 await anyio.sleep(0.01)
         await anyio.sleep(3 * module.BEAT_SECONDS)
         for _, ear in made:

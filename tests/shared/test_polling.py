@@ -190,7 +190,7 @@ async def test_a_slow_look_takes_next_to_no_time(tmp_path: Path) -> None:
         path.write_text("")
     async with listening(tmp_path) as heard:
         await heard.watch(*paths)
-        rounds = [await heard.watcher._glance(list(heard.watcher._entries.values())) for _ in range(5)]
+        rounds = [await heard.watcher._check_quickly(list(heard.watcher._entries.values())) for _ in range(5)]
         assert heard.keys == []
     # 10,000 at this price, once in the time that their price allows: a round each minute at the worst.
     assert min(rounds) * 5 / module._SHARE < 60

@@ -152,7 +152,7 @@ def _prepare(settings: Settings) -> Settings | int:
         return _fail(settings, str(problem))
     if settings.print_config:
         # On another stream than the entry, so that `>> FILE` keeps only that.
-        print(message, file=sys.stderr, flush=True)
+        print(message, file=sys.stderr, flush=True)  # noqa: T201
         return settings
     print(message, flush=True)  # noqa: T201
     if settings.install or settings.check:
