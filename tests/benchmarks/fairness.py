@@ -21,7 +21,7 @@ import anyio
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench_http import MODERN, Client
 
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.http_subject import running
 
 CALL: dict[str, object] = {"name": "run_calculation", "arguments": {"expression": "1 + 1"}}
@@ -52,7 +52,7 @@ async def times(url: str, token: str, seconds: float) -> list[float]:
 
 async def main(seconds: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        made = {name: new_token(name) for name in ("victim", "greedy")}
+        made = {name: create_token(name) for name in ("victim", "greedy")}
         tokens = Path(folder) / "tokens"
         tokens.write_text("\n".join(line for _, line in made.values()), "utf-8")
         serve = ["-m", "mcp_example", "--transport", "http", "--port", "0", "--auth-file", str(tokens)]

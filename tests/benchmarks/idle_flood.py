@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bench_http import MODERN, Client
 from e2e.test_replicas import DIAGNOSTIC
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.certificates import certificate
 
 ALONE = ["unshare", "--map-root-user", "--net", "sh", "-c"]
@@ -110,7 +110,7 @@ def main(connections: int, descriptors: int) -> None:
     with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "said").open("wb") as said:
         folder = Path(scratch)
         certificate(folder, "flooded")
-        token, line = new_token("caller")
+        token, line = create_token("caller")
         (folder / "tokens").write_text(line, "utf-8")
         words = ["--host", "::1", "--auth-file", str(folder / "tokens")]
         words += ["--tls-certificate", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]

@@ -24,7 +24,7 @@ import httpx2
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.http_subject import Subject, running
 
 LEGACY = "2025-11-25"
@@ -89,8 +89,8 @@ async def main(minutes: float, seed: int) -> int:
         served.mkdir()
         for number in range(FILES):
             (served / f"{number}.txt").write_text("".join(f"line {line}\n" for line in range(number + 1)), "utf-8")
-        people = [new_token(f"person{number} destroy") for number in range(PEOPLE)]
-        scraper = new_token("scraper metrics")
+        people = [create_token(f"person{number} destroy") for number in range(PEOPLE)]
+        scraper = create_token("scraper metrics")
         tokens.write_text("\n".join(line for _, line in [*people, scraper]), "utf-8")
         command = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", "--metrics"]
         command += ["--auth-file", str(tokens), "--session-seconds", str(IDLE_SECONDS), "--max-parallel", "8"]

@@ -237,7 +237,7 @@ def test_the_front_reads_nothing_once_a_line_needs_the_server(lines: list[bytes]
     places = [0, *sorted({cut for cut in cuts if cut < len(sent)}), len(sent)]
     chunks = [sent[start:end] for start, end in pairwise(places) if end > start]
     result = b',"result":{}}\n'
-    plain = [front.template(line + b"\n", b"1", b'{"jsonrpc":"2.0","id":1' + result) for line in (PING, LISTING)]
+    plain = [front.make_template(line + b"\n", b"1", b'{"jsonrpc":"2.0","id":1' + result) for line in (PING, LISTING)]
     source, handover, written = Chunks(chunks, [PING, LISTING]), front.Handover(""), list[bytes]()
 
     def write(_: int, data: memoryview) -> int:
@@ -245,14 +245,14 @@ def test_the_front_reads_nothing_once_a_line_needs_the_server(lines: list[bytes]
         return len(data)
 
     with patch.object(front, "os", SimpleNamespace(write=write)), suppress(EOFError):
-        front._Front(handover, {"sessions": [], "plain": plain})._run(source)  # pyright: ignore
+        front._Replay(handover, {"sessions": [], "plain": plain})._run(source)  # pyright: ignore
         # It returned, so there is something for the server, and all that was read is answered or handed over.
         assert handover.pending
-        answered = [line for line, _ in handover.asked]
+        answered = [line for line, _ in handover.answered_lines]
         assert sorted([*answered, *handover.pending.splitlines(keepends=True)]) == sorted(
             source.given.splitlines(keepends=True)
         )
-    assert len(written) == len(handover.asked)
+    assert len(written) == len(handover.answered_lines)
 
 
 async def test_what_was_said_before_the_first_call_is_kept(served: Path, tmp_path: Path) -> None:
@@ -456,7 +456,7 @@ def test_only_the_same_question_gets_the_same_answer(
 ) -> None:
     line = json.dumps(asked, **form).encode("utf-8", "surrogatepass") + b"\n"
     said = b'{"jsonrpc":"2.0","id":%s,"result":{}}\n' % json.dumps(asked["id"]).encode()
-    made = front.template(line, json.dumps(asked["id"]).encode(), said)
+    made = front.make_template(line, json.dumps(asked["id"]).encode(), said)
     if made is None:
         return
     for candidate in (other, {**asked, "id": number}, {**asked, "id": other["id"]}, {**other, "id": asked["id"]}):

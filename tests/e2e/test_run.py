@@ -20,7 +20,7 @@ from mcp_batteries.observability.audit import Audit
 from mcp_batteries.program import program_of
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import StdioWire
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.certificates import certificate
 
 
@@ -188,9 +188,9 @@ async def test_the_audit_log_holds_names_and_sizes_only(tmp_path: Path) -> None:
 async def test_the_audit_log_goes_on_in_a_new_file_once_its_own_is_moved_away(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     async with Audit(str(log), lambda method, name: None) as audit:
-        audit.refused({"status": 401})
+        audit.record_refusal({"status": 401})
         log.rename(tmp_path / "old")
-        audit.refused({"status": 403})
+        audit.record_refusal({"status": 403})
     for file, status in ((tmp_path / "old", 401), (log, 403)):
         assert [json.loads(line)["status"] for line in file.read_text("utf-8").splitlines()] == [status]
 
@@ -212,7 +212,7 @@ async def test_a_call_is_answered_also_when_the_audit_log_takes_no_line(tmp_path
 async def test_the_self_test_tries_what_http_alone_has(tmp_path: Path) -> None:
     certificate(tmp_path, "mine")
     tls = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
-    tokens, program = ["--auth-tokens", new_token("alice")[1]], program_of("mcp_example")
+    tokens, program = ["--auth-tokens", create_token("alice")[1]], program_of("mcp_example")
 
     async def tried(*words: str) -> str:
         return await answers_over_http(program, load(program.settings(), ["--transport", "http", *words]), [])

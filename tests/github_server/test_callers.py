@@ -18,7 +18,7 @@ from github_server.world import file, issue
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_github.callers import Callers
 from mcp_github.engine.api import Api
 from mcp_github.policy import Policy
@@ -158,7 +158,7 @@ async def test_a_token_is_in_no_log_answer_or_file(world: Oracle, tmp_path: Path
 
 
 async def test_an_operators_token_opens_nothing_on_github(world: Oracle, tmp_path: Path) -> None:
-    token, line = new_token("carol read write destroy")
+    token, line = create_token("carol read write destroy")
     (tmp_path / "tokens").write_text(f"{line}\n", "utf-8")
     async with serving(world, "--auth-file", str(tmp_path / "tokens"), "--write") as url, client(url, token) as carol:
         before = len(world.seen)

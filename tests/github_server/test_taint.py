@@ -12,7 +12,7 @@ from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, HttpWire
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_github.engine import taint as flow
 from mcp_github.engine.taint import Flow, reader
 from mcp_github.policy import Policy
@@ -44,7 +44,7 @@ async def reads(wire: HttpWire, repo: str) -> None:
 
 
 async def test_who_reads_is_who_is_asked(oracle: Oracle, tmp_path: Path) -> None:
-    made = {name: new_token(f"{name} read write destroy") for name in ("alice", "bob")}
+    made = {name: create_token(f"{name} read write destroy") for name in ("alice", "bob")}
     (tmp_path / "tokens").write_text("".join(f"{line}\n" for _, line in made.values()), "utf-8")
     alice, bob = (token for token, _ in made.values())
     arguments = ("--api-url", oracle.url, "--write", "--write-interval", "0", "--auth-file", str(tmp_path / "tokens"))

@@ -15,7 +15,7 @@ import pytest
 
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, make
 from postgres.test_gate import major
@@ -105,7 +105,7 @@ async def team(base: Base, folder: Path, *more: str) -> AsyncGenerator[tuple[Sub
     tokens: dict[str, str] = {}
     lines: list[str] = []
     for who in ("alice", "bob", "root", "stranger", "nobody"):
-        tokens[who], line = new_token(f"{who} destroy" + (f" role={who}" if who != "nobody" else ""))
+        tokens[who], line = create_token(f"{who} destroy" + (f" role={who}" if who != "nobody" else ""))
         lines.append(line)
     file = folder / "tokens"
     file.write_text("\n".join(lines) + "\n", "utf-8")

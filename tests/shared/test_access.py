@@ -15,7 +15,7 @@ import pytest
 
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
-from mcp_batteries.transports.http.auth.tokens import Tokens, new_token
+from mcp_batteries.transports.http.auth.tokens import Tokens, create_token
 from shared.http_subject import Subject, running
 
 ERAS = ("2025-11-25", MODERN)
@@ -33,7 +33,7 @@ async def served(folder: Path, people: dict[str, str], *more: str) -> AsyncGener
     """mcp-fs for alice, who may do everything, bob, who reads, and sam, who searches; and its file of tokens."""
     lines: list[str] = []
     for wanted in ("alice destroy", "bob read", "sam search.read", "carol other.scope", "dora read until=2020-01-01"):
-        people[wanted.split()[0]], line = new_token(wanted)
+        people[wanted.split()[0]], line = create_token(wanted)
         lines.append(line)
     tokens = folder / "tokens"
     tokens.write_text("# people\n" + "\n".join(lines) + "\n", "utf-8")
@@ -53,9 +53,9 @@ def challenge(answer: httpx2.Response) -> tuple[int, str]:
 
 
 async def test_a_token_is_found_by_its_hash_alone() -> None:
-    token, line = new_token("alice read write")
+    token, line = create_token("alice read write")
     assert token not in line
-    tokens = Tokens(None, f"{line}; {new_token('bob')[1]} until=2020-01-01")
+    tokens = Tokens(None, f"{line}; {create_token('bob')[1]} until=2020-01-01")
     access = await tokens.verify_token(token)
     assert access is not None
     assert (access.client_id, access.scopes) == ("alice", ["read", "write"])
@@ -66,7 +66,7 @@ async def test_a_token_is_found_by_its_hash_alone() -> None:
 async def test_a_token_lasts_to_the_end_of_its_day_and_no_longer() -> None:
     today = datetime.datetime.now(datetime.UTC).date()
     for day, counts in ((today, True), (today - datetime.timedelta(days=3), False)):
-        token, line = new_token(f"alice until={day}")
+        token, line = create_token(f"alice until={day}")
         assert " read " in line
         assert (await Tokens(None, line).verify_token(token) is not None) is counts
 
@@ -74,13 +74,13 @@ async def test_a_token_lasts_to_the_end_of_its_day_and_no_longer() -> None:
 @pytest.mark.parametrize("wanted", ["", "ali/ce", "alice until=soon", "#alice"])
 def test_a_line_that_could_not_be_read_is_not_made(wanted: str) -> None:
     with pytest.raises(Invalid):
-        new_token(wanted)
+        create_token(wanted)
 
 
 async def test_one_bad_line_is_logged_without_its_words_and_the_others_count(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    token, line = new_token("alice")
+    token, line = create_token("alice")
     (tmp_path / "tokens").write_text(f"bob the-secret-itself\n{line}  # Alice\n\n", "utf-8")
     assert await Tokens(str(tmp_path / "tokens")).verify_token(token) is not None
     assert "line 1" in caplog.text
@@ -232,7 +232,7 @@ async def test_streams_end_with_their_token(revision: str, change: str, tmp_path
 
 async def test_a_token_that_comes_along_is_known_without_a_restart(tmp_path: Path, people: dict[str, str]) -> None:
     async with served(tmp_path, people) as (subject, tokens):
-        token, line = new_token("eve read")
+        token, line = create_token("eve read")
         with tokens.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         async with HttpWire(subject.url, headers=bearer(token)) as wire:

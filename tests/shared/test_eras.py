@@ -44,7 +44,10 @@ async def test_each_request_has_a_connection_of_its_own() -> None:
     server = Server[Any]("toy")
     server.add_request_handler("toy/look", RequestParams, look)
     calls = cast("DispatchContext[TransportContext]", Call())
-    async with eras.modern(server, cast("Outbound", None), None, server.create_initialization_options()) as (ask, _):
+    async with eras.serve_stateless(server, cast("Outbound", None), None, server.create_initialization_options()) as (
+        ask,
+        _,
+    ):
         for name, capabilities in CLIENTS:
             envelope: dict[str, Any] = {"protocolVersion": "2026-07-28", "clientCapabilities": capabilities}
             if name is not None:

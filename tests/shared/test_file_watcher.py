@@ -371,7 +371,7 @@ async def test_everything_released_leaves_no_thread_and_no_descriptor(tmp_path: 
             heard.unwatch(*paths)
             with anyio.fail_after(SECONDS):
                 while heard.watcher._folders.watches:
-                    await heard.watcher._folders.ended.wait()
+                    await heard.watcher._folders.watch_ended.wait()
             with anyio.fail_after(SECONDS):
                 # The library's own thread closes its descriptors a moment after the watcher is gone.
                 while watched() or len(list(descriptors.iterdir())) > before:

@@ -142,7 +142,7 @@ async def test_between_questions_nothing_is_done() -> None:
     async with following() as (followers, _, source):
         _, follower = await followers.begin("me", ["a"])
         for _ in range(3):
-            follower.asked()
+            follower.restart_idle_time()
             with anyio.fail_after(10):
                 await anyio.wait_all_tasks_blocked()
         assert source.watched == {"a"}

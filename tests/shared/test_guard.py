@@ -93,7 +93,7 @@ class App:
 def guard(*verifiers: Verifier, issuers: list[str] | None = None, prefix: str = "") -> tuple[Guard, App]:
     app = App()
     rules = scopes(prefix=prefix)
-    return Guard(list(verifiers), rules, resource=RESOURCE, issuers=issuers or [], title="Files").before(app), app
+    return Guard(list(verifiers), rules, resource=RESOURCE, issuers=issuers or [], title="Files").protect(app), app
 
 
 @asynccontextmanager
@@ -223,7 +223,7 @@ async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
     service.issuers, service.asks = ["https://service.example.org"], ["repo"]
     for title, shown in (("Files", "Files"), (None, "mcp-files")):
         server = MCPServer("mcp-files", title=title)
-        front = module.build_guard(server, Settings(auth_issuer=login), RESOURCE, service).before(App())
+        front = module.build_guard(server, Settings(auth_issuer=login), RESOURCE, service).protect(App())
         assert len(server.middleware) == len(MCPServer("mcp-files").middleware) + 1
         # Only an issuer of the operator's gives tokens to programs.
         assert list(lowlevel(server).extensions) == (["io.modelcontextprotocol/oauth-client-credentials"] * bool(login))

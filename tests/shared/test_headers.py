@@ -4,7 +4,7 @@ import random
 
 from starlette.datastructures import Headers
 
-from mcp_batteries.transports.http.headers import Known
+from mcp_batteries.transports.http.headers import HeaderMap
 
 NAMES = [b"accept", b"host", b"mcp-session-id", b"x-caf\xe9"]
 ASKED = [*(name.decode("latin-1") for name in NAMES), "Accept", "MCP-Session-Id", "origin", ""]
@@ -14,7 +14,7 @@ def test_what_is_found_is_what_starlette_finds() -> None:
     chance = random.Random(1)
     for _ in range(300):
         raw = [(chance.choice(NAMES), chance.randbytes(chance.randint(0, 3))) for _ in range(chance.randint(0, 6))]
-        known, theirs = Known(raw), Headers(raw=raw)
+        known, theirs = HeaderMap(raw), Headers(raw=raw)
         for name in ASKED:
             assert (name in known, known.get(name), known.get(name, "none")) == (
                 name in theirs,

@@ -20,9 +20,9 @@ from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_batteries.transports.http.serve import serve
-from mcp_batteries.transports.http.uvicorn_server import bind
+from mcp_batteries.transports.http.uvicorn_server import listen_on
 from shared.http_subject import FILES, TOY, Subject, asks_to_end, opened, running
 from shared.toy_http import server
 
@@ -50,7 +50,7 @@ async def test_an_open_door_is_said_aloud() -> None:
 
 async def test_answers_leave_at_once() -> None:
     """asyncio switches Nagle's delay off only where the socket says that it is TCP."""
-    with bind("127.0.0.1", 0, public=False) as listener:
+    with listen_on("127.0.0.1", 0, public=False) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 
@@ -559,7 +559,7 @@ async def test_a_server_is_found_by_its_domain_alone() -> None:
         "--public-url",
         url,
         "--auth-tokens",
-        new_token("ann read")[1],
+        create_token("ann read")[1],
         FILES[-1],
     ]
     async with running(announced) as subject, httpx2.AsyncClient(trust_env=False) as http:

@@ -352,7 +352,7 @@ async def test_capabilities_say_so(mode: str) -> None:
         assert resources.list_changed
         assert client.server_capabilities.tools
         assert client.server_capabilities.tools.list_changed
-    options = hub.options(server)
+    options = hub.initialization_options(server)
     assert options.capabilities.resources == resources
     assert options == lowlevel(server).create_initialization_options()
 

@@ -63,7 +63,7 @@ async def status(guard: Guard, token: str, method: str = "POST") -> tuple[int, d
 
     headers = [(b"authorization", f"Bearer {token}".encode())]
     scope = {"type": "http", "method": method, "path": "/mcp", "headers": headers, "state": {}}
-    await guard.before(PlainTextResponse("in"))(scope, receive, send)
+    await guard.protect(PlainTextResponse("in"))(scope, receive, send)
     return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
 

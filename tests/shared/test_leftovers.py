@@ -73,7 +73,7 @@ def test_the_front_finds_its_folder_by_itself(system: str, home: Path, monkeypat
     monkeypatch.setenv("LOCALAPPDATA", "%LOCALAPPDATA%")
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", names[system])
-        found = os.path.dirname(front.place("mcp_fs"))
+        found = os.path.dirname(front.cache_path("mcp_fs"))
     assert found.replace(str(home), "~").replace("\\", "/") == getattr(FIRST_ANSWERS, system).replace("\\", "/")
 
 

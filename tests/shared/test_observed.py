@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mcp_batteries.observability.logs import JsonFormatter
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.http_subject import asks_to_end, running
 
 ERAS = ("2025-11-25", MODERN)
@@ -84,7 +84,7 @@ async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> No
 
 
 async def test_figures_need_a_scope_where_tokens_are_asked_for_and_a_flag_anywhere(tmp_path: Path) -> None:
-    made = {name: new_token(f"{name} {scopes}") for name, scopes in (("alice", "destroy"), ("scraper", "metrics"))}
+    made = {name: create_token(f"{name} {scopes}") for name, scopes in (("alice", "destroy"), ("scraper", "metrics"))}
     (tmp_path / "tokens").write_text("\n".join(line for _, line in made.values()), "utf-8")
     tokens = ["--auth-file", str(tmp_path / "tokens")]
     async with httpx2.AsyncClient(trust_env=False) as client:

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_batteries.transports.http.quota import Quota
 from shared.http_subject import TOY, Subject, running
 
@@ -131,7 +131,7 @@ async def test_calls_that_wait_for_something_let_others_of_theirs_begin(other: b
 
 @asynccontextmanager
 async def limited(folder: Path, *more: str) -> AsyncGenerator[tuple[Subject, dict[str, dict[str, str]]]]:
-    tokens = {name: new_token(name) for name in ("alice", "bob")}
+    tokens = {name: create_token(name) for name in ("alice", "bob")}
     (folder / "tokens").write_text("\n".join(line for _, line in tokens.values()), "utf-8")
     command = [sys.executable, "-m", "mcp_example", "--transport", "http", "--port", "0", *more]
     async with running([*command, "--auth-file", str(folder / "tokens")]) as subject:

@@ -14,8 +14,8 @@ from mcp.server.auth.provider import AccessToken
 
 from mcp_batteries.observability.logs import JsonFormatter, RateLimitFilter
 from mcp_batteries.testing.wire import MODERN, HttpWire
-from mcp_batteries.transports.http.auth.tokens import new_token
-from mcp_batteries.transports.http.rejections import Rejections, set_reason
+from mcp_batteries.transports.http.auth.tokens import create_token
+from mcp_batteries.transports.http.rejections import Refusals, set_reason
 from shared.http_subject import FILES, running
 
 CANARY = "canary-of-a-client"
@@ -33,7 +33,7 @@ def request(address: str = "192.0.2.1", who: str | None = None, **headers: str) 
 
 async def test_every_refusal_is_told_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
-    made = {name: new_token(f"{name} {scope}") for name, scope in (("alice", "destroy"), ("bob", "read"))}
+    made = {name: create_token(f"{name} {scope}") for name, scope in (("alice", "destroy"), ("bob", "read"))}
     (tmp_path / "tokens").write_text("\n".join(line for _, line in made.values()), "utf-8")
     audit = tmp_path / "audit"
     options = ["--auth-file", str(tmp_path / "tokens"), "--audit-file", str(audit), "--rate-calls", "3"]
@@ -100,26 +100,26 @@ async def test_every_refusal_is_told_with_its_reason(tmp_path: Path) -> None:
 
 async def test_a_flood_is_one_line_and_one_number() -> None:
     told: list[dict[str, Any]] = []
-    refusals = Rejections(told.append)
+    refusals = Refusals(told.append)
     for _ in range(10_000):
-        refusals.note(request(), 401)
+        refusals.record(request(), 401)
     assert [line["times"] for line in told] == [1]
-    refusals.note(request(who="ada"), 429)
+    refusals.record(request(who="ada"), 429)
     assert told[1] == {"identity": "ada", "address": "192.0.2.1", "status": 429, "reason": "limit", "times": 1}
-    refusals.end()
+    refusals.flush()
     assert [line["times"] for line in told] == [1, 1, 9_999]
     # Told once, whatever comes after.
-    refusals.end()
+    refusals.flush()
     assert len(told) == 3
 
 
 @pytest.mark.parametrize("form", ["10.0.{}.{}", "2001:db8:{:x}:{:x}::7"])
 async def test_a_flood_from_everywhere_is_bounded_too(form: str, caplog: pytest.LogCaptureFixture) -> None:
     told: list[dict[str, Any]] = []
-    refusals = Rejections(told.append)
+    refusals = Refusals(told.append)
     for number in range(20_000):
-        refusals.note(request(form.format(number // 256, number % 256)), 401)
-    refusals.end()
+        refusals.record(request(form.format(number // 256, number % 256)), 401)
+    refusals.flush()
     assert sum(line["times"] for line in told) == 20_000
     assert "address" not in told[-1]
     lines = [JsonFormatter().format(record) for record in caplog.records]
@@ -129,10 +129,10 @@ async def test_a_flood_from_everywhere_is_bounded_too(form: str, caplog: pytest.
 
 async def test_the_addresses_of_one_network_are_one_caller() -> None:
     told: list[dict[str, Any]] = []
-    refusals = Rejections(told.append)
+    refusals = Refusals(told.append)
     for number in range(1_000):
-        refusals.note(request(f"2001:db8:1:2::{number:x}"), 401)
-    refusals.end()
+        refusals.record(request(f"2001:db8:1:2::{number:x}"), 401)
+    refusals.flush()
     assert [(line["address"], line["times"]) for line in told] == [("2001:db8:1:2::/64", 1), ("2001:db8:1:2::/64", 999)]
 
 
@@ -145,9 +145,9 @@ async def test_what_is_not_told_yet_is_told_after_a_while() -> None:
         if len(told) == 2:
             arrived.set()
 
-    refusals = Rejections(tell, seconds=0.05)
+    refusals = Refusals(tell, seconds=0.05)
     for _ in range(5):
-        refusals.note(request(), 413)
+        refusals.record(request(), 413)
     with anyio.fail_after(30):
         await arrived.wait()
     assert sum(line["times"] for line in told) == 5
@@ -156,7 +156,7 @@ async def test_what_is_not_told_yet_is_told_after_a_while() -> None:
 @pytest.mark.parametrize("status", [400, 404, 405, 406, 415, 500])
 async def test_mistakes_and_failures_are_no_refusals(status: int) -> None:
     told: list[dict[str, Any]] = []
-    Rejections(told.append).note(request(), status)
+    Refusals(told.append).record(request(), status)
     assert told == []
 
 
@@ -166,7 +166,7 @@ async def test_no_line_can_be_forged(caplog: pytest.LogCaptureFixture) -> None:
     scope = request("10.0.0.1\nrefused: nobody", who="ada\nWARNING all is well")
     set_reason(scope, "scope write")
     with caplog.at_level(logging.INFO):
-        Rejections(told.append).note(scope, 403)
+        Refusals(told.append).record(scope, 403)
     assert told[0]["address"] == "unknown"
     assert len(caplog.messages) == 1
     assert "\n" not in caplog.messages[0]

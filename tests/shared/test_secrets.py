@@ -22,7 +22,7 @@ from mcp_batteries.cli.hosts import entry
 from mcp_batteries.settings import Host, Positional, Secret, Settings, file_variable, load, variable
 from mcp_batteries.testing.docs import package_of
 from mcp_batteries.testing.wire import MODERN, HttpWire
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.http_subject import running
 from shared.test_observed import collecting
 
@@ -181,7 +181,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
 ) -> None:
     """Log, figures, traces, audit, answers, temporary files and core, with every secret told by a variable."""
     with collecting() as collector:
-        token, line = new_token("someone destroy metrics settings")
+        token, line = create_token("someone destroy metrics settings")
         (tmp_path / "tokens").write_text(line, "utf-8")
         variables = {asked.variable: CANARY for asked in kind.ASKED if asked.variable and asked.secret}
         for name, url in marked(kind):

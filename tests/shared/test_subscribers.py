@@ -42,9 +42,9 @@ async def test_who_subscribes_again_at_once_goes_on_being_told() -> None:
     async with following() as (_, subscribers, source):
         listener = Listener()
         subscribers.attend(listener)
-        await subscribers.subscribe(listener, "a").settled()
+        await subscribers.subscribe(listener, "a").wait_settled()
         subscribers.unsubscribe(listener, "a")
-        await subscribers.subscribe(listener, "a").settled()
+        await subscribers.subscribe(listener, "a").wait_settled()
         assert source.watched == {"a"}
         source.changed(["a"])
         await listener.hears("a", 1)
@@ -70,7 +70,7 @@ async def test_a_follower_may_mean_more_than_a_subscriber() -> None:
     source = Telling()
     subscribers = Subscribers([source], lambda uri: None)
     async with subscribers.running():
-        await subscribers.subscribe(Listener(), "a").settled()
+        await subscribers.subscribe(Listener(), "a").wait_settled()
         assert source.watched == {"a"}
         await Followers(subscribers).begin("me", ["a"])
         assert source.watched == {"a", "below a"}
@@ -81,7 +81,7 @@ async def test_changes_during_a_rest_are_one_notice() -> None:
         listener = Listener()
         subscribers.attend(listener)
         for uri in "ab":
-            await subscribers.subscribe(listener, uri).settled()
+            await subscribers.subscribe(listener, uri).wait_settled()
         for _ in range(3):
             source.changed(["a"])
         await listener.hears("a", 2)
@@ -105,7 +105,7 @@ async def test_who_serves_on_takes_over_what_is_watched() -> None:
         tasks.start_soon(first)
         await begun.wait()
         async with subscribers.running():
-            await subscribers.subscribe(listener, "a").settled()
+            await subscribers.subscribe(listener, "a").wait_settled()
             earlier = sources[0].changed
             over.set()
             with anyio.fail_after(10):

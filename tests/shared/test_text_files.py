@@ -14,13 +14,13 @@ from mcp_batteries.server.assemble import _read_state_keys
 from mcp_batteries.settings import load, open_text
 from mcp_batteries.sql.saved_queries import SavedQueries
 from mcp_batteries.subscriptions.config_file import ConfigFile
-from mcp_batteries.transports.http.auth.tokens import Tokens, new_token
+from mcp_batteries.transports.http.auth.tokens import Tokens, create_token
 from mcp_github.engine.inbox import _secret
 from mcp_github.engine.tokens import _read
 from mcp_postgres.engine.connection.passwords import _read_file
 from mcp_sqlite.settings import Settings
 
-TOKEN, LINE = new_token("someone read")
+TOKEN, LINE = create_token("someone read")
 KEY = "0123456789abcdef" * 4
 
 

@@ -21,7 +21,7 @@ from shared.http_subject import running
 if sys.platform == "win32":
     pytest.skip("Windows has no Unix sockets that Python can serve", allow_module_level=True)
 
-from mcp_batteries.transports.http.unix_socket import UnixListener, peer
+from mcp_batteries.transports.http.unix_socket import UnixListener, peer_user
 
 
 class Toy(Settings):
@@ -116,4 +116,4 @@ def test_a_peer_over_tcp_is_no_user() -> None:
 
     one, other = socket.socketpair()
     with one, other, socket.socket() as tcp:
-        assert peer(one) == f"uid {os.getuid()}" and peer(tcp) is None
+        assert peer_user(one) == f"uid {os.getuid()}" and peer_user(tcp) is None

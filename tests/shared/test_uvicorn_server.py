@@ -31,11 +31,11 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.acceptor import Acceptor
 from mcp_batteries.transports.http.auth.callers import network_of
-from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.health import healthy
 from mcp_batteries.transports.http.serve import serve
-from mcp_batteries.transports.http.uvicorn_server import bind
+from mcp_batteries.transports.http.uvicorn_server import listen_on
 from mcp_example.settings import Settings
 from shared.certificates import certificate
 from shared.http_subject import TOY, Subject, asks_to_end, running
@@ -412,7 +412,7 @@ async def test_settings_that_cannot_be_used_are_said_at_the_start() -> None:
 async def test_the_word_of_a_proxy_counts_from_trusted_addresses_only(
     trusted: str, believed: bool, tmp_path: Path
 ) -> None:
-    token, line = new_token("alice")
+    token, line = create_token("alice")
     (tmp_path / "tokens").write_text(line, "utf-8")
     log = tmp_path / "audit"
     settings = ["--trusted-proxy", trusted, "--auth-file", str(tmp_path / "tokens"), "--audit-file", str(log)]
@@ -627,7 +627,7 @@ async def test_a_connection_that_is_taken_as_the_server_ends_is_not_lost(turns: 
             made.append(transport)
             transport.close()
 
-    listener = bind("127.0.0.1", 0, public=False)
+    listener = listen_on("127.0.0.1", 0, public=False)
     make: Any = Taken
     acceptor = Acceptor(listener, make, most=100, tls=None, handshake_seconds=5, proxies=[])
     await asyncio.sleep(0)  # It waits for connections.

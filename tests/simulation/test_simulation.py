@@ -53,7 +53,7 @@ def _forgets_while_resting(monkeypatch: pytest.MonkeyPatch) -> None:
         if topic is not None and not topic.resting:
             usual(self, topic)
 
-    usual = Subscribers._changed
+    usual = Subscribers._handle_change
     monkeypatch.setattr(Subscribers, "_changed", changed)
 
 

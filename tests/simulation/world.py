@@ -299,7 +299,7 @@ class World:
 
     async def subscribe(self, listener: Listener, uri: str) -> None:
         topic = listener.replica.hub._subscribers.subscribe(listener.subscriber, uri)
-        await topic.settled()
+        await topic.wait_settled()
         if listener.subscriber.uris.get(uri) is not topic:
             return
         if topic.failed:

@@ -45,7 +45,7 @@ class _Call:
         self.latest: _Progress | None = None
 
 
-_looks: WeakKeyDictionary[asyncio.AbstractEventLoop, Delay] = WeakKeyDictionary()
+_delays: WeakKeyDictionary[asyncio.AbstractEventLoop, Delay] = WeakKeyDictionary()
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
@@ -99,10 +99,10 @@ class Reported:
         if self._seconds < _LOOK_SECONDS:
             self._late = self._loop.call_later(self._seconds, self._begin)
             return
-        look = _looks.get(self._loop)
+        look = _delays.get(self._loop)
         if look is None:
             look = Delay(_LOOK_SECONDS)
-            _looks[self._loop] = look
+            _delays[self._loop] = look
         self._late = look.begin(self._begin)
 
     async def __aexit__(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp_batteries.observability.wire_log import WireLog
     from mcp_batteries.program import Program
     from mcp_batteries.settings import Settings
-    from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+    from mcp_batteries.transports.stdio.first_answers import AnswerStore
     from mcp_batteries.transports.stdio.serve import Claim
 
 __all__ = ["loop_options", "run"]
@@ -32,7 +32,7 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     """
     handover: front.Handover | None = None
     if isinstance(package, str) and arguments is None:
-        handover = front.answer(package)
+        handover = front.replay(package)
     # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
     gc.disable()
     from mcp_batteries.program import program_of
@@ -87,10 +87,10 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
 
 def _print_new_token(settings: Settings, request: str) -> int:
     from mcp_batteries.errors import Problem
-    from mcp_batteries.transports.http.auth.tokens import new_token
+    from mcp_batteries.transports.http.auth.tokens import create_token
 
     try:
-        token, line = new_token(request)
+        token, line = create_token(request)
     except Problem as problem:
         return _fail(settings, str(problem))
     # On two streams, so that `>> FILE` keeps the line while the person sees the token.
@@ -171,7 +171,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
     _disable_core_dumps()
     _unblock_child_signals()
     claim: Claim | None = None
-    first: FirstAnswers | None = None
+    first: AnswerStore | None = None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             _greet(settings)
@@ -180,9 +180,9 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
         if handover is not None:
-            from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+            from mcp_batteries.transports.stdio.first_answers import AnswerStore
 
-            first = FirstAnswers(handover, settings)
+            first = AnswerStore(handover, settings)
     _configure_log(settings)
     import anyio
 

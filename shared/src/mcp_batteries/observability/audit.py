@@ -61,7 +61,7 @@ class Audit:
         self._arguments = arguments
         self._file: int | None = None
         # Whether the last line is incomplete.
-        self._torn = False
+        self._is_torn = False
         try:
             os.close(self._open())
         except OSError as problem:
@@ -130,7 +130,7 @@ class Audit:
             }
         )
 
-    def refused(self, line: Mapping[str, Any]) -> None:
+    def record_refusal(self, line: Mapping[str, Any]) -> None:
         """Append a refused request that `refusals` reports."""
         self._append({**line, "outcome": "refused"})
 
@@ -140,19 +140,19 @@ class Audit:
         # Clients and callers chose their own names.
         members = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **redact_json(line)}
         data = json.dumps(members, default=str).encode() + b"\n"
-        if self._torn:
+        if self._is_torn:
             data = b"\n" + data
         try:
-            self._follow_name(self._file)
+            self._reopen_if_rotated(self._file)
             # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
-            self._torn = os.write(self._file, data) < len(data)
-            if self._torn:
+            self._is_torn = os.write(self._file, data) < len(data)
+            if self._is_torn:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
             # The call has had its effect, and its caller must get the result.
             _log.error("a line is missing in the audit file: %s", reason(problem))
 
-    def _follow_name(self, file: int) -> None:
+    def _reopen_if_rotated(self, file: int) -> None:
         """Continue in a new file if this one was moved away, as log rotation does."""
         try:
             if os.path.samestat(os.stat(self._path), os.fstat(file)):

@@ -40,7 +40,7 @@ except ImportError:
 
 __all__ = ["Telemetry"]
 
-Knows = Callable[[str, str], bool]
+IsKnownName = Callable[[str, str], bool]
 
 _METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS
 _METHOD = "mcp.method.name"
@@ -64,13 +64,13 @@ class Telemetry:
         knows: whether a method would find a tool or prompt under a name.
     """
 
-    def __init__(self, name: str, version: str, knows: Knows) -> None:
+    def __init__(self, name: str, version: str, knows: IsKnownName) -> None:
         # Otherwise an unreachable collector is logged at each try, several times a minute and at length.
         for exporter in (OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter):
             logging.getLogger(exporter.__module__).addFilter(RateLimitFilter())
         resource = Resource.create({"service.name": name, "service.version": version})
         self._spans = TracerProvider(resource=resource)
-        self._spans.add_span_processor(BatchSpanProcessor(_Wordless(OTLPSpanExporter(), knows)))
+        self._spans.add_span_processor(BatchSpanProcessor(_WithoutTexts(OTLPSpanExporter(), knows)))
         trace.set_tracer_provider(self._spans)
         self._meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
         metrics.set_meter_provider(self._meters)
@@ -105,15 +105,15 @@ class Telemetry:
             provider.force_flush(400)
 
 
-class _Wordless(SpanExporter):
+class _WithoutTexts(SpanExporter):
     """Passes spans on without error texts, and without names that a client made up."""
 
-    def __init__(self, exporter: SpanExporter, knows: Knows) -> None:
+    def __init__(self, exporter: SpanExporter, knows: IsKnownName) -> None:
         self._exporter = exporter
         self._knows = knows
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        return self._exporter.export([_wordless(span, self._knows) for span in spans])
+        return self._exporter.export([_without_texts(span, self._knows) for span in spans])
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
@@ -122,7 +122,7 @@ class _Wordless(SpanExporter):
         return self._exporter.force_flush(timeout_millis)
 
 
-def _wordless(span: ReadableSpan, knows: Knows) -> ReadableSpan:
+def _without_texts(span: ReadableSpan, knows: IsKnownName) -> ReadableSpan:
     """Return `span` without error texts, and without names that a client made up."""
     name = span.name
     attributes = dict(span.attributes or {})
@@ -143,7 +143,7 @@ def _wordless(span: ReadableSpan, knows: Knows) -> ReadableSpan:
     )
 
 
-def _mask_invented_names(attributes: dict[str, AttributeValue], knows: Knows) -> str:
+def _mask_invented_names(attributes: dict[str, AttributeValue], knows: IsKnownName) -> str:
     """Replace names that a client made up in the `attributes` of a message's span; return the name of the span."""
     method = str(attributes.get(_METHOD))
     if method not in _METHODS:

@@ -69,7 +69,7 @@ class DiskStore:
         self._max_bytes = max_bytes
         try:
             self._make_folders()
-            secret = self._secret()
+            secret = self._read_secret()
         except OSError as error:
             raise Unavailable(
                 f"The cache folder cannot be used: {reason(error)}.",
@@ -81,11 +81,11 @@ class DiskStore:
     def read(self, key: str) -> Entry:
         name = self._name(key)
         try:
-            entry = Entry(**self._object("meta", name))
+            entry = Entry(**self._read_object("meta", name))
         except TypeError:
             entry = Entry()  # Another version's.
         try:
-            head, _, body = self._contents("data", name).partition(b"\n")
+            head, _, body = self._read_file("data", name).partition(b"\n")
             about = json.loads(head)
             digest = str(about["digest"])
             changed_at = float(about["changed_at"])
@@ -114,7 +114,7 @@ class DiskStore:
         for folder in ("data", "meta"):
             path = self._path(folder, name)
             with contextlib.suppress(FileNotFoundError):
-                _patiently(partial(os.unlink, path))
+                _retry_while_busy(partial(os.unlink, path))
 
     def lock(self, key: str) -> Callable[[], None] | None:
         lock = self._lock(self._name(key))
@@ -125,7 +125,7 @@ class DiskStore:
         return lock.release
 
     def state(self, name: str) -> dict[str, Any]:
-        return self._object("state", self._name(name))
+        return self._read_object("state", self._name(name))
 
     def update(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         file = self._name(name)
@@ -191,7 +191,7 @@ class DiskStore:
         for name in _FOLDERS:
             _make_private(os.path.join(self._folder, name))
 
-    def _secret(self) -> bytes:
+    def _read_secret(self) -> bytes:
         """Return the key of all names in this folder; the first process makes it."""
         path = os.path.join(self._folder, "key")
         with FileLock(path + ".lock", timeout=_STATE_SECONDS, mode=0o600):
@@ -215,17 +215,17 @@ class DiskStore:
             self._make_folders()
         return FileLock(self._path("locks", name), mode=0o600, thread_local=False)
 
-    def _object(self, folder: str, name: str) -> dict[str, Any]:
+    def _read_object(self, folder: str, name: str) -> dict[str, Any]:
         """Return the JSON object in a file; an empty one if there is none."""
         try:
-            value: Any = json.loads(self._contents(folder, name))
+            value: Any = json.loads(self._read_file(folder, name))
         except (OSError, ValueError):
             return {}
         if not isinstance(value, dict):
             return {}
         return cast("dict[str, Any]", value)
 
-    def _contents(self, folder: str, name: str) -> bytes:
+    def _read_file(self, folder: str, name: str) -> bytes:
         with open(self._path(folder, name), "rb") as file:
             return file.read()
 
@@ -244,14 +244,14 @@ class DiskStore:
         try:
             with open(handle, "wb") as file:
                 file.write(content)
-            _patiently(partial(os.replace, temporary, path))
+            _retry_while_busy(partial(os.replace, temporary, path))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
 
 
-def _patiently(change: Callable[[], None]) -> None:
+def _retry_while_busy(change: Callable[[], None]) -> None:
     """Do `change`; on Windows retry for a while, because it fails while a reader has the file open."""
     until = time.monotonic() + _BUSY_SECONDS
     while True:

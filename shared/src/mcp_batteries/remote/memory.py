@@ -36,7 +36,7 @@ class _MemoryWatch:
             self._watches.discard(self)
             self._keys.clear()
 
-    def tell(self, key: str) -> None:
+    def notify(self, key: str) -> None:
         if key in self._keys:
             self._changed([key])
 
@@ -65,11 +65,11 @@ class MemoryStore:
         while len(self._entries) > _MOST:
             del self._entries[next(iter(self._entries))]
         if body:
-            self._tell(key)
+            self._notify(key)
 
     def drop(self, key: str) -> None:
         if self._entries.pop(key, None):
-            self._tell(key)
+            self._notify(key)
 
     def lock(self, key: str) -> Callable[[], None] | None:
         if key in self._locked:
@@ -93,6 +93,6 @@ class MemoryStore:
     def watch(self) -> _MemoryWatch:
         return _MemoryWatch(self._watches)
 
-    def _tell(self, key: str) -> None:
+    def _notify(self, key: str) -> None:
         for watch in list(self._watches):
-            watch.tell(key)
+            watch.notify(key)

@@ -104,7 +104,7 @@ class RemoteSource:
         self._limiter = anyio.CapacityLimiter(_CONCURRENT_CHECKS)
         try:
             async with anyio.create_task_group() as self._tasks:
-                self._tasks.start_soon(self._watch.run, self._touched)
+                self._tasks.start_soon(self._watch.run, self._report)
                 self._running.set()
         finally:
             self._running = anyio.Event()
@@ -222,7 +222,7 @@ class RemoteSource:
                     wait = _UNRESOLVED_SECONDS
                 await self._cache.sleep(wait)
 
-    def _touched(self, places: Collection[Hashable]) -> None:
+    def _report(self, places: Collection[Hashable]) -> None:
         """Report the URIs that show what changed at `places` in the store."""
         uris: set[Hashable] = set()
         for place in places:

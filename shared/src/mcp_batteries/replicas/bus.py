@@ -140,7 +140,7 @@ class RemoteBus(InMemorySubscriptionBus):
     async def publish(self, event: ServerEvent) -> None:
         self._number += 1
         self._busy_beats = _BUSY_BEATS
-        self._put(self._encoded(event))
+        self._put(self._encode_event(event))
         await super().publish(event)
 
     @asynccontextmanager
@@ -258,21 +258,21 @@ class RemoteBus(InMemorySubscriptionBus):
     def _put_beat(self, *, is_greeting: bool = False) -> None:
         self._beats += 1
         if is_greeting:
-            self._put(self._message(beat=self._beats, hello=True))
+            self._put(self._encode(beat=self._beats, hello=True))
         else:
-            self._put(self._message(beat=self._beats))
+            self._put(self._encode(beat=self._beats))
 
-    def _encoded(self, event: ServerEvent) -> bytes:
+    def _encode_event(self, event: ServerEvent) -> bytes:
         """Return the message that announces `event`."""
         if isinstance(event, ResourceUpdated):
-            message = self._message(uri=event.uri)
+            message = self._encode(uri=event.uri)
         else:
-            message = self._message(list=next(name for name, other in _LISTS.items() if other == event))
+            message = self._encode(list=next(name for name, other in _LISTS.items() if other == event))
         if len(message) > _MAX_BYTES:
-            return self._message()
+            return self._encode()
         return message
 
-    def _message(self, **members: Any) -> bytes:
+    def _encode(self, **members: Any) -> bytes:
         return json.dumps({"v": 1, "from": self._origin, "n": self._number, **members}).encode()
 
     def _receive(self, data: bytes) -> None:

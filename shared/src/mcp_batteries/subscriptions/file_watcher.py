@@ -57,7 +57,7 @@ _SLICE = 500
 # Slow checks take at most this share of one processor.
 _SHARE = 0.004
 
-_UNCHECKED = object()
+_NEVER_CHECKED = object()
 
 
 class _Check(NamedTuple):
@@ -101,7 +101,7 @@ class _Entry:
     def __init__(self, path: str) -> None:
         self.path = path
         self.watch_path = WatchPath()
-        self.state: Hashable | None = _UNCHECKED
+        self.state: Hashable | None = _NEVER_CHECKED
         self.doubted_until = 0.0
         self.is_fresh = False
         self.file_state: Glance | None = None
@@ -138,7 +138,7 @@ class FileWatcher:
         self._locate = locate
         self._probe = probe
         if poll is None:
-            poll = _environment_polls()
+            poll = _polling_is_forced()
         self._only_polls = poll
         self._watch_paths = WatchPaths(roots)
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
@@ -232,7 +232,7 @@ class FileWatcher:
         for entry, watch_path in zip(entries, watch_paths, strict=True):
             if not self._is_current(entry):
                 continue
-            if watch_path != entry.watch_path or not self._folders.may_hear(watch_path.folders):
+            if watch_path != entry.watch_path or not self._folders.can_watch(watch_path.folders):
                 self._leave(entry)
                 self._enter(entry, watch_path)
         self._record(entries, checks)
@@ -253,7 +253,7 @@ class FileWatcher:
         Return the processor time in seconds.
         """
         began = time.thread_time()
-        now = await self._in_thread(lambda: _stats([entry.path for entry in entries]))
+        now = await self._in_thread(lambda: _read_file_states([entry.path for entry in entries]))
         differing: list[_Entry] = []
         for entry, file_state in zip(entries, now.states, strict=True):
             if not self._is_current(entry):
@@ -276,7 +276,7 @@ class FileWatcher:
             for start in range(0, len(entries), _SLICE):
                 part = entries[start : start + _SLICE]
                 # `add` makes the first check of an entry, once its place is known.
-                checked = [entry for entry in part if entry.state is not _UNCHECKED and entry not in self._polled]
+                checked = [entry for entry in part if entry.state is not _NEVER_CHECKED and entry not in self._polled]
                 seconds = await self._check_quickly(checked)
                 await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(entries), seconds / _SHARE))
             if not entries:
@@ -313,7 +313,7 @@ class FileWatcher:
             entry.file_state = check.file_state
             is_doubted = (named and now < entry.doubted_until) or (lost and entry.is_fresh)
             if check.state != entry.state or is_doubted:
-                if entry.state is not _UNCHECKED:
+                if entry.state is not _NEVER_CHECKED:
                     changed.append(entry.path)
                 entry.state = check.state
                 entry.doubted_until = 0.0
@@ -333,7 +333,7 @@ class FileWatcher:
             self._warn_once("Some of what is watched is polled twice a second: as asked for.")
             self._start_polling(entry)
             return
-        if not watch_path.is_reported or not self._folders.may_hear(watch_path.folders):
+        if not watch_path.is_reported or not self._folders.can_watch(watch_path.folders):
             self._warn_once("Some of what is watched is polled twice a second: the system reports no changes of it.")
             self._start_polling(entry)
             return
@@ -373,11 +373,11 @@ class FileWatcher:
         moved_folders: set[str] = set()
         for kind, path in events:
             folded = fold(path)
-            touched |= self._entries_by_name.get(folded, _NOBODY)
+            touched |= self._entries_by_name.get(folded, _NO_ENTRIES)
             if kind != _MODIFIED or self._inside:
-                touched |= self._entries_by_name.get(fold(os.path.dirname(path)), _NOBODY)
+                touched |= self._entries_by_name.get(fold(os.path.dirname(path)), _NO_ENTRIES)
             if kind != _MODIFIED:
-                self._moved |= self._entries_by_name.get(folded, _NOBODY)
+                self._moved |= self._entries_by_name.get(folded, _NO_ENTRIES)
                 if self._folders.needs(folded):
                     moved_folders.add(folded)
         if moved_folders:
@@ -443,10 +443,10 @@ class FileWatcher:
             logger.warning("%s", message)
 
 
-_NOBODY: frozenset[_Entry] = frozenset()
+_NO_ENTRIES: frozenset[_Entry] = frozenset()
 
 
-def _stats(paths: Iterable[str]) -> _FileStates:
+def _read_file_states(paths: Iterable[str]) -> _FileStates:
     """Return what stat(2) says of each path, on a worker thread."""
     began = time.thread_time()
     now = time.time_ns()
@@ -472,7 +472,7 @@ def _changed_just_now(watch_path: WatchPath, now: int) -> bool:
     return abs(now - state.changed_ns) < _COARSE_NS
 
 
-def _environment_polls() -> bool:
+def _polling_is_forced() -> bool:
     value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
     return bool(value) and value.lower() not in ("false", "disable", "disabled")
 

@@ -28,11 +28,11 @@ T = TypeVar("T")
 # time.
 _OVERLAP_STEPS = DEBOUNCE_MS // STEP_MS + 3
 # Replaced watches at once: each is an inotify instance, of which a user may have 128.
-_MOST_ENDING = 32
+_MAX_ENDING = 32
 _LEVELS = 3
 # For this many folders the smallest watch may be replaced, however few there are in all.
-_FEW = 16
-_MOST_STRIKES = 3
+_MIN_GRAIN = 16
+_MAX_FAILURES = 3
 
 
 class FolderWatches:
@@ -58,13 +58,13 @@ class FolderWatches:
         self._on_lost = on_lost
         self._warn = warn
         self.watches: set[KernelWatch] = set()
-        self.ended = anyio.Event()
+        self.watch_ended = anyio.Event()
         self.reset()
 
     def start(self, tasks: TaskGroup) -> None:
         """Allow watching from now on, with tasks of this group."""
         self._tasks = tasks
-        self._threads = anyio.CapacityLimiter(_MOST_ENDING + 2 * _LEVELS)
+        self._threads = anyio.CapacityLimiter(_MAX_ENDING + 2 * _LEVELS)
 
     def reset(self) -> None:
         """Watch nothing, need nothing, and forget failures."""
@@ -77,7 +77,7 @@ class FolderWatches:
         self._moved: set[str] = set()
         self._levels: list[KernelWatch | None] = [None] * _LEVELS
         self._exhausted = False
-        self._strikes: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
         self._unwatchable: set[str] = set()
 
     def need(self, folders: Iterable[str]) -> None:
@@ -97,14 +97,14 @@ class FolderWatches:
         """Return those of `folders` that are not watched."""
         return set(folders) - self._armed.keys()
 
-    def may_hear(self, folders: Iterable[str]) -> bool:
+    def can_watch(self, folders: Iterable[str]) -> bool:
         """Tell whether nothing in `folders` keeps breaking watches."""
         return self._unwatchable.isdisjoint(folders)
 
     @property
     def outgrown(self) -> bool:
         """Whether too many unneeded folders are watched."""
-        return len(self._armed) > 2 * len(self._needed) + _FEW
+        return len(self._armed) > 2 * len(self._needed) + _MIN_GRAIN
 
     def move(self, folders: set[str]) -> None:
         """Note that folders of these folded paths were moved or removed.
@@ -123,7 +123,7 @@ class FolderWatches:
         if self._exhausted:
             return False
         # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
-        grain = max(_FEW, round(len(self._needed) ** (1 / _LEVELS)))
+        grain = max(_MIN_GRAIN, round(len(self._needed) ** (1 / _LEVELS)))
         level = 0
         folders = missing | self._needed_at(0)
         while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
@@ -132,7 +132,7 @@ class FolderWatches:
         self._moved.clear()
         armed = self._armed
         try:
-            watch = await self._in_thread(lambda: _watch(folders))
+            watch = await self._in_thread(lambda: _arm_watch(folders))
         except (FileNotFoundError, PermissionError):
             return True
         except (OSError, WatchfilesRustInternalError) as error:
@@ -142,8 +142,8 @@ class FolderWatches:
         if self._armed is not armed:
             return True  # All were dropped in the meantime, and all watches with them.
         self._replace(level, watch)
-        while len(self.watches) > _MOST_ENDING:
-            await self.ended.wait()
+        while len(self.watches) > _MAX_ENDING:
+            await self.watch_ended.wait()
         return True
 
     def _replace(self, level: int, watch: KernelWatch) -> None:
@@ -186,14 +186,14 @@ class FolderWatches:
         finally:
             watch.end()
             self.watches.discard(watch)
-            self.ended.set()
-            self.ended = anyio.Event()
+            self.watch_ended.set()
+            self.watch_ended = anyio.Event()
 
     def _break(self, watch: KernelWatch, error: str) -> None:
         """Continue without `watch`: a name that is not UTF-8 has broken it for good, and its last events are lost."""
         culprit = max((folder for folder in watch.folders if f'"{folder}{os.sep}' in error), key=len, default="")
-        self._strikes[culprit] += 1
-        if self._strikes[culprit] > _MOST_STRIKES:
+        self._failures[culprit] += 1
+        if self._failures[culprit] > _MAX_FAILURES:
             self._exhausted = self._exhausted or not culprit
             self._unwatchable.add(culprit)
             self._warn(f"Some of what is watched is polled twice a second: {error}")
@@ -207,5 +207,5 @@ class FolderWatches:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
 
 
-def _watch(folders: Iterable[str]) -> KernelWatch:
+def _arm_watch(folders: Iterable[str]) -> KernelWatch:
     return KernelWatch([folder for folder in folders if os.path.isdir(folder)])

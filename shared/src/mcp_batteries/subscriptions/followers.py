@@ -31,10 +31,10 @@ class Followers:
         Raises:
             Problem: One of them can't be followed.
         """
-        follower = Follower(owner, self._let_go)
+        follower = Follower(owner, self._drop)
         await self.extend(follower, uris)
         while len(self._by_name) >= _MOST:
-            self._let_go(next(iter(self._by_name.values())))
+            self._drop(next(iter(self._by_name.values())))
         name = secrets.token_hex(12)
         self._by_name[name] = follower
         self._subscribers.attend(follower)
@@ -53,7 +53,7 @@ class Followers:
             for uri in new:
                 self._subscribers.subscribe(follower, uri)
             for uri in new:
-                await follower.uris[uri].settled()
+                await follower.uris[uri].wait_settled()
                 if follower.uris[uri].failed:
                     raise Unavailable(f"{quote(uri)} cannot be followed now.", "Read it again when you need it.")
         except BaseException:
@@ -75,11 +75,11 @@ class Followers:
                 "was restarted.",
                 "Read again what you need, and call without `since` to follow it anew.",
             )
-        follower.asked()
+        follower.restart_idle_time()
         self._by_name[name] = self._by_name.pop(name)
         return follower
 
-    def _let_go(self, follower: Follower) -> None:
+    def _drop(self, follower: Follower) -> None:
         name = next(name for name, other in self._by_name.items() if other is follower)
         del self._by_name[name]
         self._subscribers.dismiss(follower)

@@ -98,7 +98,7 @@ class Hub:
         self._connections: dict[Connection, Subscriber] = {}
         # Each stream with its caller.
         self._streams: dict[Subscriber, str | None] = {}
-        self._whose = whose
+        self._caller_key = whose
         self._closed = False
         self._max_streams = max_streams
 
@@ -127,7 +127,7 @@ class Hub:
 
         low.add_request_handler(method, PaginatedRequestParams, follow_and_list)
 
-    def options(self, server: MCPServer[Any]) -> InitializationOptions:
+    def initialization_options(self, server: MCPServer[Any]) -> InitializationOptions:
         """Return the answer of `server` to `initialize`, with the actual `listChanged`."""
         return lowlevel(server).create_initialization_options()
 
@@ -165,7 +165,7 @@ class Hub:
 
     def subscribed(self, ctx: _Context) -> list[str]:
         """Return the URIs to which the caller of a request is subscribed."""
-        caller = self._whose(ctx)
+        caller = self._caller_key(ctx)
         subscribers: list[Subscriber] = []
         if caller is not None:
             subscribers += [subscriber for subscriber, owner in self._streams.items() if owner == caller]
@@ -219,7 +219,7 @@ class Hub:
             if uri not in subscriber.uris and len(subscriber.uris) >= MAX_URIS:
                 raise TooLarge(f"This connection has {MAX_URIS:,} subscriptions, the limit.", "Unsubscribe from some.")
             topic = self._subscribers.subscribe(subscriber, uri)
-            await topic.settled()
+            await topic.wait_settled()
             if topic.failed:
                 self._subscribers.unsubscribe(subscriber, uri)
                 raise Unavailable(f"{quote(uri)} cannot be watched now.", "Read it again when you need it.")
@@ -239,7 +239,7 @@ class Hub:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         for topic in self._subscribers.follow(self._subscriber(connection_of(ctx.session)), event):
-            await topic.settled()
+            await topic.wait_settled()
 
     def _subscriber(self, connection: Connection) -> Subscriber:
         """Return the subscriber of a legacy connection, which ends with it."""
@@ -284,7 +284,7 @@ class Hub:
             await ctx.session.send_notification(event_to_notification(event, meta), related_request_id=stream)
 
         subscriber = Subscriber(send)
-        self._streams[subscriber] = self._whose(ctx)
+        self._streams[subscriber] = self._caller_key(ctx)
         try:
             honoured = await self._subscribe_to(subscriber, params.notifications)
             acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
@@ -316,7 +316,7 @@ class Hub:
             except Problem as problem:
                 logger.info("Not watched: %s", problem)
         for topic in list(subscriber.topics):
-            await topic.settled()
+            await topic.wait_settled()
         for uri, topic in list(subscriber.uris.items()):
             if topic.failed:
                 self._subscribers.unsubscribe(subscriber, uri)

@@ -17,7 +17,7 @@ _MOST = 20_000
 # The characters of earlier texts that changes hold.
 _MOST_CHARACTERS = 8_000_000
 
-What = Literal["created", "changed", "deleted"]
+ChangeKind = Literal["created", "changed", "deleted"]
 
 # The digest of a thing that is not there begins with this; the reason follows.
 ABSENT = "absent: "
@@ -43,26 +43,26 @@ class Change:
     """
 
     name: str = ""
-    what: What = "changed"
+    what: ChangeKind = "changed"
     before: str | None = None
     after: str | None = None
     added: str | None = None
 
     def then(self, later: Change) -> Change | None:
         """Return both changes as one; None if nothing happened in the end."""
-        what: What = later.what
+        kind: ChangeKind = later.what
         if self.what == "created":
             if later.what == "deleted":
                 return None
-            what = "created"
+            kind = "created"
         elif self.what == "deleted":
-            what = "changed"
-        if what == "changed" and self.before is not None and self.before == later.after:
+            kind = "changed"
+        if kind == "changed" and self.before is not None and self.before == later.after:
             return None
         added: str | None = None
         if self.added is not None and later.added is not None:
             added = self.added + later.added
-        return replace(later, what=what, before=self.before, added=added)
+        return replace(later, what=kind, before=self.before, added=added)
 
     @property
     def weight(self) -> int:
@@ -147,13 +147,13 @@ class Journal:
         """Add a change of `place`."""
         self.now += 1
         times = 1
-        earlier = self._take_unmarked(place, change.name)
-        if earlier is not None:
-            merged = earlier.change.then(change)
+        previous = self._take_unmarked(place, change.name)
+        if previous is not None:
+            merged = previous.change.then(change)
             if merged is None:
                 return
             change = merged
-            times += earlier.times
+            times += previous.times
         self._ring[self.now] = Noted(place, change, time.time(), times)
         self._latest[place, change.name] = self.now
         self._weight += change.weight
@@ -165,10 +165,10 @@ class Journal:
         number = self._latest.pop((place, name), 0)
         if number <= self._last_mark:
             return None
-        noted = self._ring.pop(number, None)
-        if noted is not None:
-            self._weight -= noted.change.weight
-        return noted
+        entry = self._ring.pop(number, None)
+        if entry is not None:
+            self._weight -= entry.change.weight
+        return entry
 
     def forget(self, place: Hashable) -> None:
         """Forget `place`, which nobody follows any more."""
@@ -182,17 +182,17 @@ class Journal:
         Each thing is there once; the order is that of the last changes.
         """
         merged: dict[tuple[Hashable, str], Noted] = {}
-        for number, noted in self._ring.items():
-            if not after < number <= until or noted.place not in places:
+        for number, entry in self._ring.items():
+            if not after < number <= until or entry.place not in places:
                 continue
-            key = (noted.place, noted.change.name)
+            key = (entry.place, entry.change.name)
             earlier = merged.pop(key, None)
             if earlier is None:
-                merged[key] = noted
+                merged[key] = entry
                 continue
-            change = earlier.change.then(noted.change)
+            change = earlier.change.then(entry.change)
             if change is not None:
-                merged[key] = Noted(noted.place, change, noted.at, earlier.times + noted.times)
+                merged[key] = Noted(entry.place, change, entry.at, earlier.times + entry.times)
         return list(merged.values())
 
     def is_cut(self, places: Collection[Hashable], after: int) -> bool:
@@ -200,8 +200,8 @@ class Journal:
         return any(self._dropped.get(place, 0) > after for place in places)
 
     def _drop(self, number: int) -> None:
-        noted = self._ring.pop(number)
-        self._weight -= noted.change.weight
-        self._dropped[noted.place] = number
-        if self._latest.get((noted.place, noted.change.name)) == number:
-            del self._latest[noted.place, noted.change.name]
+        entry = self._ring.pop(number)
+        self._weight -= entry.change.weight
+        self._dropped[entry.place] = number
+        if self._latest.get((entry.place, entry.change.name)) == number:
+            del self._latest[entry.place, entry.change.name]

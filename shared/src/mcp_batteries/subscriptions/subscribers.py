@@ -119,7 +119,7 @@ class Subscribers:
             except Problem:
                 return
         for address in addresses:
-            self._changed(self._topics.get(address))
+            self._handle_change(self._topics.get(address))
 
     def _addresses_of(self, uri: str) -> list[_Address]:
         """Return all topics' addresses for `uri`, which may mean different things to different callers."""
@@ -136,7 +136,7 @@ class Subscribers:
     def announce_everything(self) -> None:
         """Notify every subscriber of every topic, because any may have changed unnoticed."""
         for topic in list(self._topics.values()):
-            self._changed(topic)
+            self._handle_change(topic)
 
     async def look(self, subscriber: Subscriber) -> None:
         """Let every source that can check immediately do so for the subscriptions of `subscriber`."""
@@ -165,7 +165,7 @@ class Subscribers:
         for _, topic in self._resting:
             if topic.changed_again:
                 topic.changed_again = False
-                topic.tell()
+                topic.notify()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -249,9 +249,9 @@ class Subscribers:
 
         def changed(keys: Collection[Hashable]) -> None:
             for key in keys:
-                self._changed(self._topics.get(_Address(watched, key)))
+                self._handle_change(self._topics.get(_Address(watched, key)))
                 if key in watched.source.list_keys:
-                    self._changed(self._topics.get(_Address(None, _LIST)))
+                    self._handle_change(self._topics.get(_Address(None, _LIST)))
 
         try:
             await watched.source.run(changed)
@@ -296,7 +296,7 @@ class Subscribers:
         watched.keys.update(keys)
         return True
 
-    def _changed(self, topic: Topic | None) -> None:
+    def _handle_change(self, topic: Topic | None) -> None:
         """Note what has changed, and announce it."""
         if topic is None:
             return
@@ -306,14 +306,14 @@ class Subscribers:
         if topic.is_followed:
             for change in changes:
                 self.journal.note(topic, change)
-        self._tell(topic)
+        self._notify(topic)
 
-    def _tell(self, topic: Topic) -> None:
+    def _notify(self, topic: Topic) -> None:
         """Announce that `topic` has changed, now or at the end of its rest."""
         if topic.resting:
             topic.changed_again = True
             return
-        topic.tell()
+        topic.notify()
         topic.resting = True
         self._resting.append((anyio.current_time() + REST_SECONDS, topic))
         self._rest_wake.set()
@@ -329,4 +329,4 @@ class Subscribers:
             topic.resting = False
             if topic.changed_again:
                 topic.changed_again = False
-                self._tell(topic)
+                self._notify(topic)

@@ -146,10 +146,10 @@ class Follower(Subscriber):
     def __init__(self, owner: str, let_go: Callable[[Follower], None]) -> None:
         super().__init__(_send_nothing)
         self.owner = owner
-        self._let_go = let_go
-        self.asked()
+        self._on_idle = let_go
+        self.restart_idle_time()
 
-    def asked(self) -> None:
+    def restart_idle_time(self) -> None:
         """Restart its idle time."""
         self._until = anyio.current_time() + self.IDLE_SECONDS
         self._wake.set()
@@ -163,7 +163,7 @@ class Follower(Subscriber):
                 self._wake = anyio.Event()
                 with anyio.CancelScope(deadline=self._until):
                     await self._wake.wait()
-            self._let_go(self)
+            self._on_idle(self)
 
 
 async def _send_nothing(_: ServerEvent) -> None:
@@ -190,7 +190,7 @@ class Topic:
             self.unsettled.set()
             self.unsettled = None
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """Return once it is watched, watching has `failed`, or it is not needed any more."""
         if self.unsettled is not None:
             await self.unsettled.wait()
@@ -199,7 +199,7 @@ class Topic:
     def is_followed(self) -> bool:
         return any(isinstance(subscriber, Follower) for subscriber in self.audience)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         for subscriber, events in self.audience.items():
             for event in events:
                 subscriber.push(event)

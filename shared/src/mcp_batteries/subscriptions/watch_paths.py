@@ -21,7 +21,20 @@ __all__ = ["WatchPath", "WatchPaths", "fold"]
 _MOST_LINKS = 40
 
 # inotify does not report what other users of these file systems change (inotify(7), Limitations).
-_BLIND = ("9p", "afs", "ceph", "cifs", "fuse", "lustre", "ncpfs", "nfs", "smb", "vboxsf", "virtiofs", "vmhgfs")
+_UNREPORTED_FILE_SYSTEMS = (
+    "9p",
+    "afs",
+    "ceph",
+    "cifs",
+    "fuse",
+    "lustre",
+    "ncpfs",
+    "nfs",
+    "smb",
+    "vboxsf",
+    "virtiofs",
+    "vmhgfs",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +141,7 @@ class WatchPaths:
             walk.folder, names = self._enter(target)
             walk.remaining += names
         else:
-            walk.remaining += _parts(target)
+            walk.remaining += _split_reversed(target)
 
     def _enter(self, path: str) -> tuple[str, list[str]]:
         """Return the real root that `path` is below, and the names down from there, the last one first.
@@ -137,7 +150,7 @@ class WatchPaths:
         """
         for root in sorted(self._roots, key=len, reverse=True):
             if path == root or path.startswith(root.rstrip(os.sep) + os.sep):
-                return self._roots[root], _parts(path[len(root) :])
+                return self._roots[root], _split_reversed(path[len(root) :])
         return "", []
 
     def _is_reported(self, folder: str, device: int) -> bool:
@@ -148,7 +161,7 @@ class WatchPaths:
         return not self._blind[device] and os.access(folder, os.R_OK) and _is_utf8(folder)
 
 
-def _parts(path: str) -> list[str]:
+def _split_reversed(path: str) -> list[str]:
     """Return the names in `path`, the last one first."""
     if os.altsep:
         path = path.replace(os.altsep, os.sep)
@@ -175,7 +188,7 @@ def _blind_devices() -> dict[int, bool]:
                 fields = line.split(" ")
                 major, minor = fields[2].split(":")
                 kind = fields[fields.index("-") + 1]
-                devices[os.makedev(int(major), int(minor))] = kind.startswith(_BLIND)
+                devices[os.makedev(int(major), int(minor))] = kind.startswith(_UNREPORTED_FILE_SYSTEMS)
     except (OSError, ValueError, IndexError):
         pass  # No /proc: the kernel's own reports it is.
     return devices

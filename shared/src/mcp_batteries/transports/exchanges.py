@@ -16,7 +16,7 @@ from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp.shared.transport_context import TransportContext
 from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData
 
-__all__ = ["Exchanges", "error_data"]
+__all__ = ["StatelessDispatcher", "error_data"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def error_data(raised: Exception, method: str) -> ErrorData:
     return data
 
 
-class _Exchange(Connection):
+class _RequestConnection(Connection):
     """The connection of one request, which ends with it.
 
     A client introduces itself identically in each request: that is parsed once, and what few requests need is made
@@ -53,9 +53,9 @@ class _Exchange(Connection):
     def has_stack(self) -> bool:
         return self._stack is not None
 
-    def copy_for_next_request(self) -> _Exchange:
+    def copy_for_next_request(self) -> _RequestConnection:
         """Return a copy for the same client's next request."""
-        other = object.__new__(_Exchange)  # an eighth of what `copy` takes
+        other = object.__new__(_RequestConnection)  # an eighth of what `copy` takes
         other.__dict__ |= {**self.__dict__, "state": {}}
         return other
 
@@ -64,10 +64,10 @@ class _ParsedRoute(NamedTuple):
     """What a client said of itself, and the connection that was built from it."""
 
     route: InboundModernRoute
-    connection: _Exchange
+    connection: _RequestConnection
 
 
-class Exchanges:
+class StatelessDispatcher:
     """Answers requests of 2026-07-28, each on a connection of its own.
 
     Args:
@@ -106,9 +106,9 @@ class Exchanges:
             if connection.has_stack:
                 await aclose_shielded(connection)
 
-    def _connect(self, route: InboundModernRoute) -> _Exchange:
+    def _connect(self, route: InboundModernRoute) -> _RequestConnection:
         """Return a connection to the client that `route` introduces."""
-        connection = _Exchange.from_envelope(
+        connection = _RequestConnection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities, **self._outbound
         )
-        return cast("_Exchange", connection)
+        return cast("_RequestConnection", connection)

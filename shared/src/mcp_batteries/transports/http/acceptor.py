@@ -19,38 +19,38 @@ from mcp_batteries.limits import descriptors
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.connection import Connection
-from mcp_batteries.transports.http.unix_socket import peer
+from mcp_batteries.transports.http.unix_socket import peer_user
 
-__all__ = ["Acceptor", "room"]
+__all__ = ["Acceptor", "connection_limit"]
 
 # Descriptors for everything else: files, databases, upstreams, and the connections beyond the limit that are refused.
-_OWN_FILES = 192
+_OTHER_DESCRIPTORS = 192
 # Connections beyond the limit are taken where all others are busy, because probes have to be answered.
-_BEYOND = 32
+_SPARE_CONNECTIONS = 32
 # One address has at most the limit divided by this.
 _SHARE = 2
 _PAUSE_SECONDS = 0.1
 # The time at the end for handshakes that have begun.
 _OPENING_SECONDS = 1.0
 # The turns of the event loop in which a client that has connected is accepted.
-_TURNS = 5
+_ACCEPT_TURNS = 5
 
 _log = logging.getLogger(__name__)
 _log.addFilter(RateLimitFilter())
 
 
-def room(desired: int) -> int:
+def connection_limit(desired: int) -> int:
     """Return the number of connections, at most `desired`, for which this process has descriptors.
 
     It raises the process's soft limit.
     """
-    available = descriptors(desired + _BEYOND + _OWN_FILES)
+    available = descriptors(desired + _SPARE_CONNECTIONS + _OTHER_DESCRIPTORS)
     if available is None:
         return desired
-    return min(desired, max(16, available - _BEYOND - _OWN_FILES))
+    return min(desired, max(16, available - _SPARE_CONNECTIONS - _OTHER_DESCRIPTORS))
 
 
-class _Place:
+class _Client:
     """One accepted connection, from its handshake to its end.
 
     Attributes:
@@ -103,7 +103,7 @@ class Acceptor:
         if tls is not None:
             self._handshake_seconds = handshake_seconds
         self._proxies = [ipaddress.ip_network(text) for text in proxies]
-        self._places: dict[str, dict[_Place, None]] = {}
+        self._places: dict[str, dict[_Client, None]] = {}
         self._count = 0
         self._accepted = 0
         listener.setblocking(False)
@@ -114,7 +114,7 @@ class Acceptor:
             # Not `sock_accept`: one that is cancelled drops the connection that it has taken in the same turn.
             self._loop.add_reader(listener, self._accept)
         except NotImplementedError:  # Windows.
-            self._running = asyncio.create_task(self._run())
+            self._running = asyncio.create_task(self._accept_in_task())
 
     async def close(self) -> None:
         """Accept what has already arrived, then nothing more."""
@@ -139,7 +139,7 @@ class Acceptor:
         # The loop reports a connection in a later turn than the one that accepts it.
         for _ in range(self._most):
             before = self._accepted
-            for _ in range(_TURNS):
+            for _ in range(_ACCEPT_TURNS):
                 await asyncio.sleep(0)
             if self._accepted == before:
                 break
@@ -160,7 +160,7 @@ class Acceptor:
             return
         self._admit(connected, address)
 
-    async def _run(self) -> None:
+    async def _accept_in_task(self) -> None:
         """Accept connections where the loop can't wait for a listener."""
         while True:
             try:
@@ -180,17 +180,17 @@ class Acceptor:
     def _admit(self, connected: socket.socket, address: Sequence[object]) -> None:
         """Open the connection `connected`, or close it if its owner or this process has too many."""
         self._accepted += 1
-        owner = peer(connected)
+        owner = peer_user(connected)
         if not owner:
-            owner = self._owner(str(address[0]) if address else "")
+            owner = self._find_owner(str(address[0]) if address else "")
         if not self._find_room(owner):
             connected.close()
             return
-        place = _Place(owner)
+        place = _Client(owner)
         self._places.setdefault(owner, {})[place] = None
         self._count += 1
         connected.setblocking(False)
-        place.opening = asyncio.create_task(self._open(connected, place))
+        place.opening = asyncio.create_task(self._complete_handshake(connected, place))
 
     def _find_room(self, owner: str) -> bool:
         """Tell whether `owner` may have one more connection, after dropping an idle one if that is necessary."""
@@ -198,9 +198,9 @@ class Acceptor:
             return self._drop_one(owner)
         if self._count < self._most:
             return True
-        return self._drop_one(None) or self._count < self._most + _BEYOND
+        return self._drop_one(None) or self._count < self._most + _SPARE_CONNECTIONS
 
-    async def _open(self, connected: socket.socket, place: _Place) -> None:
+    async def _complete_handshake(self, connected: socket.socket, place: _Client) -> None:
         """Complete the handshake of `connected`."""
 
         def build() -> Connection:
@@ -217,7 +217,7 @@ class Acceptor:
             connected.close()
             self._release(place)
 
-    def _release(self, place: _Place) -> None:
+    def _release(self, place: _Client) -> None:
         places = self._places.get(place.owner, {})
         if place in places:
             self._count -= 1
@@ -240,7 +240,7 @@ class Acceptor:
                     return True
         return False
 
-    def _owner(self, host: str) -> str:
+    def _find_owner(self, host: str) -> str:
         """Return the owner whose share counts, or nothing for a proxy, which has no share."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])

@@ -15,14 +15,14 @@ from starlette.types import Message, Send
 from mcp_batteries.transports.batches import REVISION, members
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
-__all__ = ["answer_each", "messages_in"]
+__all__ = ["answer_each", "split_array"]
 
 _MAX_MESSAGES = 1_000
 _ID_TWICE = "Another request of this array has this `id`."
 _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")]
 
 
-def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
+def split_array(headers: Headers, body: bytes) -> list[bytes] | None:
     """Return the messages in the array `body`, or None for anything else and for clients of other revisions.
 
     Raises:

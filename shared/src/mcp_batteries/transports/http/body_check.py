@@ -33,15 +33,15 @@ from mcp_batteries.sdk import Sessions, lowlevel
 from mcp_batteries.server.call_tools import calls_in
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
-from mcp_batteries.transports.http.batch_replies import answer_each, messages_in
-from mcp_batteries.transports.http.connection import WHOLE
-from mcp_batteries.transports.http.exchange import HttpExchanges
-from mcp_batteries.transports.http.headers import Asked, Known
-from mcp_batteries.transports.http.in_flight import closing, unanswered
+from mcp_batteries.transports.http.batch_replies import answer_each, split_array
+from mcp_batteries.transports.http.connection import BODY_COMPLETE
+from mcp_batteries.transports.http.exchange import StatelessRequests
+from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
+from mcp_batteries.transports.http.in_flight import answering, close_after_stream
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
-from mcp_batteries.transports.http.sessions import Replayed, Session
-from mcp_batteries.transports.http.turns import Unwanted
+from mcp_batteries.transports.http.sessions import ReplayedBody, Session
+from mcp_batteries.transports.http.turns import Abandoned
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse
 
 __all__ = ["Authorize", "BodyCheck"]
@@ -105,7 +105,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         self._json = settings.json_response
         self._authorize = authorize
         self._server = server
-        self._exchanges: HttpExchanges | None = None
+        self._exchanges: StatelessRequests | None = None
         self._sessions = Sessions(server)
         # Who opened each session; the one that was used last is the last.
         self._owners: dict[str, str] = {}
@@ -129,27 +129,27 @@ class BodyCheck(RequestBodyLimitMiddleware):
             elif name != b"last-event-id":
                 raw_headers.append((name, value))
         scope = {**scope, "headers": raw_headers}
-        headers = Known(raw_headers)
+        headers = HeaderMap(raw_headers)
         if "mcp-session-id" not in headers:
-            send = _naming_no_dead_session(send)
+            send = _without_dead_session(send)
         try:
             if scope["method"] == "GET":
-                with self._quota.holding(caller_of(scope)):
+                with self._quota.hold_stream(caller_of(scope)):
                     await self.app(scope, receive, send)
                 return
             if scope["method"] != "POST":
                 await self.app(scope, receive, send)
                 return
-            body = await self._body(scope, headers, receive)
+            body = await self._read_body(scope, headers, receive)
             if body is None:
                 return
-            if _holds_too_much(body):
-                raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
-            messages = messages_in(headers, body)
+            if _has_too_many_values(body):
+                raise _BadRequest(413, f"A message holds at most {_MAX_VALUES:,} values.")
+            messages = split_array(headers, body)
             message: JSONRPCMessage | None = None
             if messages is None:
                 message = parse(body)
-        except (Unavailable, Malformed, _Unfit) as problem:
+        except (Unavailable, Malformed, _BadRequest) as problem:
             await _refusal(scope, problem)(scope, receive, send)
             return
         post = _Post(scope, headers, receive)
@@ -177,26 +177,26 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 await self._answer_request(post, message, size, send)
             else:
                 await self._accept(post, message, send)
-        except Unwanted:
+        except Abandoned:
             await Response(status_code=202)(post.scope, post.receive, send)
-        except (Unavailable, Malformed, _Unfit) as problem:
+        except (Unavailable, Malformed, _BadRequest) as problem:
             await _refusal(post.scope, problem, request_id)(post.scope, post.receive, send)
 
     async def _accept(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
         """Pass on a notification, or the client's answer to a question.
 
         Raises:
-            Unwanted: Nothing handles it.
+            Abandoned: Nothing handles it.
         """
         session = post.headers.get("mcp-session-id")
         if isinstance(message, JSONRPCNotification):
             if not is_heard(message):
-                raise Unwanted
+                raise Abandoned
             if message.method == "notifications/cancelled" and session is not None:
-                self._cancelled(post.scope, session, message)
+                self._cancel_call(post.scope, session, message)
         if session in self._owners:
             self._mark_used(session)
-        await self._pass(post, message, closing(send))
+        await self._pass_on(post, message, close_after_stream(send))
 
     async def _answer_request(self, post: _Post, request: JSONRPCRequest, size: int, send: Send) -> None:
         """Answer `request` within its caller's limits."""
@@ -206,13 +206,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if session in self._owners:
             self._mark_used(session)
         elif session is None and request.method == "initialize":
-            send = await self._opening(post.scope, send)
+            send = await self._remember_owner(post.scope, send)
         caller = caller_of(post.scope)
-        with self._once(caller, session, request.id, send) as (watched, cancelled):
+        with self._enter(caller, session, request.id, send) as (watched, cancelled):
             if request.method == "subscriptions/listen":
                 # A stream is held, not worked on.
-                with self._quota.holding(caller):
-                    await self._pass(post, request, closing(watched))
+                with self._quota.hold_stream(caller):
+                    await self._pass_on(post, request, close_after_stream(watched))
                 return
             if cancelled is not None:
                 wait_for_cancel = cancelled.wait
@@ -221,27 +221,27 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 wait_for_cancel = partial(_wait_for_disconnect, post.receive)
             calls = calls_in(request.params)
             async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
-                with unanswered(post.scope, request.id):
+                with answering(post.scope, request.id):
                     if spend is not None:
-                        watched = _counted(watched, spend)
-                    await self._pass(post, request, watched)
+                        watched = _spending(watched, spend)
+                    await self._pass_on(post, request, watched)
 
-    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
+    async def _read_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """Return the whole body, or None if the client left."""
         media_type = headers.get("content-type", "").partition(";")[0].strip()
         if media_type != "application/json" or headers.get("content-encoding", "identity") != "identity":
-            raise _Unfit(415, "A message is application/json, in no other encoding.")
+            raise _BadRequest(415, "A message is application/json, in no other encoding.")
         _check_charset(headers.get("content-type", ""))
         declared = headers.get("content-length", "0")
         if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
             raise self._too_long()
-        if scope.get("state", {}).get(WHOLE):
-            return await self._received(receive)
+        if scope.get("state", {}).get(BODY_COMPLETE):
+            return await self._receive_body(receive)
         with anyio.move_on_after(self._seconds):
-            return await self._received(receive)
-        raise _Unfit(408, f"The message did not arrive within {self._seconds:g} s.")
+            return await self._receive_body(receive)
+        raise _BadRequest(408, f"The message did not arrive within {self._seconds:g} s.")
 
-    async def _received(self, receive: Receive) -> bytes | None:
+    async def _receive_body(self, receive: Receive) -> bytes | None:
         """Return the body as it arrives, or None if the client leaves."""
         body = bytearray()
         while True:
@@ -254,11 +254,11 @@ class BodyCheck(RequestBodyLimitMiddleware):
             if not part.get("more_body", False):
                 return bytes(body)
 
-    def _too_long(self) -> _Unfit:
+    def _too_long(self) -> _BadRequest:
         """Return the refusal of a body over the limit."""
-        return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
+        return _BadRequest(413, f"A message has at most {self.max_body_size} bytes.")
 
-    async def _opening(self, scope: Scope, send: Send) -> Send:
+    async def _remember_owner(self, scope: Scope, send: Send) -> Send:
         """Return the `send` for a client that opens a session, which remembers the session's owner.
 
         A caller that opens many and closes none only loses its own.
@@ -283,7 +283,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         """Make `session` the one of its owner that was used last."""
         self._owners[session] = self._owners.pop(session)
 
-    def _once(self, caller: str, session: str | None, request_id: RequestId, send: Send) -> _Once:
+    def _enter(self, caller: str, session: str | None, request_id: RequestId, send: Send) -> _UniqueRequestId:
         """Return a block with the `send` to answer with, and an event for the request's cancellation.
 
         No other request of this id in `session` is let in before the answer.
@@ -291,9 +291,9 @@ class BodyCheck(RequestBodyLimitMiddleware):
         key: _Key | None = None
         if session is not None:
             key = _Key(caller, session, str(request_id))
-        return _Once(self._in_flight, key, request_id, send)
+        return _UniqueRequestId(self._in_flight, key, request_id, send)
 
-    def _cancelled(self, scope: Scope, session: str, message: JSONRPCNotification) -> None:
+    def _cancel_call(self, scope: Scope, session: str, message: JSONRPCNotification) -> None:
         """Cancel the call that `message` names.
 
         The SDK does not know of calls that still wait for their turn, nor of those that are answered past it.
@@ -304,23 +304,23 @@ class BodyCheck(RequestBodyLimitMiddleware):
             cancelled.set()
         direct_session = self._sessions.of(scope, session)
         if isinstance(direct_session, Session):
-            direct_session.give_up(message)
+            direct_session.cancel_call(message)
 
-    async def _pass(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
+    async def _pass_on(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
         """Answer `message` here if possible, otherwise let the SDK do it."""
         if isinstance(message, JSONRPCRequest) and await self._answer_directly(post, message, send):
             return
-        await self.app(post.scope, Replayed(message, post.receive), send)
+        await self.app(post.scope, ReplayedBody(message, post.receive), send)
 
     async def _answer_directly(self, post: _Post, message: JSONRPCRequest, send: Send) -> bool:
         """Answer `message` past the SDK's streams; return False to leave it to the SDK."""
-        request = Asked(post.scope, post.receive, post.headers)
+        request = ParsedRequest(post.scope, post.receive, post.headers)
         revision = post.headers.get("mcp-protocol-version")
         if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
             session = self._sessions.of(post.scope, post.headers.get("mcp-session-id", ""))
             return isinstance(session, Session) and await session.answer(request, message, post.receive, send)
         if self._exchanges is None:
-            self._exchanges = HttpExchanges(lowlevel(self._server), self._sessions.state, streams=not self._json)
+            self._exchanges = StatelessRequests(lowlevel(self._server), self._sessions.state, streams=not self._json)
         route = self._exchanges.route(request, message)
         if route is None:
             return False
@@ -328,8 +328,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
         return True
 
 
-class _Once:
-    """Context manager of `BodyCheck._once`.
+class _UniqueRequestId:
+    """Context manager of `BodyCheck._enter`.
 
     A class, because a generator for each request costs twice as much.
     """
@@ -353,7 +353,7 @@ class _Once:
         if self._key is None:
             return self._send, None
         if self._key in self._in_flight:
-            raise _Unfit(400, "A request with this `id` is still in flight.", request_id=self._id)
+            raise _BadRequest(400, "A request with this `id` is still in flight.", request_id=self._id)
         self._in_flight[self._key] = self._cancelled
         return self._send_and_leave, self._cancelled
 
@@ -368,7 +368,7 @@ class _Once:
         await self._send(part)
 
 
-class _Unfit(Exception):
+class _BadRequest(Exception):
     """Raised for a body that is refused; carries the answer."""
 
     def __init__(
@@ -386,16 +386,18 @@ class _Unfit(Exception):
             self.response.headers["connection"] = "close"
 
 
-def _refusal(scope: Scope, problem: Unavailable | Malformed | _Unfit, request_id: RequestId | None = None) -> Response:
+def _refusal(
+    scope: Scope, problem: Unavailable | Malformed | _BadRequest, request_id: RequestId | None = None
+) -> Response:
     """Return the answer that refuses a message because of `problem`."""
     match problem:
         case Unavailable():
             set_reason(scope, problem.what)
             wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
-            return _Unfit(429, str(problem), request_id=request_id, headers=wait).response
+            return _BadRequest(429, str(problem), request_id=request_id, headers=wait).response
         case Malformed():
-            return _Unfit(400, problem.message, problem.code, problem.request_id).response
-        case _Unfit():
+            return _BadRequest(400, problem.message, problem.code, problem.request_id).response
+        case _BadRequest():
             return problem.response
 
 
@@ -408,7 +410,9 @@ def _check_charset(content_type: str) -> None:
     charset = header.get_param("charset")
     if charset is None or str(charset).lower() in _CHARSETS:
         return
-    raise _Unfit(415, f"A message is UTF-8, not {quote(str(charset))}. Encode it as UTF-8, and declare no charset.")
+    raise _BadRequest(
+        415, f"A message is UTF-8, not {quote(str(charset))}. Encode it as UTF-8, and declare no charset."
+    )
 
 
 def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
@@ -430,10 +434,10 @@ def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
         f"A session keeps the revision that `initialize` agreed on, {contradiction}. "
         "Send the `protocolVersion` of that answer as MCP-Protocol-Version."
     )
-    raise _Unfit(400, text, INVALID_PARAMS, message.id)
+    raise _BadRequest(400, text, INVALID_PARAMS, message.id)
 
 
-def _holds_too_much(body: bytes) -> bool:
+def _has_too_many_values(body: bytes) -> bool:
     """Tell whether `body` contains more values than `_MAX_VALUES`; it need not be JSON."""
     if _count_values(body) <= _MAX_VALUES:
         return False
@@ -446,7 +450,7 @@ def _count_values(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _naming_no_dead_session(send: Send) -> Send:
+def _without_dead_session(send: Send) -> Send:
     """Return the `send` for a request without a session.
 
     When the SDK refuses such a request, its answer names a session that it has dropped; this `send` leaves it out.
@@ -460,7 +464,7 @@ def _naming_no_dead_session(send: Send) -> Send:
     return send_without_session
 
 
-def _counted(send: Send, spend: Callable[[int], None]) -> Send:
+def _spending(send: Send, spend: Callable[[int], None]) -> Send:
     """Return a `send` that spends the size of the answer."""
 
     async def send_counted(part: Message) -> None:

@@ -42,12 +42,12 @@ _HEADERS = [
 
 def accepts(request: Request, *, streams: bool) -> bool:
     """Tell whether the client accepts the possible answers: JSON, and events if there are `streams`."""
-    has_json, has_events = _accepted(request.headers.get("accept", ""))
+    has_json, has_events = _parse_accept(request.headers.get("accept", ""))
     return has_json and (has_events or not streams)
 
 
 @lru_cache(16)
-def _accepted(text: str) -> tuple[bool, bool]:
+def _parse_accept(text: str) -> tuple[bool, bool]:
     return check_accept_headers(Request({"type": "http", "headers": [(b"accept", text.encode("latin-1"))]}))
 
 
@@ -95,7 +95,7 @@ class Call:
         self._is_stream = False
         self._is_closed = False
         self._watcher: asyncio.Task[None] | None = None
-        self._timer = moment.begin(self._begin_to_watch)
+        self._timer = moment.begin(self._start_watcher)
 
     @property
     def cancel_requested(self) -> anyio.Event:
@@ -114,7 +114,7 @@ class Call:
         members = None
         if params is not None:
             members = dict(params)
-        await self.tell(dump(JSONRPCNotification(jsonrpc="2.0", method=method, params=members)))
+        await self.send_message(dump(JSONRPCNotification(jsonrpc="2.0", method=method, params=members)))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         if self._progress_token is None:
@@ -126,10 +126,10 @@ class Call:
             params["message"] = message
         await self.notify("notifications/progress", params)
 
-    async def watch(self) -> None:
+    async def run_beside(self) -> None:
         """Run beside a longer call until it ends."""
 
-    async def client_leaves(self) -> None:
+    async def ping_until_client_leaves(self) -> None:
         """Send pings until the client leaves."""
         leaving = asyncio.ensure_future(self._wait_for_disconnect())
         try:
@@ -143,7 +143,7 @@ class Call:
         if self._streams:
             await self._write(_PING)
 
-    async def tell(self, line: bytes) -> None:
+    async def send_message(self, line: bytes) -> None:
         """Send a message before the answer."""
         if line:
             await self._write(_event(line))
@@ -192,8 +192,8 @@ class Call:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    def _begin_to_watch(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self.watch())
+    def _start_watcher(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self.run_beside())
 
 
 def _event(line: bytes) -> bytes:

@@ -6,10 +6,10 @@ import ssl
 
 from mcp_batteries.errors import Invalid, Unavailable, quote, reason
 
-__all__ = ["load", "try_out", "untrusting"]
+__all__ = ["load", "untrusting", "validate_pair"]
 
 
-def try_out(certificate: str, key: str) -> None:
+def validate_pair(certificate: str, key: str) -> None:
     """Let OpenSSL read both PEM files.
 
     Raises:
@@ -22,10 +22,10 @@ def try_out(certificate: str, key: str) -> None:
 def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
     """Use both for future connections.
 
-    It raises as `try_out` does, and then nothing has changed.
+    It raises as `validate_pair` does, and then nothing has changed.
     """
     # With a certificate that is not the key's, OpenSSL drops the key that it has, and no handshake succeeds any more.
-    try_out(certificate, key)
+    validate_pair(certificate, key)
     _read_into(context, certificate, key)
 
 

@@ -9,17 +9,17 @@ from itertools import chain
 from typing import Any, ClassVar, cast
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.transports.http.unix_socket import peer
+from mcp_batteries.transports.http.unix_socket import peer_user
 
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 except ImportError:
     raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
 
-__all__ = ["WHOLE", "Connection"]
+__all__ = ["BODY_COMPLETE", "Connection"]
 
 # The key in the state of a request whose body has arrived.
-WHOLE = "whole"
+BODY_COMPLETE = "whole"
 
 _MAX_HEAD = 64 * 1024
 _TOO_LONG = "Headers are too long."
@@ -29,10 +29,10 @@ _LINGER_SECONDS = 0.3
 _REUSE_SECONDS = 1.5
 _HEAD = b"HTTP/1.1 "
 # Longer bodies are not copied to go with their heads.
-_COPIED = 64 * 1024
+_MAX_COALESCED_BYTES = 64 * 1024
 
 
-class _Writes:
+class _CoalescingTransport:
     """A transport that sends the head of an answer together with what is written in the same turn of the loop.
 
     Separate packets would cost two system calls here, and the client two turns of its own loop.
@@ -48,7 +48,7 @@ class _Writes:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        if self._head and len(data) < _COPIED:
+        if self._head and len(data) < _MAX_COALESCED_BYTES:
             self._transport.write(self._take_head() + data)
         elif data.startswith(_HEAD):
             self.flush()
@@ -109,8 +109,8 @@ class Connection(HttpToolsProtocol):
     head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().connection_made(cast("asyncio.Transport", _Writes(transport, self.loop)))
-        if user := peer(transport.get_extra_info("socket")):
+        super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport, self.loop)))
+        if user := peer_user(transport.get_extra_info("socket")):
             self.client = (user, 0)
         self.when_opened()
         self.start_head_timer()
@@ -244,7 +244,7 @@ class Connection(HttpToolsProtocol):
             self.close_with(self.refusal)
 
     @property
-    def expects(self) -> bool:
+    def may_receive_request(self) -> bool:
         """Whether a request may be arriving.
 
         That is the first one, the end of one, or one from a client that was not told to leave.
@@ -270,7 +270,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if not self.is_refused:
             super().on_message_complete()
-            cast("dict[str, Any]", self.scope)["state"][WHOLE] = True
+            cast("dict[str, Any]", self.scope)["state"][BODY_COMPLETE] = True
 
     def find_ambiguity(self) -> str | None:
         """Return why a proxy could have understood this request differently; None if it could not."""

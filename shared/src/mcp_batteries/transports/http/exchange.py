@@ -24,10 +24,10 @@ from starlette.requests import Request
 from starlette.types import Receive, Send
 
 from mcp_batteries.delays import Delay
-from mcp_batteries.transports.exchanges import Exchanges
+from mcp_batteries.transports.exchanges import StatelessDispatcher
 from mcp_batteries.transports.http.calls import Call, accepts
 
-__all__ = ["HttpExchanges"]
+__all__ = ["StatelessRequests"]
 
 # After this time a call is worth a task that notices when its client leaves.
 _MOMENT_SECONDS = 0.01
@@ -40,7 +40,7 @@ class _ToolSchema(NamedTuple):
     has_headers: bool
 
 
-class HttpExchanges:
+class StatelessRequests:
     """Answers requests that are whole, well formed and allowed.
 
     Args:
@@ -51,7 +51,7 @@ class HttpExchanges:
     def __init__(self, server: Server[Any], state: Any, *, streams: bool) -> None:
         self._server = server
         self._streams = streams
-        self._exchanges = Exchanges(server, state)
+        self._exchanges = StatelessDispatcher(server, state)
         self._moment = Delay(_MOMENT_SECONDS)
         self._schemas: dict[str, _ToolSchema] = {}
 
@@ -76,7 +76,7 @@ class HttpExchanges:
         self, request: Request, message: JSONRPCRequest, route: InboundModernRoute, receive: Receive, send: Send
     ) -> None:
         """Answer `message`, and stop if its client leaves."""
-        call = _Exchange(request, message, receive, send, streams=self._streams, moment=self._moment)
+        call = _StatelessCall(request, message, receive, send, streams=self._streams, moment=self._moment)
         with call.scope:
             try:
                 result = await self._exchanges.answer(route, call, message.method, message.params)
@@ -111,7 +111,7 @@ class HttpExchanges:
         return validate_mcp_param_headers(schema, cast("dict[str, Any]", arguments), headers) is None
 
 
-class _Exchange(Call):
+class _StatelessCall(Call):
     """A call whose client cancels it by leaving."""
 
     def __init__(
@@ -128,6 +128,6 @@ class _Exchange(Call):
         super().__init__(request, message, metadata, receive, send, streams=streams, moment=moment)
 
     async def watch(self) -> None:
-        await self.client_leaves()
+        await self.ping_until_client_leaves()
         self.cancel_requested.set()
         self.scope.cancel()

@@ -9,10 +9,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
-__all__ = ["Asked", "Known"]
+__all__ = ["HeaderMap", "ParsedRequest"]
 
 
-class Known(Headers):
+class HeaderMap(Headers):
     """Headers with lower-case names; of several with one name the first counts, as in Starlette."""
 
     def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
@@ -32,7 +32,7 @@ class Known(Headers):
         return value.decode("latin-1")
 
 
-class Asked(Request):
+class ParsedRequest(Request):
     """A request whose headers are already parsed."""
 
     def __init__(self, scope: Scope, receive: Receive, headers: Headers) -> None:

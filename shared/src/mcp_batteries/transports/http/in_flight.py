@@ -11,10 +11,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.transports.http.rejections import Rejections, set_reason
+from mcp_batteries.transports.http.rejections import Refusals, set_reason
 from mcp_batteries.transports.jsonrpc import dump_answer
 
-__all__ = ["Answer", "InFlight", "closing", "unanswered"]
+__all__ = ["InFlight", "InterruptibleSend", "answering", "close_after_stream"]
 
 _PROBES = ("/healthz", "/readyz", "/health")
 _UNANSWERED = "unanswered"
@@ -26,7 +26,7 @@ _CUT = Unavailable(
 _CUT_CODE = -32000
 
 
-class unanswered:
+class answering:
     """A block that answers the request with this id.
 
     If the server ends it, the client learns what happened to the request.
@@ -46,7 +46,7 @@ class unanswered:
             self._waiting.pop(self._id, None)
 
 
-def closing(send: Send) -> Send:
+def close_after_stream(send: Send) -> Send:
     """Return a `send` for a response that may stay open until the server ends.
 
     The head of a stream then says that it ends the connection. Otherwise a proxy would reuse the connection at the
@@ -66,7 +66,7 @@ def _is_event_stream(headers: Sequence[tuple[bytes, bytes]]) -> bool:
     return dict(headers).get(b"content-type", b"").startswith(b"text/event-stream")
 
 
-class Answer:
+class InterruptibleSend:
     """The `send` of a request whose answer may be cut short.
 
     Attributes:
@@ -140,13 +140,13 @@ class InFlight:
         ready: what `/readyz` says; a server that is not ready still answers every request that arrives.
     """
 
-    def __init__(self, rejections: Rejections) -> None:
-        self._rejections = rejections
+    def __init__(self, refusals: Refusals) -> None:
+        self._rejections = refusals
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
         self.ready = True
 
-    def tracking(self, app: ASGIApp) -> ASGIApp:
+    def track_requests(self, app: ASGIApp) -> ASGIApp:
         """Wrap `app` to track its requests."""
 
         async def track(scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,10 +180,10 @@ class InFlight:
         # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
         if scope["method"] == "GET":
             running = self._streams
-            answer = Answer(closing(send))
+            answer = InterruptibleSend(close_after_stream(send))
         else:
             running = self._calls
-            answer = Answer(send)
+            answer = InterruptibleSend(send)
         with anyio.CancelScope() as cancellable:
             running.add(cancellable)
             try:
@@ -195,6 +195,6 @@ class InFlight:
             cut = scope.get("state", {}).get(_UNANSWERED, ())
             await answer.finish(503, cut)
             if cut:
-                self._rejections.note(scope, 503)
+                self._rejections.record(scope, 503)
         if answer.status >= 400:
-            self._rejections.note(scope, answer.status)
+            self._rejections.record(scope, answer.status)

@@ -29,7 +29,7 @@ from mcp_batteries.sdk import SSE_RESPONSE
 __all__ = ["json_replies"]
 
 # Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
-_PATIENCE_SECONDS = 1.0
+_STREAM_AFTER_SECONDS = 1.0
 # The SDK writes like this the last message of a stream, the one that answers the request.
 _RESULT = re.compile(r'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*+"),"(?:result|error)":')
 
@@ -37,7 +37,7 @@ _RESULT = re.compile(r'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*+"),"(?:
 _Sender = Callable[[], Coroutine[None, None, None]]
 
 
-class _Deferred(EventSourceResponse):
+class _JsonOrStream(EventSourceResponse):
     """A response that becomes a stream only once there is something to stream."""
 
     def __init__(self, opened: Callable[[str], None], *args: Any, **kwargs: Any) -> None:
@@ -63,7 +63,7 @@ class _Deferred(EventSourceResponse):
         is_result = False
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(sender)
-            with anyio.move_on_after(_PATIENCE_SECONDS):
+            with anyio.move_on_after(_STREAM_AFTER_SECONDS):
                 first = await anext(events, first)
             is_result = _RESULT.match(first.get("data", "")) is not None
             if not is_result:
@@ -103,7 +103,7 @@ def json_replies(opened: Callable[[str], None]) -> Generator[None]:
     Args:
         opened: called with the session of each stream of changes that opens.
     """
-    setattr(streamable_http, SSE_RESPONSE, partial(_Deferred, opened))
+    setattr(streamable_http, SSE_RESPONSE, partial(_JsonOrStream, opened))
     try:
         yield
     finally:

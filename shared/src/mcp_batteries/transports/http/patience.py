@@ -13,17 +13,17 @@ from collections.abc import Callable
 
 import anyio
 
-__all__ = ["Patience"]
+__all__ = ["ShutdownBudget"]
 
 _POLL_SECONDS = 0.01
 _THREAD_POLL_SECONDS = 0.1
 # A second that the machine gave to others counts only this much: the end is late then, and comes all the same.
-_WORTH = 1 / 3
+_LOST_SECOND_WEIGHT = 1 / 3
 # No pause counts more than this: what stopped the process had stopped its calls too.
-_FROZEN_SECONDS = 0.3
+_MAX_PAUSE_SECONDS = 0.3
 
 
-class Patience:
+class ShutdownBudget:
     """Counts the seconds since shutdown began in which the event loop could work.
 
     Args:
@@ -40,11 +40,11 @@ class Patience:
         self._task: asyncio.Task[None] | None = None
         self.spent = 0.0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start to count, on this event loop."""
         self._task = asyncio.create_task(self._count())
 
-    async def until(self, done: Callable[[], bool], seconds: float) -> None:
+    async def wait_until(self, done: Callable[[], bool], seconds: float) -> None:
         """Wait for `done`, for at most `seconds`."""
         end = self.spent + seconds
         while not done() and self.spent < end:  # noqa: ASYNC110 - uvicorn has no event for any of it
@@ -64,7 +64,7 @@ class Patience:
             work = time.thread_time()
             elapsed = now - last_time
             received = min(elapsed, work - last_work + 2 * _POLL_SECONDS)
-            self.spent += received + min((elapsed - received) * _WORTH, _FROZEN_SECONDS)
+            self.spent += received + min((elapsed - received) * _LOST_SECOND_WEIGHT, _MAX_PAUSE_SECONDS)
             last_time = now
             last_work = work
 

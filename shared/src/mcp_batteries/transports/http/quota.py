@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.transports.http.turns import Gone, Turn, Turns
+from mcp_batteries.transports.http.turns import Cancellation, Turn, Turns
 
 __all__ = ["Quota"]
 
-_MOST_REMEMBERED = 10_000
+_MAX_CALLERS = 10_000
 
 
 class _Bucket:
@@ -86,7 +86,7 @@ class Quota:
         self._buckets: OrderedDict[str, _Buckets] = OrderedDict()
 
     def turn(
-        self, caller: str, size: int, cancelled: Gone | None = None, *, calls: int = 1
+        self, caller: str, size: int, cancelled: Cancellation | None = None, *, calls: int = 1
     ) -> Turn[Callable[[int], None] | None]:
         """Return a block with a turn of `caller` for a request of `size` bytes.
 
@@ -98,12 +98,12 @@ class Quota:
 
         Raises:
             Unavailable: A limit is reached; with the seconds until it ends.
-            Unwanted: `cancelled` returned first.
+            Abandoned: `cancelled` returned first.
         """
         return self._turns.turn(caller, self._spend(caller, size, calls), cancelled)
 
     @contextmanager
-    def holding(self, caller: str) -> Generator[None]:
+    def hold_stream(self, caller: str) -> Generator[None]:
         """Count a stream of `caller` for as long as the block lasts.
 
         Raises:
@@ -139,7 +139,7 @@ class Quota:
         if buckets is None:
             buckets = _Buckets(_new_bucket(self._calls, "calls"), _new_bucket(self._size, "bytes"))
             self._buckets[caller] = buckets
-            if len(self._buckets) > _MOST_REMEMBERED:
+            if len(self._buckets) > _MAX_CALLERS:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(caller)
         return buckets

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from mcp_batteries.observability.audit import caller_in
 from mcp_batteries.transports.http.auth.callers import network_of
 
-__all__ = ["Rejections", "set_reason"]
+__all__ = ["Refusals", "set_reason"]
 
 # Statuses that are refusals, with the reason where nobody says more. Other statuses answer mistakes in a request.
 _DEFAULT_REASONS = {
@@ -34,7 +34,7 @@ _DEFAULT_REASONS = {
 _SECONDS = 60.0
 # The kinds that are distinguished within a minute, in two lines each: the log grows by less than 10 kB. Beyond them the
 # callers are left out.
-_MOST_KINDS = 24
+_MAX_KINDS = 24
 
 _REASON = "refusal"
 
@@ -60,7 +60,7 @@ def set_reason(scope: Scope, reason: str) -> None:
     scope.setdefault("state", {})[_REASON] = reason
 
 
-class Rejections:
+class Refusals:
     """Reports refusals.
 
     Args:
@@ -77,16 +77,16 @@ class Rejections:
         self._began = -float("inf")
         self._timer: asyncio.TimerHandle | None = None
 
-    def note(self, scope: Scope, status: int) -> None:
+    def record(self, scope: Scope, status: int) -> None:
         """Record that the request `scope` was answered with `status`, if that is a refusal."""
         reason = _reason_of(scope, status)
         if reason is None:
             return
         if time.monotonic() - self._began >= self._seconds:
-            self.end()
+            self.flush()
             self._began = time.monotonic()
         kind = _Kind(_caller_names(scope), status, reason)
-        if kind not in self._repeats and len(self._repeats) >= _MOST_KINDS:
+        if kind not in self._repeats and len(self._repeats) >= _MAX_KINDS:
             kind = kind._replace(caller=())
         if kind in self._repeats:
             self._repeats[kind] += 1
@@ -95,7 +95,7 @@ class Rejections:
             self._repeats[kind] = 0
             self._report(kind, 1)
 
-    def end(self) -> None:
+    def flush(self) -> None:
         """Report what is still pending."""
         if self._timer is not None:
             self._timer.cancel()
@@ -109,7 +109,7 @@ class Rejections:
     def _start_timer(self) -> None:
         if self._timer is None:
             remaining = self._began + self._seconds - time.monotonic()
-            self._timer = asyncio.get_running_loop().call_later(remaining, self.end)
+            self._timer = asyncio.get_running_loop().call_later(remaining, self.flush)
 
     def _report(self, kind: _Kind, times: int) -> None:
         caller = dict(kind.caller)

@@ -35,14 +35,14 @@ from mcp_batteries.server.results import clean
 from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.body_check import BodyCheck
-from mcp_batteries.transports.http.certificate import try_out
+from mcp_batteries.transports.http.certificate import validate_pair
 from mcp_batteries.transports.http.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.in_flight import InFlight
 from mcp_batteries.transports.http.json_replies import json_replies
-from mcp_batteries.transports.http.rejections import Rejections
-from mcp_batteries.transports.http.sessions import straight_sessions
+from mcp_batteries.transports.http.rejections import Refusals
+from mcp_batteries.transports.http.sessions import answer_sessions_directly
 from mcp_batteries.transports.http.unix_socket import UnixListener
-from mcp_batteries.transports.http.uvicorn_server import BACKLOG, UvicornServer, bind
+from mcp_batteries.transports.http.uvicorn_server import BACKLOG, UvicornServer, listen_on
 
 if TYPE_CHECKING:
     from mcp_batteries.observability.prometheus import Prometheus
@@ -86,7 +86,7 @@ async def serve(
     closes its connection; after half of `settings.drain_seconds`, 2 s at most, it accepts no more connections and calls
     `on_shutdown`. Calls in flight have the rest of `drain_seconds`; then the remaining ones are stopped, which their
     clients learn, and the lifespan ends. The process exits 0.9 s later whatever happens, and immediately at a second
-    signal. Times count as in `Patience`.
+    signal. Times count as in `ShutdownBudget`.
 
     A server made with `auth` and `token_verifier` requires tokens here automatically, because `MCPServer` passes both
     to its application.
@@ -108,15 +108,15 @@ async def serve(
     requires_token = is_guarded or server.settings.auth is not None
     with (
         json_replies(_stream_listener(server)),
-        straight_sessions(server),
+        answer_sessions_directly(server),
         closing(_listener(settings, public=requires_token or settings.allow_anonymous)) as listener,
     ):
         _keep_logs_short()
         endpoint = _endpoint(listener, settings, tls)
         if endpoint.host is not None:
-            _warn(listener, settings, requires_token=requires_token)
+            _warn_of_exposure(listener, settings, requires_token=requires_token)
             hosts.append(endpoint.host)
-        server.middleware.insert(0, _encodable)
+        server.middleware.insert(0, _make_encodable)
         guard = None
         if is_guarded:
             guard = _guard(server, settings, settings.public_url or endpoint.url, verifier)
@@ -125,7 +125,7 @@ async def serve(
         in_flight = InFlight(gate.rejections)
         layers = _layers(server, settings, gate, in_flight, endpoint.path)
         running = UvicornServer(
-            _wrap(_straight(application, endpoint.path), layers),
+            _wrap(_bypass_router(application, endpoint.path), layers),
             endpoint.label,
             in_flight,
             on_shutdown,
@@ -144,7 +144,7 @@ async def serve(
             try:
                 await running.serve([listener])
             finally:
-                gate.rejections.end()
+                gate.rejections.flush()
                 tasks.cancel_scope.cancel()
             if settings.transport != "sse":
                 with anyio.CancelScope(shield=True):
@@ -187,7 +187,7 @@ class _Gate:
     guard: Guard | None
     metrics: Prometheus | None
     wire: WireLog | None
-    rejections: Rejections
+    rejections: Refusals
 
 
 def _endpoint(listener: socket.socket, settings: Settings, tls: tuple[str, str] | None) -> _Endpoint:
@@ -208,7 +208,7 @@ def _layers(
     """Return the layers in the order in which a request passes them."""
     layers: list[Layer | None] = [
         _trusted_proxies(settings.trusted_proxy),
-        in_flight.tracking,
+        in_flight.track_requests,
         _server_card(server, settings),
         partial(HostCheck, hosts=gate.hosts, origins=gate.origins),
         partial(_without_slash, path=path),
@@ -217,7 +217,7 @@ def _layers(
     if gate.metrics is not None:
         layers.append(gate.metrics.counting)
     if gate.guard is not None:
-        layers.append(gate.guard.before)
+        layers.append(gate.guard.protect)
     if gate.metrics is not None:
         layers.append(gate.metrics.page)
     if gate.wire is not None:
@@ -240,21 +240,21 @@ def _stream_listener(server: MCPServer[Any]) -> Callable[[str], None]:
     return lambda _: None
 
 
-def _rejections(server: MCPServer[Any]) -> Rejections:
+def _rejections(server: MCPServer[Any]) -> Refusals:
     if isinstance(server, Assembled) and server.audit:
-        return Rejections(server.audit.refused)
-    return Rejections()
+        return Refusals(server.audit.record_refusal)
+    return Refusals()
 
 
 def _listener(settings: Settings, *, public: bool) -> socket.socket:
     if settings.socket is None:
-        return bind(settings.host, settings.port, public=public)
+        return listen_on(settings.host, settings.port, public=public)
     return UnixListener(settings.socket, BACKLOG)
 
 
 def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:
     if settings.tls_certificate and settings.tls_key:
-        try_out(settings.tls_certificate, settings.tls_key)
+        validate_pair(settings.tls_certificate, settings.tls_key)
         return settings.tls_certificate, settings.tls_key
     if settings.tls_certificate or settings.tls_key:
         raise Invalid("https needs a certificate and its key.", "Give both --tls-certificate and --tls-key.")
@@ -318,7 +318,7 @@ def _metrics(server: MCPServer[Any], settings: Settings) -> Prometheus | None:
     return prometheus
 
 
-def _warn(listener: socket.socket, settings: Settings, *, requires_token: bool) -> None:
+def _warn_of_exposure(listener: socket.socket, settings: Settings, *, requires_token: bool) -> None:
     """Warn if strangers can use this server, or read tokens on their way to it."""
     address, port = listener.getsockname()[:2]
     if ipaddress.ip_address(address).is_loopback:
@@ -356,7 +356,7 @@ def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
     return strip_slash
 
 
-def _straight(application: Starlette, path: str) -> ASGIApp:
+def _bypass_router(application: Starlette, path: str) -> ASGIApp:
     """Wrap `application` to call its endpoint at `path` without its router, if nothing else is in between."""
     routes = [route for route in application.routes if isinstance(route, Route) and route.path == path]
     if application.user_middleware or len(routes) != 1 or routes[0].methods:
@@ -449,7 +449,7 @@ def _sse_app(server: MCPServer[Any], security: TransportSecuritySettings, limits
     return application
 
 
-async def _encodable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+async def _make_encodable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """Make answers encodable: a lone surrogate would end the stream without any answer.
 
     Notices cannot contain one either: progress passes `limits`, and the URIs in notices come from parsed messages.

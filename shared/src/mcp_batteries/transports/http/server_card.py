@@ -38,7 +38,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 # Characters of a title or description.
-_LONGEST = 100
+_MAX_CHARACTERS = 100
 
 
 def card_and_catalog(server: Assembled, url: str, *, token: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -54,8 +54,8 @@ def card_and_catalog(server: Assembled, url: str, *, token: bool) -> tuple[dict[
         "$schema": _SCHEMA,
         "name": f"{_namespace(host)}/{server.name}",
         "version": info.version,
-        "title": shorten(info.title or server.name, _LONGEST, placeholder="…"),
-        "description": shorten(introduction.get("description") or server.name, _LONGEST, placeholder="…"),
+        "title": shorten(info.title or server.name, _MAX_CHARACTERS, placeholder="…"),
+        "description": shorten(introduction.get("description") or server.name, _MAX_CHARACTERS, placeholder="…"),
     }
     if "website_url" in introduction:
         card["websiteUrl"] = introduction["website_url"]

@@ -39,17 +39,17 @@ from mcp_batteries.transports.exchanges import error_data
 from mcp_batteries.transports.http.calls import Call, accepts
 from mcp_batteries.transports.jsonrpc import dump
 
-__all__ = ["Replayed", "Session", "straight_sessions"]
+__all__ = ["ReplayedBody", "Session", "answer_sessions_directly"]
 
 # Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
-_PATIENCE_SECONDS = 1.0
+_STREAM_AFTER_SECONDS = 1.0
 # After this time a session that nobody uses any more is given the time at which it ends.
 _IDLE_CHECK_SECONDS = 1.0
 _CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
 _ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
 
 
-class Replayed:
+class ReplayedBody:
     """The `receive` of a request whose body was already read and is `message`."""
 
     def __init__(self, message: JSONRPCMessage, receive: Receive) -> None:
@@ -72,8 +72,8 @@ class Session(SessionTransport):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._calls: set[_Call] = set()
-        self.patience = Delay(_PATIENCE_SECONDS)
+        self._calls: set[_SessionCall] = set()
+        self.stream_delay = Delay(_STREAM_AFTER_SECONDS)
         self._idle = Delay(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
         self._has_idle_check = False
         self._idle_since = 0.0
@@ -111,11 +111,11 @@ class Session(SessionTransport):
         ):
             return False
         with self:
-            call = _Call(self, self.runner.connection, request, message, receive, send, streams=streams)
+            call = _SessionCall(self, self.runner.connection, request, message, receive, send, streams=streams)
             await self._answer(self.runner, call, message)
         return True
 
-    def give_up(self, message: JSONRPCNotification) -> None:
+    def cancel_call(self, message: JSONRPCNotification) -> None:
         """Stop the call that `message`, which the SDK gets too, cancels."""
         request_id = cancelled_request_id_from_params(message.params)
         for call in self._calls:
@@ -128,7 +128,7 @@ class Session(SessionTransport):
             call.stop(_ENDED)
         await super().terminate()
 
-    async def _answer(self, runner: ServerRunner[Any], call: _Call, message: JSONRPCRequest) -> None:
+    async def _answer(self, runner: ServerRunner[Any], call: _SessionCall, message: JSONRPCRequest) -> None:
         self._calls.add(call)
         result: dict[str, Any] | ErrorData | None = None
         try:
@@ -145,7 +145,7 @@ class Session(SessionTransport):
             call.close()
 
 
-class _Call(Call):
+class _SessionCall(Call):
     """A call that continues when its client leaves, for as long as an unused session does, and can ask the client.
 
     Attributes:
@@ -167,7 +167,7 @@ class _Call(Call):
         headers = [(b"mcp-session-id", (session.mcp_session_id or "").encode())]
         metadata = session.metadata(request)
         super().__init__(
-            request, message, metadata, receive, send, streams=streams, moment=session.patience, headers=headers
+            request, message, metadata, receive, send, streams=streams, moment=session.stream_delay, headers=headers
         )
         self._session = session
         self._connection = connection
@@ -203,7 +203,7 @@ class _Call(Call):
 
     async def watch(self) -> None:
         await self.ping()
-        await self.client_leaves()
+        await self.ping_until_client_leaves()
         # Nobody answers its questions now. Until it ends, it has its caller's turn, and its session is in use.
         self.can_send_request = False
         if not self._questions:
@@ -229,11 +229,11 @@ class _Call(Call):
             async for item in messages:
                 if isinstance(item.message, JSONRPCResponse):
                     return
-                await self.tell(dump(item.message))
+                await self.send_message(dump(item.message))
 
 
 @contextmanager
-def straight_sessions(server: MCPServer[Any]) -> Generator[None]:
+def answer_sessions_directly(server: MCPServer[Any]) -> Generator[None]:
     """Answer the requests of the SDK's sessions of `server` here, for as long as the block lasts."""
     low = lowlevel(server)
     sessions = Sessions(server)

@@ -19,21 +19,21 @@ from typing import Any, Generic, TypeVar
 from mcp_batteries.delays import Delay, Wait
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["Gone", "Turn", "Turns", "Unwanted"]
+__all__ = ["Abandoned", "Cancellation", "Turn", "Turns"]
 
 T = TypeVar("T")
 
 _START_SECONDS = 0.003
 _RECENT_SECONDS = 1.0
 # Calls of one caller that may wait for its others.
-_MOST_WAITING = 1_000
+_MAX_WAITING = 1_000
 
 
 # Returns once nobody wants the answer any more.
-Gone = Callable[[], Coroutine[Any, Any, object]]
+Cancellation = Callable[[], Coroutine[Any, Any, object]]
 
 
-class Unwanted(Exception):
+class Abandoned(Exception):
     """Raised in the waiter for a turn that is no longer wanted."""
 
 
@@ -66,7 +66,7 @@ class Turn(Generic[T]):
 
     __slots__ = ("_caller", "_cancelled", "_turns", "_value", "_wait")
 
-    def __init__(self, turns: Turns, caller: _Caller, value: T, cancelled: Gone | None) -> None:
+    def __init__(self, turns: Turns, caller: _Caller, value: T, cancelled: Cancellation | None) -> None:
         self._turns = turns
         self._caller = caller
         self._value = value
@@ -96,7 +96,7 @@ class Turns:
         self._starting: set[_Caller] = set()
         self._waiting: dict[_Caller, None] = {}
 
-    def turn(self, name: str, value: T, cancelled: Gone | None = None) -> Turn[T]:
+    def turn(self, name: str, value: T, cancelled: Cancellation | None = None) -> Turn[T]:
         """Return a block that waits for a turn of the caller `name` and holds it for as long as the block lasts.
 
         Args:
@@ -105,7 +105,7 @@ class Turns:
 
         Raises:
             Unavailable: On entering: too many calls of this caller wait already.
-            Unwanted: On entering: `cancelled` returned first.
+            Abandoned: On entering: `cancelled` returned first.
         """
         caller = self._callers.get(name)
         if caller is None:
@@ -114,12 +114,12 @@ class Turns:
         caller.last_active = time.monotonic()
         return Turn(self, caller, value, cancelled)
 
-    async def acquire(self, caller: _Caller, cancelled: Gone | None) -> Wait:
+    async def acquire(self, caller: _Caller, cancelled: Cancellation | None) -> Wait:
         """Wait for a turn of `caller`, and begin it."""
         if not caller.waiting and self._may_start(caller):
             return self._begin(caller)
-        if len(caller.waiting) >= _MOST_WAITING:
-            raise Unavailable(f"{_MOST_WAITING:,} of your calls wait already.", "Send fewer at once.", retry_after=1)
+        if len(caller.waiting) >= _MAX_WAITING:
+            raise Unavailable(f"{_MAX_WAITING:,} of your calls wait already.", "Send fewer at once.", retry_after=1)
         turn: asyncio.Future[Wait] = asyncio.get_running_loop().create_future()
         caller.waiting.append(turn)
         self._waiting[caller] = None
@@ -127,7 +127,7 @@ class Turns:
             if cancelled is not None:
                 await _wait_for_either(turn, cancelled)
             return await turn
-        except (asyncio.CancelledError, Unwanted):
+        except (asyncio.CancelledError, Abandoned):
             if turn.done() and not turn.cancelled():
                 self.release(caller, turn.result())  # Its turn had come just then.
             elif turn in caller.waiting:
@@ -197,16 +197,16 @@ class Turns:
         return True
 
 
-async def _wait_for_either(turn: asyncio.Future[Wait], cancelled: Gone) -> None:
+async def _wait_for_either(turn: asyncio.Future[Wait], cancelled: Cancellation) -> None:
     """Wait until `turn` has come or `cancelled` returns.
 
     Raises:
-        Unwanted: `cancelled` returned first.
+        Abandoned: `cancelled` returned first.
     """
     cancellation = asyncio.ensure_future(cancelled())
     try:
         await asyncio.wait((turn, cancellation), return_when=asyncio.FIRST_COMPLETED)
         if not turn.done():
-            raise Unwanted
+            raise Abandoned
     finally:
         cancellation.cancel()

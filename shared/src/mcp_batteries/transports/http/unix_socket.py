@@ -14,7 +14,7 @@ from mcp_batteries.errors import Unavailable, quote, reason
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["UnixListener", "peer"]
+__all__ = ["UnixListener", "peer_user"]
 
 _ANSWER_SECONDS = 1.0
 _UCRED = struct.Struct("iII")
@@ -65,7 +65,7 @@ class UnixListener(socket.socket):
         super().close()
 
 
-def peer(connection: socket.socket) -> str | None:
+def peer_user(connection: socket.socket) -> str | None:
     """Return the user at the other end of a Unix socket, such as `uid 1000`; None if the system does not report it."""
     if sys.platform != "linux" or connection.family != socket.AF_UNIX:
         return None

@@ -26,14 +26,14 @@ from mcp_batteries.errors import Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.observability.logs import announce
 from mcp_batteries.sdk import small_tls_buffers
 from mcp_batteries.subscriptions.file_watcher import follow_file
-from mcp_batteries.transports.http.acceptor import Acceptor, room
+from mcp_batteries.transports.http.acceptor import Acceptor, connection_limit
 from mcp_batteries.transports.http.certificate import load
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.in_flight import InFlight
-from mcp_batteries.transports.http.patience import Patience
+from mcp_batteries.transports.http.patience import ShutdownBudget
 from mcp_batteries.transports.http.unix_socket import UnixListener
 
-__all__ = ["BACKLOG", "UvicornServer", "bind"]
+__all__ = ["BACKLOG", "UvicornServer", "listen_on"]
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ _HANDSHAKE_SECONDS = 0.05
 # The time for a request that crosses the end of a stream or of a connection.
 _GRACE_SECONDS = 0.25
 # The time, or half of the drain if that is less, for requests on connections that were accepted last, or served before.
-_COMING_SECONDS = 2.0
+_LATE_REQUEST_SECONDS = 2.0
 _SO_ATTACH_FILTER = 26
 # Classic BPF (linux/filter.h): of the TCP header's flags, drop SYN without ACK.
 _DROP_SYN = (
@@ -57,7 +57,7 @@ _DROP_SYN = (
     (0x06, 0, 0, 0xFFFFFFFF),
 )
 # The time for everything after the last answer: streams, sessions, the lifespan.
-_LEAVE_SECONDS = 0.9
+_CLEANUP_SECONDS = 0.9
 
 
 class UvicornServer(uvicorn.Server):
@@ -91,7 +91,7 @@ class UvicornServer(uvicorn.Server):
         tls: tuple[str, str] | None = None,
         proxies: Sequence[str] = (),
     ) -> None:
-        most = room(max_connections)
+        most = connection_limit(max_connections)
         super().__init__(
             uvicorn.Config(
                 app,
@@ -118,7 +118,7 @@ class UvicornServer(uvicorn.Server):
         self.status = 0
         self._drain_seconds = drain_seconds
         self._head_seconds = head_seconds
-        self._budget = Patience(drain_seconds + _LEAVE_SECONDS, _LEAVE_SECONDS)
+        self._budget = ShutdownBudget(drain_seconds + _CLEANUP_SECONDS, _CLEANUP_SECONDS)
         self._max_connections = most
         self._proxies = proxies
         self._acceptors: list[Acceptor] = []
@@ -169,15 +169,15 @@ class UvicornServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lose no call that was sent: answer callers that still come, and send them elsewhere for the next call."""
-        self._budget.begin()
-        wait = self._budget.until
+        self._budget.start()
+        wait = self._budget.wait_until
         half = self._drain_seconds / 2
         is_hurried = self.status == 128 + signal.SIGINT  # A person waits.
         self._announce_end()
         if not is_hurried:
-            await wait(self._are_gone, min(half, _LAME_DUCK_SECONDS))
+            await wait(self._all_are_closed, min(half, _LAME_DUCK_SECONDS))
         for listener in sockets or []:
-            _ignore_newcomers(listener)
+            _drop_new_connections(listener)
         if not is_hurried:
             await anyio.sleep(_HANDSHAKE_SECONDS)
         for acceptor in self._acceptors:
@@ -185,18 +185,18 @@ class UvicornServer(uvicorn.Server):
         # Streams end here and not before, so that their clients find another replica.
         self._on_shutdown()
         if is_hurried:
-            await wait(self._in_flight.is_quiet, self._remaining())
+            await wait(self._in_flight.is_quiet, self._remaining_seconds())
         else:
-            await wait(self._are_gone, min(half, _GRACE_SECONDS))
+            await wait(self._all_are_closed, min(half, _GRACE_SECONDS))
             # Twice, because a client that gets the end of an answer that began before was not told to leave.
             for _ in range(2):
-                await wait(self._none_comes, min(half, _COMING_SECONDS, self._remaining()))
-                await wait(self._in_flight.is_quiet, self._remaining())
+                await wait(self._no_request_can_arrive, min(half, _LATE_REQUEST_SECONDS, self._remaining_seconds()))
+                await wait(self._in_flight.is_quiet, self._remaining_seconds())
         self._in_flight.end()
         connections = self.server_state.connections
         for connection in list(connections):
             connection.shutdown()
-        await wait(self._are_gone, _FLUSH_SECONDS)
+        await wait(self._all_are_closed, _FLUSH_SECONDS)
 
     def _announce_end(self) -> None:
         """Tell balancers and clients that this server ends: it is not ready, and each answer closes its connection."""
@@ -205,17 +205,17 @@ class UvicornServer(uvicorn.Server):
         for connection in list(self.server_state.connections):
             cast("Connection", connection).close_after_next_answer()
 
-    def _remaining(self) -> float:
+    def _remaining_seconds(self) -> float:
         """Return the seconds that remain of the drain."""
         return self._drain_seconds - self._budget.spent
 
-    def _are_gone(self) -> bool:
+    def _all_are_closed(self) -> bool:
         """Tell whether every connection is closed."""
         return not self.server_state.connections
 
-    def _none_comes(self) -> bool:
+    def _no_request_can_arrive(self) -> bool:
         """Tell whether no request can still arrive."""
-        return not any(cast("Connection", item).expects for item in self.server_state.connections)
+        return not any(cast("Connection", item).may_receive_request for item in self.server_state.connections)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -243,7 +243,7 @@ class UvicornServer(uvicorn.Server):
         self._budget.exit_with(self.status)
 
 
-def bind(host: str, port: int, *, public: bool) -> socket.socket:
+def listen_on(host: str, port: int, *, public: bool) -> socket.socket:
     """Return a listening socket on an address of `host`, IPv4 where it has both.
 
     Raises:
@@ -276,7 +276,7 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
         ) from None
 
 
-def _ignore_newcomers(listener: socket.socket) -> None:
+def _drop_new_connections(listener: socket.socket) -> None:
     """Let the kernel drop new connections but complete half-open ones.
 
     A Unix socket has no half-open ones: its file is removed, so that nobody finds it any more.

@@ -18,9 +18,9 @@ from mcp_types import PROTOCOL_VERSION_META_KEY, UnsupportedProtocolVersionError
 from mcp_types.jsonrpc import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, JSONRPCRequest
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from mcp_batteries.transports.exchanges import Exchanges
+from mcp_batteries.transports.exchanges import StatelessDispatcher
 
-__all__ = ["Handlers", "is_modern", "legacy", "modern"]
+__all__ = ["Handlers", "is_modern", "serve_stateless", "serve_with_handshake"]
 
 Handlers = tuple[OnRequest, OnNotify]
 _Context = DispatchContext[TransportContext]
@@ -34,7 +34,7 @@ def is_modern(opening: JSONRPCRequest | None) -> bool:
 
 
 @asynccontextmanager
-async def legacy(
+async def serve_with_handshake(
     server: Server[Any], outbound: Outbound, state: Any, options: InitializationOptions
 ) -> AsyncGenerator[Handlers]:
     """Serve one connection with a handshake."""
@@ -58,19 +58,19 @@ async def legacy(
 
 
 @asynccontextmanager
-async def modern(
+async def serve_stateless(
     server: Server[Any], outbound: Outbound, state: Any, options: InitializationOptions
 ) -> AsyncGenerator[Handlers]:
     """Serve requests of 2026-07-28, each with an envelope that names the client and the revision."""
     notices = NotifyOnlyOutbound(outbound)
-    exchanges = Exchanges(server, state, notices)
+    exchanges = StatelessDispatcher(server, state, notices)
 
     async def on_request(context: _Context, method: str, params: _Params) -> dict[str, Any]:
         if method == "initialize":
             raise MCPError(
                 UNSUPPORTED_PROTOCOL_VERSION,
                 "connection is serving the 2026-07-28 protocol; the initialize handshake is not accepted",
-                _served(params),
+                _version_error_data(params),
             )
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
@@ -93,7 +93,7 @@ def _has_envelope(params: _Params) -> bool:
     return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
 
 
-def _served(params: _Params) -> dict[str, Any]:
+def _version_error_data(params: _Params) -> dict[str, Any]:
     """Return the revisions that are served, beside the one that `params` request."""
     supported = list(MODERN_PROTOCOL_VERSIONS)
     requested = (params or {}).get("protocolVersion")

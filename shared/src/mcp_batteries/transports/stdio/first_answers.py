@@ -23,14 +23,14 @@ from mcp_types.jsonrpc import JSONRPCMessage, JSONRPCNotification, JSONRPCReques
 from mcp_batteries.settings import Settings, variable
 from mcp_batteries.transports.stdio import front
 
-__all__ = ["FirstAnswers"]
+__all__ = ["AnswerStore"]
 
-_KEPT = ("initialize", "server/discover", "tools/list", "prompts/list", "resources/templates/list", "ping")
+_STORED_METHODS = ("initialize", "server/discover", "tools/list", "prompts/list", "resources/templates/list", "ping")
 _CHANGE_NOTHING = (
-    *_KEPT, "resources/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen",
-    "prompts/get", "completion/complete", "logging/setLevel",
+    *_STORED_METHODS, "resources/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
+    "subscriptions/listen", "prompts/get", "completion/complete", "logging/setLevel",
 )  # fmt: skip
-_CHANGED = {
+_LIST_NOTIFICATIONS = {
     "tools/list": "notifications/tools/list_changed",
     "prompts/list": "notifications/prompts/list_changed",
 }
@@ -55,7 +55,7 @@ class _Waiting(NamedTuple):
     line: bytes
 
 
-class FirstAnswers:
+class AnswerStore:
     """The requests before anything could change, with their answers.
 
     Args:
@@ -66,15 +66,15 @@ class FirstAnswers:
     def __init__(self, handover: front.Handover, settings: Settings) -> None:
         self._file = handover.file
         dependencies = settings.front_dependencies()
-        self._stores = dependencies is not None
+        self._is_enabled = dependencies is not None
         self._expected: dict[RequestId, _Expected] = {}
-        self._replayed = deque(handover.asked)
+        self._replayed = deque(handover.answered_lines)
         self._waiting: dict[RequestId, _Waiting] = {}
-        stored = handover.kept or {}
+        stored = handover.stored or {}
         self._sessions: list[dict[str, Any]] = stored.get("sessions", [])
         self._plain: list[Any] = stored.get("plain", [])
         self._session: dict[str, Any] | None = None
-        self._head = b"".join(line for line, _ in handover.asked) + handover.pending
+        self._head = b"".join(line for line, _ in handover.answered_lines) + handover.pending
         self._has_news = False
         if dependencies is not None:
             prefix = variable(type(settings), "")
@@ -87,18 +87,18 @@ class FirstAnswers:
                 "names": names,
                 "key": key,
                 "environment": front.environment(prefix, names, key),
-                "files": [(path, contents, front.identity(path, contents)) for path, contents in watched],
+                "files": [(path, contents, front.file_identity(path, contents)) for path, contents in watched],
             }
 
-    def head(self) -> bytes:
+    def consumed_input(self) -> bytes:
         """Return the beginning of the input, which the front has read."""
         return self._head
 
-    def asked(self, line: bytes, message: JSONRPCMessage) -> None:
+    def record_request(self, line: bytes, message: JSONRPCMessage) -> None:
         """Note that `line`, which contains `message`, goes to the server."""
         if self._replayed:
             self._note_replayed(*self._replayed.popleft(), message)
-        elif not self._stores:
+        elif not self._is_enabled:
             return
         elif isinstance(message, JSONRPCNotification):
             if message.method == "notifications/initialized":
@@ -124,11 +124,11 @@ class FirstAnswers:
         if request.method not in _CHANGE_NOTHING:
             # What comes after it may be true for this process only.
             self.save()
-            self._stores = False
-        elif request.method in _KEPT:
+            self._is_enabled = False
+        elif request.method in _STORED_METHODS:
             self._waiting[request.id] = _Waiting(request.method, line)
 
-    def answered(self, request_id: RequestId, data: bytes) -> bytes:
+    def filter_answer(self, request_id: RequestId, data: bytes) -> bytes:
         """Return what to write for `data`, the answer to `request_id`: nothing if the front has already sent it."""
         expected = self._expected.pop(request_id, None)
         if expected is not None:
@@ -137,17 +137,17 @@ class FirstAnswers:
             self._forget()
             return self._notice_of_change(expected.method)
         waiting = self._waiting.pop(request_id, None)
-        if waiting is not None and self._stores:
-            template = front.template(waiting.line, json.dumps(request_id).encode(), data)
+        if waiting is not None and self._is_enabled:
+            template = front.make_template(waiting.line, json.dumps(request_id).encode(), data)
             if template is not None and _is_id_alone(waiting.line, template):
                 self._keep(waiting.method, template)
         return data
 
     def _notice_of_change(self, method: str) -> bytes:
         """Return the notification that the list of `method` has changed; nothing if there is none for it."""
-        if self._session is None or method not in _CHANGED:
+        if self._session is None or method not in _LIST_NOTIFICATIONS:
             return b""
-        return json.dumps({"jsonrpc": "2.0", "method": _CHANGED[method]}).encode() + b"\n"
+        return json.dumps({"jsonrpc": "2.0", "method": _LIST_NOTIFICATIONS[method]}).encode() + b"\n"
 
     def _keep(self, method: str, template: Any) -> None:
         """Keep the answer to `method` for the next start."""
@@ -168,13 +168,13 @@ class FirstAnswers:
 
     def save(self) -> None:
         """Store what is new. Blocks for about a millisecond."""
-        if not self._has_news or not self._stores:
+        if not self._has_news or not self._is_enabled:
             return
         self._has_news = False
         packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
         state = self._state | {
-            "files": [*self._state["files"], *((file, True, front.identity(file, True)) for file in _own_files())],
-            "packages": [(path, front.installed(path)) for path in packages],
+            "files": [*self._state["files"], *((file, True, front.file_identity(file, True)) for file in _own_files())],
+            "packages": [(path, front.list_distributions(path)) for path in packages],
             "sessions": self._sessions,
             "plain": self._plain,
         }
@@ -185,7 +185,7 @@ class FirstAnswers:
 
     def _forget(self) -> None:
         """Store nothing more, and remove what is stored."""
-        self._stores = False
+        self._is_enabled = False
         with suppress(OSError):
             os.unlink(self._file)
 

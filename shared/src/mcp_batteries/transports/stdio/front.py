@@ -26,7 +26,16 @@ else:
     import _signal as signal
     from _blake2 import blake2b
 
-__all__ = ["Handover", "answer", "environment", "identity", "installed", "is_private", "place", "template"]
+__all__ = [
+    "Handover",
+    "cache_path",
+    "environment",
+    "file_identity",
+    "is_private",
+    "list_distributions",
+    "make_template",
+    "replay",
+]
 
 _FORMAT = 1
 _MOST_BYTES = 4 * 1024 * 1024
@@ -45,12 +54,12 @@ class Handover:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.kept: dict[str, Any] | None = None
-        self.asked: list[tuple[bytes, bytes]] = []
+        self.stored: dict[str, Any] | None = None
+        self.answered_lines: list[tuple[bytes, bytes]] = []
         self.pending = b""
 
 
-def answer(package: str) -> Handover | None:
+def replay(package: str) -> Handover | None:
     """Answer lines on standard input until one comes that has no stored answer.
 
     Return None if standard input or the configuration does not allow stored answers. The process ends when the client
@@ -59,21 +68,21 @@ def answer(package: str) -> Handover | None:
     try:
         if os.isatty(0):
             return None
-        handover = Handover(place(package))
+        handover = Handover(cache_path(package))
     except OSError:
         return None
     try:
         stored = _read(handover.file)
-        if stored and _holds(stored):
-            handover.kept = stored
+        if stored and _is_valid(stored):
+            handover.stored = stored
     except (OSError, EOFError, KeyError, TypeError, ValueError):
         pass
-    if handover.kept:
-        _Front(handover, handover.kept).run()
+    if handover.stored:
+        _Replay(handover, handover.stored).run()
     return handover
 
 
-class _Front:
+class _Replay:
     """Answers lines with what is stored, until one needs the server."""
 
     def __init__(self, handover: Handover, stored: dict[str, Any]) -> None:
@@ -118,7 +127,7 @@ class _Front:
         if stored is None:
             self._handover.pending += line
             return
-        self._handover.asked.append((line, stored))
+        self._handover.answered_lines.append((line, stored))
         view = memoryview(stored)
         try:
             while view:
@@ -134,9 +143,9 @@ class _Front:
                 if greeting is not None:
                     self._session = session
                     return greeting
-            return _first(self._plain, line)
+            return _first_match(self._plain, line)
         if self._initialized:
-            return _first(self._session["lists"], line)
+            return _first_match(self._session["lists"], line)
         # Before the client has confirmed the handshake, it may ask nothing but a ping.
         if line not in self._session["initialized"]:
             return None
@@ -152,7 +161,7 @@ def _leave(number: int, frame: object) -> None:
 _Template = tuple[bytes, bytes, bytes]
 
 
-def _first(templates: list[_Template], line: bytes) -> bytes | None:
+def _first_match(templates: list[_Template], line: bytes) -> bytes | None:
     """Return the answer of the first template that recognises `line`, or None."""
     for template in templates:
         filled = _fill(template, line)
@@ -185,7 +194,7 @@ def _is_word(text: bytes) -> bool:
     return len(text) <= 64 and text.replace(b"-", b"").replace(b"_", b"").isalnum()
 
 
-def template(line: bytes, request_id: bytes, answer: bytes) -> _Template | None:
+def make_template(line: bytes, request_id: bytes, answer: bytes) -> _Template | None:
     """Return a template that recognises `line` with any id and answers like `answer`; None if that is not certain.
 
     Args:
@@ -220,7 +229,7 @@ def _folder() -> str:
     return os.path.join(base, "mcp-batteries", "first-answers")
 
 
-def place(package: str) -> str:
+def cache_path(package: str) -> str:
     """Return the file for exactly this command line."""
     # This is the same for two starts of one configuration, but for the environment and the files that it names.
     configuration = (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
@@ -249,7 +258,7 @@ def _begins(name: str, prefix: str) -> bool:
     return name.upper().startswith(prefix)
 
 
-def identity(path: str, contents: bool) -> tuple[int, ...] | None:
+def file_identity(path: str, contents: bool) -> tuple[int, ...] | None:
     """Return what identifies the file or folder `path`; with `contents`, it changes with the contents too."""
     try:
         status = os.stat(path)
@@ -261,7 +270,7 @@ def identity(path: str, contents: bool) -> tuple[int, ...] | None:
     return (*object_itself, status.st_size, status.st_mtime_ns)
 
 
-def installed(path: str) -> list[str]:
+def list_distributions(path: str) -> list[str]:
     """Return the distributions in a folder of packages, each with its version."""
     try:
         return sorted(name for name in os.listdir(path) if name.endswith((".dist-info", ".egg-info", ".pth")))
@@ -269,14 +278,14 @@ def installed(path: str) -> list[str]:
         return []
 
 
-def _holds(stored: dict[str, Any]) -> bool:
+def _is_valid(stored: dict[str, Any]) -> bool:
     """Tell whether all that the stored answers depend on is as it was."""
     if stored["environment"] != environment(stored["prefix"], stored["names"], stored["key"]):
         return False
     for path, contents, identity_before in stored["files"]:
-        if identity(path, contents) != identity_before:
+        if file_identity(path, contents) != identity_before:
             return False
-    return all(installed(path) == distributions for path, distributions in stored["packages"])
+    return all(list_distributions(path) == distributions for path, distributions in stored["packages"])
 
 
 def _read(path: str) -> dict[str, Any] | None:

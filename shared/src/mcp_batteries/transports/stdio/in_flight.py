@@ -53,17 +53,17 @@ class Calls:
         if request_id is not None and self._methods.pop(coerce_request_id(request_id), None) is not None:
             self._change.set()
 
-    def ask(self, request_id: RequestId) -> None:
+    def add_question(self, request_id: RequestId) -> None:
         """Note that the server asks the client something with a request of its own."""
         self._questions.add(coerce_request_id(request_id))
         self._change.set()
 
-    def told(self, request_id: RequestId | None) -> None:
+    def settle_question(self, request_id: RequestId | None) -> None:
         """Note that the client answered a request of the server's."""
         if request_id is not None:
             self._questions.discard(coerce_request_id(request_id))
 
-    async def drained(self) -> RequestId | None:
+    async def wait_drained(self) -> RequestId | None:
         """Return a question that the departed client will never answer, or None once all calls are answered."""
         while not self._questions:
             if all(method == "subscriptions/listen" for method in self._methods.values()):

@@ -37,7 +37,7 @@ def open_input(descriptor: int, *, pollable: bool) -> Input:
     return _ThreadInput(descriptor)
 
 
-class _Chunk:
+class _ChunkInput:
     """One chunk, and the task that waits for it."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class _Chunk:
             self._wake.set_result(None)
 
 
-class _LoopInput(_Chunk):
+class _LoopInput(_ChunkInput):
     def __init__(self, descriptor: int) -> None:
         super().__init__()
         self._descriptor = descriptor
@@ -100,13 +100,13 @@ class _LoopInput(_Chunk):
         self._watching = enabled
 
 
-class _ThreadInput(_Chunk):
+class _ThreadInput(_ChunkInput):
     def __init__(self, descriptor: int) -> None:
         super().__init__()
         self._descriptor = descriptor
         self._requests = threading.Semaphore(0)
         self._reading = False
-        threading.Thread(target=self._carry, name=f"reads from {descriptor}", daemon=True).start()
+        threading.Thread(target=self._read_on_thread, name=f"reads from {descriptor}", daemon=True).start()
 
     async def read(self) -> bytes:
         if not (self._reading or self._at_end):
@@ -117,20 +117,20 @@ class _ThreadInput(_Chunk):
     def stop(self) -> None:
         self._put(b"")
 
-    def _carry(self) -> None:
+    def _read_on_thread(self) -> None:
         while self._requests.acquire():
             try:
                 chunk = os.read(self._descriptor, _CHUNK)
             except OSError:
                 chunk = b""
             try:
-                self._loop.call_soon_threadsafe(self._arrived, chunk)
+                self._loop.call_soon_threadsafe(self._receive, chunk)
             except RuntimeError:  # the loop is closed
                 return
             if not chunk:
                 return
 
-    def _arrived(self, chunk: bytes) -> None:
+    def _receive(self, chunk: bytes) -> None:
         self._reading = False
         if not self._at_end:
             self._put(chunk)

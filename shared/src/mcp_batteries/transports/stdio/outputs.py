@@ -17,10 +17,10 @@ else:
 
 __all__ = ["Output", "open_output"]
 
-_AHEAD = 64 * 1024
+_BACKLOG_BYTES = 64 * 1024
 # Bytes that a pipe holds, and those that it is to hold once a message is larger.
-_USUAL = 64 * 1024
-_WIDE = 1024 * 1024
+_USUAL_PIPE_BYTES = 64 * 1024
+_WIDE_PIPE_BYTES = 1024 * 1024
 
 
 class Output(Protocol):
@@ -70,10 +70,10 @@ class _LoopOutput:
 
     def push(self, data: bytes | memoryview) -> int:
         written = self._write(data)
-        if written < len(data) and len(data) > _USUAL and not self._wide:
+        if written < len(data) and len(data) > _USUAL_PIPE_BYTES and not self._wide:
             # In pieces of that size, a large answer would cost a turn of this loop and of the reader's for each.
             self._wide = True
-            system.widen(self._descriptor, _WIDE)
+            system.widen(self._descriptor, _WIDE_PIPE_BYTES)
             written += self._write(memoryview(data)[written:])
         return written
 
@@ -103,7 +103,7 @@ class _ThreadOutput:
         self._on_ready = on_ready
         self._loop = asyncio.get_running_loop()
         self._waiting = False
-        self._sink = Sink(descriptor, _AHEAD, self._progressed)
+        self._sink = Sink(descriptor, _BACKLOG_BYTES, self._progressed)
 
     def push(self, data: bytes | memoryview) -> int:
         return self._sink.offer(data)

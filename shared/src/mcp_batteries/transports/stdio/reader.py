@@ -23,7 +23,7 @@ from mcp_types.jsonrpc import (
 )
 
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse, peek_id
-from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+from mcp_batteries.transports.stdio.first_answers import AnswerStore
 from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
 from mcp_batteries.transports.stdio.inputs import open_input
 from mcp_batteries.transports.stdio.writer import Writer
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Reader"]
 
 # Of a line that is too long, this many bytes of each end are kept: its id may stand there.
-_PEEK = 4096
-_MOST_LEAD = 8
+_PEEK_BYTES = 4096
+_MAX_LEAD = 8
 
 
 class _LongLine(NamedTuple):
@@ -67,7 +67,7 @@ class Reader:
         descriptor: int,
         writer: Writer,
         calls: Calls,
-        first: FirstAnswers | None = None,
+        first: AnswerStore | None = None,
         wire: WireLog | None = None,
         *,
         max_line: int,
@@ -89,9 +89,9 @@ class Reader:
         self._stopping = False
         self._drain_until: float | None = None
         self._draining: anyio.CancelScope | None = None
-        self.ended = anyio.Event()
+        self.is_ended = anyio.Event()
         if first is not None:
-            self._split(first.head())
+            self._split(first.consumed_input())
 
     def stop(self) -> None:
         """Pass on no further message and drain nothing; call it on the event loop's thread."""
@@ -101,7 +101,7 @@ class Reader:
             # Only now may a write find out that nobody will read the awaited answers.
             self._draining.cancel()
 
-    async def opening(self) -> JSONRPCRequest | None:
+    async def first_request(self) -> JSONRPCRequest | None:
         """Return the first request, or None if none comes.
 
         `receive` still returns it, with a few of the messages before it.
@@ -113,7 +113,7 @@ class Reader:
                 if isinstance(message, JSONRPCRequest):
                     self._lead.extend((*lead, message))
                     return message
-                if len(lead) < _MOST_LEAD:
+                if len(lead) < _MAX_LEAD:
                     lead.append(message)
         return None
 
@@ -127,7 +127,7 @@ class Reader:
             return self._lead.popleft()
         while not self._stopping:
             if self._lines:
-                message = await self._admit(self._lines.popleft())
+                message = await self._accept_line(self._lines.popleft())
                 if message is not None:
                     return message
                 continue
@@ -146,9 +146,9 @@ class Reader:
 
     async def aclose(self) -> None:
         self.stop()
-        self.ended.set()
+        self.is_ended.set()
 
-    async def _admit(self, line: bytes | _LongLine) -> JSONRPCMessage | None:
+    async def _accept_line(self, line: bytes | _LongLine) -> JSONRPCMessage | None:
         """Return the message in `line` if it is for the server; mistakes are answered here."""
         try:
             if isinstance(line, _LongLine):
@@ -166,7 +166,7 @@ class Reader:
                 return None
             message = parse(line)
             if self._first is not None:
-                self._first.asked(line, message)
+                self._first.record_request(line, message)
             return await self._register(message)
         except Malformed as problem:
             await self._refuse(problem)
@@ -192,7 +192,7 @@ class Reader:
                 self._calls.leave(as_request_id(request_id))
                 await self._writer.put(self._calls.batches.cancel(request_id))
         else:
-            self._calls.told(message.id)
+            self._calls.settle_question(message.id)
         return message
 
     async def _refuse(self, problem: Malformed) -> None:
@@ -212,7 +212,7 @@ class Reader:
             self._drain_until = self._loop.time() + self._drain_seconds
         if not self._stopping and self._writer.is_read():
             with anyio.CancelScope(deadline=self._drain_until) as self._draining:
-                return await self._calls.drained()
+                return await self._calls.wait_drained()
         return None
 
     def _split(self, chunk: bytes) -> None:
@@ -221,18 +221,18 @@ class Reader:
         self._parts.append(first)
         self._size += len(first)
         for line in others:
-            self._lines.append(self._line())
+            self._lines.append(self._take_line())
             self._parts = [line]
             self._size = len(line)
         if self._size > self._max_line:
             received = b"".join(self._parts)
-            self._parts = [received[:_PEEK], received[-_PEEK:]]
+            self._parts = [received[:_PEEK_BYTES], received[-_PEEK_BYTES:]]
 
-    def _line(self) -> bytes | _LongLine:
+    def _take_line(self) -> bytes | _LongLine:
         """Return the line that has just ended."""
         line = b"".join(self._parts)
         if self._wire is not None:
             self._wire.note("received", line)
         if self._size <= self._max_line:
             return line
-        return _LongLine(line[:_PEEK], line[-_PEEK:])
+        return _LongLine(line[:_PEEK_BYTES], line[-_PEEK_BYTES:])

@@ -49,11 +49,11 @@ async def serve_requests(server: Server[Any], options: InitializationOptions, re
     """Serve `server` between `reader` and `writer`, in the era that the first request opens."""
     async with server.lifespan(server) as state:
         try:
-            is_modern = eras.is_modern(await reader.opening())
+            is_modern = eras.is_modern(await reader.first_request())
             requests = _Requests(reader, writer, TransportContext(kind="stdio", can_send_request=not is_modern))
             # What comes behind `initialize` waits for it: clients may send it before they have the answer.
             dispatcher = JSONRPCDispatcher[TransportContext](requests, writer, inline_methods=frozenset({"initialize"}))
-            era = eras.modern if is_modern else eras.legacy
+            era = eras.serve_stateless if is_modern else eras.serve_with_handshake
             async with era(server, dispatcher, state, options) as (on_request, on_notify):
                 await requests.run(dispatcher, on_request, on_notify)
         finally:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
     from mcp_batteries.observability.wire_log import WireLog
-    from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+    from mcp_batteries.transports.stdio.first_answers import AnswerStore
     from mcp_batteries.transports.stdio.reader import Reader
     from mcp_batteries.transports.stdio.writer import Writer
 
@@ -91,7 +91,7 @@ class Claim:
         if self.process:
             self.reblock()
             with suppress(Exception):  # A signal handler may have interrupted the very stream this flushes.
-                self.hush()
+                self.silence()
             os._exit(status)
 
     def _await_exit(self) -> None:
@@ -105,7 +105,7 @@ class Claim:
                 due, status = min((due, status), self._exits.get(timeout=remaining))
         self.exit(status)
 
-    def hush(self) -> None:
+    def silence(self) -> None:
         """Flush standard error, and drop everything written later."""
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -130,7 +130,7 @@ class Claim:
         if self.stderr is not None:
             self.stderr.close()
         self.process = False
-        atexit.unregister(self.hush)
+        atexit.unregister(self.silence)
         _claimed = None
 
 
@@ -162,7 +162,7 @@ def claim() -> Claim:
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
-    atexit.register(_claimed.hush)
+    atexit.register(_claimed.silence)
     return _claimed
 
 
@@ -170,7 +170,7 @@ async def serve(
     server: Server[Any],
     options: InitializationOptions,
     claim: Claim,
-    first: FirstAnswers | None = None,
+    first: AnswerStore | None = None,
     wire: WireLog | None = None,
     *,
     max_line: int = 64 * 1024 * 1024,
@@ -232,7 +232,7 @@ async def serve(
     try:
         with _signals(on_signal):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_guard, claim, reader, writer, tasks.cancel_scope)
+                tasks.start_soon(_watch_client, claim, reader, writer, tasks.cancel_scope)
                 try:
                     await serve_requests(server, options, reader, writer)
                 except Exception as exc:  # noqa: BLE001 - raised below, outside the group that would wrap it
@@ -250,13 +250,13 @@ async def serve(
     return status
 
 
-async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> None:
+async def _watch_client(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> None:
     """Stop the reader when nobody is left to serve, then make sure that the server ends."""
     import anyio
 
-    while not reader.ended.is_set():
+    while not reader.is_ended.is_set():
         with anyio.move_on_after(_CHECK_SECONDS):
-            await reader.ended.wait()
+            await reader.is_ended.wait()
         if not writer.is_read() or not claim.parent.is_alive():
             writer.hurried = True
             reader.stop()

@@ -29,7 +29,7 @@ class Sink:
         self._writing = 0
         self._change = threading.Condition()
         self.broken = False
-        threading.Thread(target=self._carry, name=f"writes to {descriptor}", daemon=True).start()
+        threading.Thread(target=self._write_backlog, name=f"writes to {descriptor}", daemon=True).start()
 
     @property
     def pending(self) -> int:
@@ -58,7 +58,7 @@ class Sink:
         with self._change:
             return self._change.wait_for(lambda: self.broken or not (self._backlog or self._writing), seconds)
 
-    def _carry(self) -> None:
+    def _write_backlog(self) -> None:
         while not self.broken:
             with self._change:
                 self._change.wait_for(lambda: self._backlog)

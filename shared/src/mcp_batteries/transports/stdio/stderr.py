@@ -45,7 +45,7 @@ class StderrPump:
         os.dup2(sink, 2)
         os.close(sink)
         self._sink = Sink(self.real, _BACKLOG)
-        self._thread = threading.Thread(target=self._carry, name="stderr pump", daemon=True)
+        self._thread = threading.Thread(target=self._pump, name="stderr pump", daemon=True)
         self._thread.start()
 
     def close(self, seconds: float = 0.25, *, restore: bool = True) -> None:
@@ -64,7 +64,7 @@ class StderrPump:
         self._thread.join(seconds)
         self._sink.flush(until - time.monotonic())
 
-    def _carry(self) -> None:
+    def _pump(self) -> None:
         dropped = 0
         while data := os.read(self._source, 65536):
             notice = b""

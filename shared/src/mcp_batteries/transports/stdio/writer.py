@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
-from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+from mcp_batteries.transports.stdio.first_answers import AnswerStore
 from mcp_batteries.transports.stdio.in_flight import Calls
 from mcp_batteries.transports.stdio.outputs import open_output
 
@@ -50,7 +50,7 @@ class Writer(AsyncResource):
         descriptor: int,
         calls: Calls,
         on_broken: Callable[[], None],
-        first: FirstAnswers | None = None,
+        first: AnswerStore | None = None,
         wire: WireLog | None = None,
         *,
         pollable: bool,
@@ -76,7 +76,7 @@ class Writer(AsyncResource):
             await self._answer(message.id, dump(message))
             return
         if isinstance(message, JSONRPCRequest):
-            self._calls.ask(message.id)
+            self._calls.add_question(message.id)
         await self.put(dump(message))
 
     async def answer(self, request_id: RequestId, result: dict[str, Any] | ErrorData) -> None:
@@ -119,7 +119,7 @@ class Writer(AsyncResource):
     async def _answer(self, request_id: RequestId | None, data: bytes) -> None:
         try:
             if self._first is not None and request_id is not None:
-                data = self._first.answered(request_id, data)
+                data = self._first.filter_answer(request_id, data)
             await self.put(self._calls.batches.add_answer(request_id, data))
         finally:
             self._calls.leave(request_id)

@@ -30,7 +30,7 @@ from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from mcp_batteries.transports.http.auth.tokens import Tokens
-from mcp_batteries.transports.http.in_flight import Answer
+from mcp_batteries.transports.http.in_flight import InterruptibleSend
 from mcp_batteries.transports.http.rejections import set_reason
 
 __all__ = ["Guard", "build_guard"]
@@ -114,7 +114,7 @@ class Guard:
         title: str,
         requested_scopes: list[str] | None = None,
     ) -> None:
-        self._app: ASGIApp = _nothing
+        self._app: ASGIApp = _no_app
         self._verifiers = verifiers
         self._scopes = scopes
         self._resource = resource
@@ -130,7 +130,7 @@ class Guard:
             self._metadata_url = f"{parts.scheme}://{parts.netloc}{path}"
         self._streams: set[_Stream] = set()
 
-    def before(self, app: ASGIApp) -> Guard:
+    def protect(self, app: ASGIApp) -> Guard:
         """Stand in front of `app`, and return itself."""
         self._app = AuthContextMiddleware(app)
         return self
@@ -151,10 +151,10 @@ class Guard:
         missing = self._missing_scope(scope["path"], access)
         if missing is not None:
             set_reason(scope, f"scope {missing}")
-            await self._insufficient(access, missing)(scope, receive, send)
+            await self._refuse_scope(access, missing)(scope, receive, send)
             return
         if scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen":
-            await self._stream(access, scope, receive, send)
+            await self._serve_stream(access, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -177,7 +177,7 @@ class Guard:
         if missing is None:
             return None
         set_reason(scope, f"scope {missing}")
-        return self._insufficient(user.access_token, missing, message)
+        return self._refuse_scope(user.access_token, missing, message)
 
     async def follow(self) -> None:
         """Recheck whenever tokens may have ended, until cancelled; return at once if no verifier reports that."""
@@ -233,9 +233,9 @@ class Guard:
                 return access
         return None
 
-    async def _stream(self, access: AccessToken, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_stream(self, access: AccessToken, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a stream, and end it with its token."""
-        answer = Answer(send)
+        answer = InterruptibleSend(send)
         with anyio.CancelScope() as end:
             if access.expires_at is not None:
                 end.deadline = anyio.current_time() + access.expires_at - time.time()
@@ -249,7 +249,7 @@ class Guard:
             _log.info("a stream ended with its token")
             await answer.finish(401)
 
-    def _insufficient(self, access: AccessToken, missing: str, message: JSONRPCMessage | None = None) -> Response:
+    def _refuse_scope(self, access: AccessToken, missing: str, message: JSONRPCMessage | None = None) -> Response:
         """Return the answer to a caller who lacks the scope `missing`."""
         # Include the scopes it has: a client that requests exactly what it is told would lose them otherwise.
         scopes = [scope for scope in access.scopes if self._scopes.knows([scope])]
@@ -298,7 +298,7 @@ class Guard:
         )
 
 
-async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+async def _no_app(scope: Scope, receive: Receive, send: Send) -> None:
     raise RuntimeError("`before` was not called")
 
 

@@ -32,7 +32,7 @@ _TYPES = ("at+jwt", "application/at+jwt", "jwt", None)
 _LEEWAY_SECONDS = 10
 _FRESH_SECONDS = 600
 # Keys that cannot be fetched again count for this long.
-_KEPT_SECONDS = 24 * 3600
+_STALE_SECONDS = 24 * 3600
 # Anybody can invent a key's name, so unknown keys allow this many fetches at once, and another after this time.
 _FETCHES = 3
 _REFILL_SECONDS = 30
@@ -80,8 +80,8 @@ class Issuer:
         self._audiences = [audience.rstrip("/"), audience.rstrip("/") + "/"]
         self._algorithms = list(algorithms)
         self._keys: list[_Key] = []
-        self._fetched = -float("inf")
-        self._tried = -float("inf")
+        self._fetched_at = -float("inf")
+        self._tried_at = -float("inf")
         self._allowance = float(_FETCHES)
         self._allowance_at = time.monotonic()
         self._fetching = anyio.Lock()
@@ -96,10 +96,10 @@ class Issuer:
             header = jwt.get_unverified_header(token)
             if not self._accepts(header):
                 return None
-            for key in await self._candidates(header.get("kid"), header["alg"]):
-                claims = self._claims(token, key)
+            for key in await self._find_keys(header.get("kid"), header["alg"]):
+                claims = self._verify(token, key)
                 if claims is not None:
-                    return self._access(token, claims)
+                    return self._build_access(token, claims)
         except (jwt.PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError) as reason:
             # The library raises the others for claims and headers that are not dates, not texts or too deep.
             _log.info("a token was refused: %s", type(reason).__name__)
@@ -114,7 +114,7 @@ class Issuer:
             kind = kind.lower()
         return kind in _TYPES
 
-    def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any] | None:
+    def _verify(self, token: str, key: jwt.PyJWK) -> dict[str, Any] | None:
         """Return the claims of `token`, or None if `key` has not signed it."""
         try:
             return jwt.decode(
@@ -129,7 +129,7 @@ class Issuer:
         except jwt.InvalidSignatureError:
             return None
 
-    def _access(self, token: str, claims: dict[str, Any]) -> AccessToken:
+    def _build_access(self, token: str, claims: dict[str, Any]) -> AccessToken:
         scopes = _scopes(claims.get("scope")) or _scopes(claims.get("scp"))
         client = claims.get("client_id") or claims.get("azp") or claims.get("cid") or claims["sub"]
         return AccessToken(
@@ -142,21 +142,21 @@ class Issuer:
             claims={**claims, "iss": self._url},
         )
 
-    async def _candidates(self, name: Any, algorithm: str) -> list[jwt.PyJWK]:
+    async def _find_keys(self, name: Any, algorithm: str) -> list[jwt.PyJWK]:
         """Return the keys that may have signed under `name`; fetch them again for an unknown name."""
         now = time.monotonic()
-        if now - self._fetched > _FRESH_SECONDS and now - self._tried > _REFILL_SECONDS / 3:
+        if now - self._fetched_at > _FRESH_SECONDS and now - self._tried_at > _REFILL_SECONDS / 3:
             await self._refresh(now)
         unknown = name is not None and all(key.name != name for key in self._keys)
         may_fetch = unknown and self._may_fetch()
         if may_fetch:
             await self._refresh(now)
-        if time.monotonic() - self._fetched > _KEPT_SECONDS:
+        if time.monotonic() - self._fetched_at > _STALE_SECONDS:
             raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
-        if unknown and (not may_fetch or self._fetched < now):
+        if unknown and (not may_fetch or self._fetched_at < now):
             # The key may be new: a silent issuer, or others who invent names, keep it from being looked up.
             raise Unavailable(
-                "The token's key cannot be looked up now.", "Try again later.", retry_after=self._refill()
+                "The token's key cannot be looked up now.", "Try again later.", retry_after=self._seconds_until_fetch()
             )
         # Without a name, the token may be signed with any of them.
         return [key.key for key in self._keys if name in (None, key.name) and key.key.algorithm_name == algorithm]
@@ -170,19 +170,19 @@ class Issuer:
         self._allowance -= 1
         return True
 
-    def _refill(self) -> float:
+    def _seconds_until_fetch(self) -> float:
         """Return the seconds until the next allowed fetch for an unknown key."""
         return max(1.0, (1 - self._allowance) * _REFILL_SECONDS)
 
     async def _refresh(self, requested_at: float) -> None:
         """Fetch the keys, unless another request has done so since `requested_at`."""
         async with self._fetching:
-            if self._tried >= requested_at:
+            if self._tried_at >= requested_at:
                 return
-            self._tried = time.monotonic()
+            self._tried_at = time.monotonic()
             try:
                 self._keys = await self._fetch()
-                self._fetched = time.monotonic()
+                self._fetched_at = time.monotonic()
             except (httpx2.HTTPError, ValueError, KeyError, TypeError, jwt.PyJWTError, TimeoutError) as problem:
                 # The message names addresses and certificates; without it nobody finds out which of these is wrong.
                 words = f"{type(problem).__name__} {problem}"[:_MOST_WORDS]

@@ -26,7 +26,7 @@ from mcp_batteries.errors import Invalid, Unavailable, quote, reason
 from mcp_batteries.settings import open_text
 from mcp_batteries.subscriptions.file_watcher import follow_file
 
-__all__ = ["Tokens", "new_token"]
+__all__ = ["Tokens", "create_token"]
 
 # Scanners for secrets recognise a token by it.
 PREFIX = "mcpb_"
@@ -51,7 +51,7 @@ class _Entry:
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC).timestamp()
 
 
-def new_token(request: str) -> tuple[str, str]:
+def create_token(request: str) -> tuple[str, str]:
     """Return a new token, and the line that admits it.
 
     Args:
@@ -65,7 +65,7 @@ def new_token(request: str) -> tuple[str, str]:
     if all(option.startswith((_UNTIL, _ROLE)) for option in options):
         options = ["read", *options]
     line = " ".join([name, f"sha256:{_digest(token).hex()}", *options])
-    _entry(line)
+    _parse_line(line)
     return token, line
 
 
@@ -86,7 +86,7 @@ class Tokens:
         self._path: str | None = None
         if path:
             self._path = os.path.abspath(path)
-        self._fixed_entries = [_entry(line) for line in re.split(r"[;\n]", lines or "") if line.strip()]
+        self._fixed_entries = [_parse_line(line) for line in re.split(r"[;\n]", lines or "") if line.strip()]
         self._entries: list[_Entry] = []
         try:
             self._load()
@@ -136,25 +136,25 @@ class Tokens:
         entries = list(self._fixed_entries)
         if self._path is not None:
             with open_text(self._path, errors="replace") as file:
-                entries += _read(file)
+                entries += _parse_lines(file)
         self._entries = entries
 
 
-def _read(lines: Iterable[str]) -> list[_Entry]:
+def _parse_lines(lines: Iterable[str]) -> list[_Entry]:
     """Return the entries of `lines`, and log those that are invalid."""
     entries: list[_Entry] = []
     for number, text in enumerate(lines, 1):
         line = text.partition("#")[0].strip()
         try:
             if line:
-                entries.append(_entry(line))
+                entries.append(_parse_line(line))
         except Invalid:
             # The line is not quoted, because somebody may have put the token itself there.
             _log.error("line %d of the file of tokens lets nobody in: it cannot be read", number)
     return entries
 
 
-def _entry(line: str) -> _Entry:
+def _parse_line(line: str) -> _Entry:
     """Return the entry of one line.
 
     Raises:
