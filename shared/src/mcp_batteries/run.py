@@ -204,7 +204,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
                 from mcp_batteries.observability.wire_log import wire_log
 
                 wire = wire_log(settings)
-            arguments = (lowlevel(server), server.hub.options(server), claim, first, wire)
+            arguments = (lowlevel(server), server.hub.initialization_options(server), claim, first, wire)
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries.transports.http import serve as http
 
