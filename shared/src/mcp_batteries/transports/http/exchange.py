@@ -127,7 +127,7 @@ class _StatelessCall(Call):
         metadata = ServerMessageMetadata(request_context=request)
         super().__init__(request, message, metadata, receive, send, streams=streams, moment=moment)
 
-    async def watch(self) -> None:
+    async def run_beside(self) -> None:
         await self.ping_until_client_leaves()
         self.cancel_requested.set()
         self.scope.cancel()

@@ -201,7 +201,7 @@ class _SessionCall(Call):
         if self._asking is not None:
             self._asking.cancel()
 
-    async def watch(self) -> None:
+    async def run_beside(self) -> None:
         await self.ping()
         await self.ping_until_client_leaves()
         # Nobody answers its questions now. Until it ends, it has its caller's turn, and its session is in use.
