@@ -54,7 +54,7 @@ def _forgets_while_resting(monkeypatch: pytest.MonkeyPatch) -> None:
             usual(self, topic)
 
     usual = Subscribers._handle_change
-    monkeypatch.setattr(Subscribers, "_changed", changed)
+    monkeypatch.setattr(Subscribers, "_handle_change", changed)
 
 
 @pytest.mark.parametrize("spoil", [_forgets_gaps, _believes_in_silence, _beats_rarely, _forgets_while_resting])
