@@ -92,7 +92,7 @@ MODULES = {
         "tests/sqlite/test_doors.py",
         "tests/sqlite/test_queries.py",
     ),
-    "servers/sqlite/src/mcp_sqlite/worker/authorizer.py": (
+    "servers/sqlite/src/mcp_sqlite/worker/connection/authorizer.py": (
         "tests/sqlite/test_authorizer.py",
         "tests/sqlite/test_writes.py",
         "tests/sqlite/test_attacks.py",

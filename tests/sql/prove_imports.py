@@ -30,8 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker import operations
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
 from postgres.serving import inside, make, text_of
 from sql.tally import Tally, options
 

@@ -21,8 +21,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_sqlite.worker import operations
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
 from sql.drawn import drawn
 from sql.tally import Tally, options
 

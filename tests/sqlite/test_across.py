@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from mcp_sqlite.worker import operations
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
 from sqlite.serving import commit, make, run, served, text_of
 from sqlite.statements import CLOSED, ROWS, SCHEMA
 from sqlite.test_attacks import Target, state

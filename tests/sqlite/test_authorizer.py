@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode, apply_limits, joined_closed
-from mcp_sqlite.worker.part import ServedPart
+from mcp_sqlite.worker.connection.authorizer import SCHEMA_CHANGE, Authorizer, Mode, apply_limits, joined_closed
+from mcp_sqlite.worker.connection.visible_schema import ServedPart
 
 TABLES = """
 CREATE TABLE t (a, b); CREATE TABLE u (a); CREATE INDEX i ON t (a); CREATE VIEW v AS SELECT a FROM t;
@@ -262,7 +262,7 @@ def test_tables_that_show_more_than_the_database_are_closed() -> None:
 
 
 def test_a_closed_table_may_be_named_where_nothing_joins_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_sqlite.worker.authorizer.closed_modules", lambda: frozenset({"csv"}))
+    monkeypatch.setattr("mcp_sqlite.worker.connection.authorizer.closed_modules", lambda: frozenset({"csv"}))
     assert joined_closed("SELECT x FROM CSV full JOIN (SELECT 1 AS x) USING (x)") == "csv"
     assert joined_closed("SELECT csv FROM fulls LEFT JOIN t USING (x)") is None
     assert joined_closed("SELECT x FROM csvs FULL JOIN t USING (x)") is None

@@ -17,7 +17,8 @@ from e2e.following import UPDATED, changes_since, told
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN
 from mcp_sqlite.worker import operations
-from mcp_sqlite.worker.connections import Connections, Interrupt
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
 from sqlite.busy_writers import beside
 from sqlite.serving import commit, make, served, text_of
 

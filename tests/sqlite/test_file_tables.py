@@ -16,9 +16,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_sqlite.worker import file_tables, operations, source
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt
+from mcp_sqlite.worker import operations
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.record_files import file_tables, record_file
 from sqlite.serving import make, run, served, text_of
 
 PAGE = {"limit": 100, "max_bytes": 20_000, "max_cell": 200, "spool": "", "spool_bytes": 0}
@@ -225,7 +227,7 @@ def test_time_and_cancels_end_the_reading(worker: Worker, monkeypatch: pytest.Mo
     worker.write("in.csv", "x;y\n" + "1;2\n" * 2000)
     for at in (1, 300, 2500, 4500):
         seen = 0
-        real = source.Source.polled
+        real = record_file.Source.polled
 
         def polled(self: Any, records: Any, at: int = at, real: Any = real) -> Any:
             nonlocal seen
@@ -236,7 +238,7 @@ def test_time_and_cancels_end_the_reading(worker: Worker, monkeypatch: pytest.Mo
                 yield record
 
         with monkeypatch.context() as patched:
-            patched.setattr(source.Source, "polled", polled)
+            patched.setattr(record_file.Source, "polled", polled)
             assert "Reading `in.csv` was stopped" in worker.refused('SELECT * FROM "in.csv"')
         assert worker.rows("SELECT count(*) FROM sqlite_temp_master") == [[0]]
     assert "stopped" in worker.refused('SELECT * FROM "in.csv"', seconds=0)
@@ -264,7 +266,7 @@ def test_a_file_that_changes_is_read_again_or_refused(worker: Worker, monkeypatc
 
 def test_nothing_is_locked_while_a_file_is_read(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     worker.write("in.csv", "id,name\n10,x\n")
-    real, wrote = source.Source.copied, 0
+    real, wrote = record_file.Source.copied, 0
 
     def copied(self: Any, most: int) -> Any:
         nonlocal wrote
@@ -274,7 +276,7 @@ def test_nothing_is_locked_while_a_file_is_read(worker: Worker, monkeypatch: pyt
         wrote += 1
         return real(self, most)
 
-    monkeypatch.setattr(source.Source, "copied", copied)
+    monkeypatch.setattr(record_file.Source, "copied", copied)
     worker.change('INSERT INTO t SELECT * FROM "in.csv"')
     worker.ask('SELECT * FROM t; SELECT * FROM "in.csv"')
     assert wrote == 2

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.sql import files
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.errors import reason
+from mcp_sqlite.worker.language.failure import Failure, reason
 
 new_file = partial(files.new_file, fails=Failure, reason=reason)
 LINK = "a link that leads to nothing"

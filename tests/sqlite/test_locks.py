@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from mcp_sqlite.worker import connections as connections_module
 from mcp_sqlite.worker import operations
-from mcp_sqlite.worker.authorizer import Mode
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt
-from mcp_sqlite.worker.statements import execute
+from mcp_sqlite.worker.connection import database as database_module
+from mcp_sqlite.worker.connection.authorizer import Mode
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.query.statements import execute
 from sqlite.serving import die_writing, make, run, served, text_of
 
 JOURNALS = ("delete", "truncate", "persist", "memory", "wal")
@@ -150,7 +151,7 @@ def test_beyond_the_bound_of_memory_nothing_fails_either(
     most: int, journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages are written before the commit then, for which no reader may be there: not ours that compares, either.
-    monkeypatch.setattr(connections_module, "_HELD_KIB", most)
+    monkeypatch.setattr(database_module, "_HELD_KIB", most)
     path = made(tmp_path / "a.db", journal)
     records = tmp_path / "in.jsonl"
     records.write_text('["x"]\n' + '["a text of some length, so that pages are many"]\n' * 20_000)
@@ -170,7 +171,7 @@ def test_beyond_the_bound_of_memory_nothing_fails_either(
 
 @pytest.mark.parametrize("most", [0, 128 * 1024])
 def test_another_programs_reader_is_waited_for_once(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections_module, "_HELD_KIB", most)
+    monkeypatch.setattr(database_module, "_HELD_KIB", most)
     path = made(tmp_path / "a.db", "delete")
     records = tmp_path / "in.jsonl"
     records.write_text('["x"]\n' + '["a text of some length, so that pages are many"]\n' * 5000)

@@ -11,7 +11,8 @@ from mcp_batteries.settings import load
 from mcp_batteries.sql.policy import RowOf, RowsOf
 from mcp_sqlite.policy import AcrossStatement, Policy, SchemaOf, Table, table_uri
 from mcp_sqlite.settings import Settings
-from mcp_sqlite.worker.cells import Failure, parameters
+from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.language.parameters import parameters
 from sqlite.serving import make, served, text_of
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker import vectors
-from mcp_sqlite.worker.cells import Failure, Lines
+from mcp_sqlite.worker.connection import vectors
+from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.language.values import Lines
 from sqlite.serving import BUILDS, make, served, text_of
 from sqlite.test_attacks import MODES
 from thinning import some
@@ -26,7 +27,7 @@ FILL = (
 TABLE = f"CREATE VIRTUAL TABLE notes USING vec0 (id INTEGER PRIMARY KEY, at float[{NUMBERS}], topic TEXT, +note TEXT)"
 _FILLED = """
 import sqlite3, sys
-from mcp_sqlite.worker import vectors
+from mcp_sqlite.worker.connection import vectors
 vectors.load()
 connection = sqlite3.connect(sys.argv[1])
 vectors.load_into(connection)

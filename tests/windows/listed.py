@@ -68,7 +68,7 @@ SAME: dict[str, tuple[int, str]] = {
             "several", "vectors", "virtual",
         )
     },
-    "sqlite/test_part.py::*proof*": (0, _SQLITE),
+    "sqlite/test_visible_schema.py::*proof*": (0, _SQLITE),
     "sql/test_imports.py::test_a_sample_of_the_proof[[]postgres*": (0, _POSTGRES),
     **{f"postgres/test_{name}.py*": (1, "") for name in ("policy", "spelling", "urls")},
     "postgres/*": (12, _POSTGRES),

@@ -16,9 +16,9 @@ from mcp_batteries.sql.changes import Change, Import, Sample, Step
 from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
-from mcp_sqlite.engine import demo
-from mcp_sqlite.engine.pages import Pages, told
-from mcp_sqlite.engine.pool import Pool
+from mcp_sqlite.engine import demo_database
+from mcp_sqlite.engine.result_pages import Pages, told
+from mcp_sqlite.engine.worker_pool import Pool
 from mcp_sqlite.models import Backup, Catalog, Check, Export, Plan, TableInfo
 from mcp_sqlite.policy import (
     Database,
@@ -100,7 +100,7 @@ class Engine:
         # The SDK's SSE transport enters once per connection, and leaves in any order.
         async with self._making:
             if self._example is not None:
-                await demo.make(self._example)
+                await demo_database.make(self._example)
                 self._example = None
         block = self.pool.running()
         await block.__aenter__()

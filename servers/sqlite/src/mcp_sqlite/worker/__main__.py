@@ -11,9 +11,12 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-from mcp_sqlite.worker import operations, vectors
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt, Part
+from mcp_sqlite.worker import operations
+from mcp_sqlite.worker.connection import vectors
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.database import Part
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
 
 _HEAD = struct.Struct(">I")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -6,25 +6,31 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from mcp_sqlite.worker import catalog, change, errors, files, keys, locks, plan, rows, schema, search, statements, watch
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections
+from mcp_sqlite.worker import watch
+from mcp_sqlite.worker.advisor import plan
+from mcp_sqlite.worker.change import foreign_keys, transaction
+from mcp_sqlite.worker.connection import lock_holder
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.language.failure import Failure, reason
+from mcp_sqlite.worker.query import errors, rows, search, statements
+from mcp_sqlite.worker.schema import catalog, definitions
+from mcp_sqlite.worker.transfer import backups, exports, imports
 
 __all__ = ["run"]
 
 _OPERATIONS: dict[str, Callable[[Connections, dict[str, Any]], dict[str, Any]]] = {
-    "back_up": files.back_up,
+    "back_up": backups.back_up,
     "catalog": catalog.catalog,
-    "change": change.change,
+    "change": transaction.change,
     "describe": catalog.describe,
     "explain": plan.explain,
-    "export": files.export_rows,
+    "export": exports.export_rows,
     "find": search.find,
-    "import": files.import_rows,
-    "names": schema.names,
+    "import": imports.import_rows,
+    "names": definitions.names,
     "row": rows.row,
     "rows": rows.rows,
-    "schema": schema.schema,
+    "schema": definitions.schema,
     "search": search.search,
     "watch": watch.look,
 }
@@ -49,7 +55,7 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
         to_write = request["path"] if request["do"] in ("change", "import") else None
         raise _with_holder(errors.explained(None, error, to_write=to_write), request["path"]) from None
     except OSError as error:
-        raise Failure("unavailable", f"The disk does not do it: {errors.reason(error)}.", "Ask the operator.") from None
+        raise Failure("unavailable", f"The disk does not do it: {reason(error)}.", "Ask the operator.") from None
     except Exception as error:  # noqa: BLE001 - a damaged file brings values no schema has; the process lives on
         raise Failure(
             "unavailable",
@@ -73,7 +79,7 @@ def _answer(connections: Connections, request: dict[str, Any], send: statements.
 def _with_holder(failure: Failure, path: str) -> Failure:
     if failure.kind != "locked":
         return failure
-    who = locks.holder(path) or "another program or another call of this server"
+    who = lock_holder.holder(path) or "another program or another call of this server"
     return Failure("locked", f"The database is locked by {who}", failure.fix)
 
 
@@ -85,8 +91,8 @@ def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     try:
         database = connections.reader(request["path"])
         said = [str(row[0]) for row in database.own(f"PRAGMA {name}(100)")]
-        broken = keys.find_broken(database)
-        lines = [*sorted(broken.misfits), *keys.told(broken.rows)]
+        broken = foreign_keys.find_broken(database)
+        lines = [*sorted(broken.misfits), *foreign_keys.told(broken.rows)]
         if lines and connections.part(request["path"]) is not None:
             lines = [f"foreign keys of {broken.number:,} rows point nowhere; the operator can find out which"]
     except sqlite3.DatabaseError as error:

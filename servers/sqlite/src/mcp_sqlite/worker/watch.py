@@ -4,7 +4,7 @@ The gates stand in the order of their cost: what the file's header and times say
 `data_version`), and then a digest of each thing somebody subscribed to, one at a time.
 
 No commit of another program fails because of a look. In WAL mode readers hold up nobody. In the rollback-journal modes
-they do, so there a look takes no lock (`mcp_sqlite.worker.unlocked`) and what can't be read while somebody writes is
+they do, so there a look takes no lock (`connection.lockless_reader`) and what can't be read while somebody writes is
 left for the next look. What takes longer than its budget is left alone for a while. What is left for too long may have
 changed: it is told of once, and then again when that long has passed.
 """
@@ -18,10 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_sqlite.worker import rows, schema, statements
-from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.unlocked import Unlocked, Written, rollback_state, written_since
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.database import Database
+from mcp_sqlite.worker.connection.lockless_reader import Unlocked, Written, rollback_state, written_since
+from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.query import rows, statements
+from mcp_sqlite.worker.schema import definitions, lookup
 
 __all__ = ["look"]
 
@@ -180,13 +182,13 @@ def _digest(memory: _Memory, source: Unlocked | _InWal, database: Database, subj
     database.names = memory.names
     if subject is None:
         every = database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
-        return _hashed(repr(every if database.part is None else schema.table_names(database)))
+        return _hashed(repr(every if database.part is None else lookup.table_names(database)))
     subject = {**subject, "path": source.path}
     try:
         with connections.interrupt.within(_SECONDS):
             match subject["do"]:
                 case "schema":
-                    found = schema.schema(connections, subject)
+                    found = definitions.schema(connections, subject)
                 case "row":
                     found = rows.row(connections, subject)
                 case "rows":

@@ -1,0 +1,51 @@
+"""How SQLite would run a statement, and which index it would use if it existed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_sqlite.worker.advisor.indexes import Advice, advised
+from mcp_sqlite.worker.connection.authorizer import Mode
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.language.parameters import nothing_for
+from mcp_sqlite.worker.language.tokens import EXPLAIN
+from mcp_sqlite.worker.query.statements import execute
+from mcp_sqlite.worker.record_files.file_tables import bring_files
+
+__all__ = ["explain"]
+
+
+def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """The query plan as a tree, the tables it scans whole, and indexes the planner would take."""
+    database = connections.reader(request["path"])
+    sql = "EXPLAIN QUERY PLAN " + EXPLAIN.sub("", request["sql"])
+    mode = Mode(request.get("mode", Mode.EXPLAIN))
+    given = request.get("parameters")
+    if mode is Mode.EXPLAIN and not given:
+        given = nothing_for(sql)
+    bring_files(database, mode, sql)
+    with database.interrupt.over(database.connection):
+        steps = execute(database, mode, sql, given).fetchall()
+    reads = list(database.authorizer.reads)
+    scans = [detail for _, _, _, detail in steps if _is_whole(detail)]
+    advice = advised(database, sql, given, reads) if steps else Advice()
+    indexes = [ddl for ddl, _ in advice.made.values()]
+    then = _tree(advice.named_rows()) if indexes else ""
+    return {"tree": _tree(steps), "scans": scans, "indexes": indexes, "then": then, "tried": advice.tried}
+
+
+def _is_whole(detail: str) -> bool:
+    """Whether a step reads a whole table. Of a virtual one the step tells in its module's own words how it is read."""
+    if not detail.startswith("SCAN ") or "CONSTANT ROW" in detail:
+        return False
+    _, _, way = detail.partition(" VIRTUAL TABLE INDEX ")
+    return not way or way == "0:" or way.startswith("0:1")
+
+
+def _tree(steps: list[tuple[int, int, int, str]]) -> str:
+    depth: dict[int, int] = {0: -1}
+    lines: list[str] = []
+    for step, parent, _, detail in steps:
+        depth[step] = depth.get(parent, -1) + 1
+        lines.append("  " * depth[step] + detail)
+    return "\n".join(lines)

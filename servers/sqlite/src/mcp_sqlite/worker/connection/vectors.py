@@ -1,0 +1,81 @@
+"""Loads sqlite-vec into every connection of this process if the operator wants it: tables of vectors, and their search.
+
+This process loads only the library in its own wheel, before a connection's authorizer forbids loading, as everywhere
+else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sqlite3
+import sys
+
+from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.language.values import Lines
+
+__all__ = ["load", "load_into"]
+
+_PACKAGE = "sqlite_vec"
+_ENTRY = "sqlite3_vec_init"
+_NONE = "The operator can leave `--sqlite-vec` away, or use a Python whose sqlite3 loads extensions, such as uv's."
+_path: str | None = None
+"""The library, for connections that load it themselves."""
+
+
+def load() -> None:
+    """Have every connection opened from now on know sqlite-vec.
+
+    Raises:
+        Failure: it is not installed, or this Python's SQLite can't load it.
+    """
+    global _path
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise Failure("unavailable", "sqlite-vec is not installed.", "The operator can: `mcp-sqlite[sqlite-vec]`.")
+    # Not by its module, which imports numpy where that is.
+    path = os.path.join(os.path.dirname(found.origin), "vec0")
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        _path = path
+    else:
+        _register(path)
+    try:
+        connection = sqlite3.connect(":memory:")
+        load_into(connection)
+        connection.execute("SELECT vec_version()").close()
+        connection.close()
+    except sqlite3.Error as error:
+        raise Failure("unavailable", f"sqlite-vec can't be loaded: {error}.", _NONE) from None
+    Lines.shortens_vectors = True
+
+
+def load_into(connection: sqlite3.Connection) -> None:
+    """Load it into `connection`, where that has to be done one by one and the operator asked for it."""
+    if _path is None:
+        return
+    connection.enable_load_extension(True)
+    try:
+        connection.load_extension(_path)
+    finally:
+        connection.enable_load_extension(False)
+
+
+def _register(path: str) -> None:
+    """Have SQLite itself call the library's entry for each new connection (sqlite3_auto_extension).
+
+    The way for a Python that was built without loading, as is its build's default, over a SQLite that has it.
+    """
+    import _sqlite3
+
+    ending = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+    try:
+        # What is linked into or preloaded by the program comes before what the module was linked with.
+        libraries = [ctypes.CDLL(None) if sys.platform != "win32" else None, ctypes.CDLL(_sqlite3.__file__)]
+        register = next(item for item in libraries if hasattr(item, "sqlite3_auto_extension")).sqlite3_auto_extension
+        entry = getattr(ctypes.CDLL(path + ending), _ENTRY)
+        said = register(ctypes.cast(entry, ctypes.c_void_p))
+    except (OSError, AttributeError, StopIteration) as error:
+        raise Failure("unavailable", f"This Python's SQLite can't load sqlite-vec: {error}.", _NONE) from None
+    if said != sqlite3.SQLITE_OK:
+        raise Failure("unavailable", f"This Python's SQLite does not take sqlite-vec: error {said}.", _NONE)
