@@ -258,7 +258,7 @@ class Sqlite:
         try:
             operations.run(self._connections, request, lambda frame: None)
         except Failure as failure:
-            return f"{failure.what} {failure.fix}"
+            return f"{failure.message} {failure.fix}"
         return ""
 
     async def take(self, file: str, table: str, *, dry_run: bool = False) -> str:

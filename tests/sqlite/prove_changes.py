@@ -174,7 +174,7 @@ class Server:
         try:
             return operations.run(self._connections, request, lambda frame: None)
         except Failure as failure:
-            return f"{failure.what} {failure.fix}"
+            return f"{failure.message} {failure.fix}"
 
 
 def plainly(path: Path, sql: str) -> list[int] | str:

@@ -120,7 +120,7 @@ class Server:
             found = operations.run(self._connections, request, frames.append)
             failed = False
         except Failure as failure:
-            found, failed = {"said": f"{failure.kind}: {failure.what} {failure.fix}"}, True
+            found, failed = {"said": f"{failure.kind}: {failure.message} {failure.fix}"}, True
         said = json.dumps([_timeless(found), frames], ensure_ascii=False, default=str)
         for file in filter(Path.is_file, self.folder.iterdir()):
             said += file.read_text("utf-8")

@@ -64,4 +64,4 @@ def test_no_statement_has_an_effect_on_either(tmp_path: Path) -> None:
         target.unharmed(sql)
         assert state(other) == before, sql
     for path in (target.path, other):
-        connections.reader(connections.resolved(str(path))).close()
+        connections.reader(connections.resolve(str(path))).close()

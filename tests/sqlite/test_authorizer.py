@@ -9,8 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker.connection.authorizer import SCHEMA_CHANGE, Authorizer, Mode, apply_limits, joined_closed
-from mcp_sqlite.worker.connection.visible_schema import ServedPart
+from mcp_sqlite.worker.connection.authorizer import (
+    SCHEMA_CHANGE,
+    Authorizer,
+    Mode,
+    apply_limits,
+    find_closed_module_in_full_join,
+)
+from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
 
 TABLES = """
 CREATE TABLE t (a, b); CREATE TABLE u (a); CREATE INDEX i ON t (a); CREATE VIEW v AS SELECT a FROM t;
@@ -27,7 +33,7 @@ def opened(*, read_only: bool = False) -> Generator[tuple[sqlite3.Connection, Au
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(TABLES)
         authorizer = Authorizer()
-        authorizer.shadows = SHADOWS
+        authorizer.shadow_tables = SHADOWS
         apply_limits(connection, authorizer, read_only=read_only)
         yield connection, authorizer
 
@@ -84,7 +90,7 @@ ALL = [R, X, W, S, M]
     ],
 )  # fmt: skip
 def test_what_each_mode_allows(sql: str, modes: list[Mode], refused: str) -> None:
-    if (refusal := judged(Mode.OWN, sql)) == BY_ITSELF:
+    if (refusal := judged(Mode.INTERNAL, sql)) == BY_ITSELF:
         assert all(judged(mode, sql) for mode in ALL)
         return
     assert refusal is None
@@ -109,37 +115,37 @@ def test_virtual_tables_that_may_be_made(module: str) -> None:
 
 def test_a_virtual_tables_own_tables_change_with_it() -> None:
     authorizer = Authorizer()
-    authorizer.shadows = SHADOWS
+    authorizer.shadow_tables = SHADOWS
     authorizer.begin(Mode.WRITE)
     insert = sqlite3.SQLITE_INSERT
     assert authorizer(insert, "f_content", None, "main", None) == sqlite3.SQLITE_DENY
     assert (authorizer.denied, authorizer.denied_rows) == ("insert into `f_content`", True)
     authorizer.begin(Mode.WRITE)
-    assert (authorizer.denied, authorizer.denied_rows, authorizer.written) == (None, False, {})
+    assert (authorizer.denied, authorizer.denied_rows, authorizer.tables_written) == (None, False, {})
     for table in ("f", "f_content"):
         assert authorizer(insert, table, None, "main", None) == sqlite3.SQLITE_OK
     assert authorizer(insert, "u", None, "main", "r") == sqlite3.SQLITE_OK
     assert authorizer(insert, "u", None, "main", None) == sqlite3.SQLITE_OK
-    assert authorizer.written == {"f": None, "f_content": None, "u": "r"} and not authorizer.reshapes
+    assert authorizer.tables_written == {"f": None, "f_content": None, "u": "r"} and not authorizer.changes_schema
     for schema in ("temp", "other"):
         assert authorizer(insert, "t", None, schema, None) == sqlite3.SQLITE_DENY
     authorizer.begin(Mode.SCHEMA)
     assert authorizer(sqlite3.SQLITE_DROP_VTABLE, "f", "fts5", "main", None) == sqlite3.SQLITE_OK
     assert authorizer(sqlite3.SQLITE_DROP_TABLE, "f_content", None, "main", None) == sqlite3.SQLITE_OK
-    assert authorizer.reshapes
+    assert authorizer.changes_schema
 
 
 def test_what_is_read_is_noted_until_the_next_statement() -> None:
     with opened() as (connection, authorizer):
         authorizer.begin(Mode.READ)
         connection.execute("SELECT b, a FROM t").close()
-        assert list(authorizer.reads) == [("t", "b"), ("t", "a")] and not authorizer.reshapes
+        assert list(authorizer.columns_read) == [("t", "b"), ("t", "a")] and not authorizer.changes_schema
         authorizer.begin(Mode.SCHEMA)
-        assert authorizer.reads == {}
+        assert authorizer.columns_read == {}
         connection.execute("CREATE TABLE x (a)").close()
-        assert authorizer.reshapes
+        assert authorizer.changes_schema
         authorizer.begin(Mode.READ)
-        assert not authorizer.reshapes
+        assert not authorizer.changes_schema
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,7 @@ def test_a_refusal_has_a_verb_and_a_name(action: str, verb: str) -> None:
 
 def test_pragmas_tell_of_a_part_only_by_names_that_are_looked_up() -> None:
     authorizer = Authorizer()
-    authorizer.part = ServedPart(["t"], [], [])
+    authorizer.visible_schema = VisibleSchema(["t"], [], [])
     authorizer.begin(Mode.READ)
     for name in ("foreign_key_list", "index_info", "index_list", "index_xinfo", "integrity_check", "table_list"):
         for schema in (None, "main"):
@@ -197,7 +203,7 @@ CLOSED_PRAGMAS = {
 
 def test_all_other_pragmas_may_be_read() -> None:
     with opened() as (connection, authorizer):
-        authorizer.begin(Mode.OWN)
+        authorizer.begin(Mode.INTERNAL)
         pragmas = {str(name) for (name,) in connection.execute("PRAGMA pragma_list")}
         authorizer.begin(Mode.READ)
         ask = sqlite3.SQLITE_PRAGMA
@@ -263,15 +269,15 @@ def test_tables_that_show_more_than_the_database_are_closed() -> None:
 
 def test_a_closed_table_may_be_named_where_nothing_joins_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_sqlite.worker.connection.authorizer.closed_modules", lambda: frozenset({"csv"}))
-    assert joined_closed("SELECT x FROM CSV full JOIN (SELECT 1 AS x) USING (x)") == "csv"
-    assert joined_closed("SELECT csv FROM fulls LEFT JOIN t USING (x)") is None
-    assert joined_closed("SELECT x FROM csvs FULL JOIN t USING (x)") is None
+    assert find_closed_module_in_full_join("SELECT x FROM CSV full JOIN (SELECT 1 AS x) USING (x)") == "csv"
+    assert find_closed_module_in_full_join("SELECT csv FROM fulls LEFT JOIN t USING (x)") is None
+    assert find_closed_module_in_full_join("SELECT x FROM csvs FULL JOIN t USING (x)") is None
 
 
 def test_limits_of_a_connection() -> None:
     for read_only in (True, False):
         with opened(read_only=read_only) as (connection, authorizer):
-            authorizer.begin(Mode.OWN)
+            authorizer.begin(Mode.INTERNAL)
 
             def pragma(name: str, connection: sqlite3.Connection = connection) -> int:
                 return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

@@ -56,7 +56,7 @@ class Worker:
     def refused(self, sql: str, do: str = "query", **more: Any) -> str:
         with pytest.raises(Failure) as caught:
             self.ask(sql, do, **more)
-        return f"{caught.value.what} {caught.value.fix}"
+        return f"{caught.value.message} {caught.value.fix}"
 
 
 @pytest.fixture
@@ -207,15 +207,15 @@ def test_links_lead_nowhere(worker: Worker, tmp_path: Path) -> None:
 def test_bounds_are_told(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     worker.write("one.csv", "x\n" + "1\n" * 4000)
     worker.write("two.csv", "x\n" + "1\n" * 4000)
-    monkeypatch.setattr(file_tables, "_BYTES", 10_000)
+    monkeypatch.setattr(file_tables, "_MAX_FILE_BYTES", 10_000)
     assert worker.rows('SELECT count(*) FROM "one.csv"') == [[4000]]
     said = worker.refused('SELECT count(*) FROM "one.csv", "two.csv"')
     assert "`two.csv` has 8,002 bytes" in said and "`copy_from_file`" in said
     worker.write("bad.csv", "a,b\n" + "1\n" * 3000)
     for _ in range(3):
         assert "Record 1" in worker.refused('SELECT * FROM "bad.csv"')
-    monkeypatch.setattr(file_tables, "_BYTES", 64_000_000)
-    monkeypatch.setattr(file_tables, "_PAGES", 10)
+    monkeypatch.setattr(file_tables, "_MAX_FILE_BYTES", 64_000_000)
+    monkeypatch.setattr(file_tables, "_MAX_TABLE_PAGES", 10)
     worker.write("one.csv", "x\n" + "a text\n" * 10_000)
     assert "`one.csv` holds more" in worker.refused('SELECT count(*) FROM "one.csv"')
     with open(worker.folder / "big.csv", "wb") as file:
@@ -227,7 +227,7 @@ def test_time_and_cancels_end_the_reading(worker: Worker, monkeypatch: pytest.Mo
     worker.write("in.csv", "x;y\n" + "1;2\n" * 2000)
     for at in (1, 300, 2500, 4500):
         seen = 0
-        real = record_file.Source.polled
+        real = record_file.RecordFile.until_interrupted
 
         def polled(self: Any, records: Any, at: int = at, real: Any = real) -> Any:
             nonlocal seen
@@ -238,7 +238,7 @@ def test_time_and_cancels_end_the_reading(worker: Worker, monkeypatch: pytest.Mo
                 yield record
 
         with monkeypatch.context() as patched:
-            patched.setattr(record_file.Source, "polled", polled)
+            patched.setattr(record_file.RecordFile, "until_interrupted", polled)
             assert "Reading `in.csv` was stopped" in worker.refused('SELECT * FROM "in.csv"')
         assert worker.rows("SELECT count(*) FROM sqlite_temp_master") == [[0]]
     assert "stopped" in worker.refused('SELECT * FROM "in.csv"', seconds=0)
@@ -266,7 +266,7 @@ def test_a_file_that_changes_is_read_again_or_refused(worker: Worker, monkeypatc
 
 def test_nothing_is_locked_while_a_file_is_read(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     worker.write("in.csv", "id,name\n10,x\n")
-    real, wrote = record_file.Source.copied, 0
+    real, wrote = record_file.RecordFile.read_snapshot, 0
 
     def copied(self: Any, most: int) -> Any:
         nonlocal wrote
@@ -276,7 +276,7 @@ def test_nothing_is_locked_while_a_file_is_read(worker: Worker, monkeypatch: pyt
         wrote += 1
         return real(self, most)
 
-    monkeypatch.setattr(record_file.Source, "copied", copied)
+    monkeypatch.setattr(record_file.RecordFile, "read_snapshot", copied)
     worker.change('INSERT INTO t SELECT * FROM "in.csv"')
     worker.ask('SELECT * FROM t; SELECT * FROM "in.csv"')
     assert wrote == 2

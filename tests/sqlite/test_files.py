@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.sql import files
-from mcp_sqlite.worker.language.failure import Failure, reason
+from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 
-new_file = partial(files.new_file, fails=Failure, reason=reason)
+new_file = partial(files.new_file, fails=Failure, reason=describe_os_error)
 LINK = "a link that leads to nothing"
 
 
@@ -47,9 +47,11 @@ def test_a_whole_file_has_its_name_and_half_a_file_is_gone(tmp_path: Path) -> No
 
 
 def test_the_system_s_reason_is_told_alike_in_every_language() -> None:
-    assert reason(OSError(errno.ENOENT, "Das System kann die Datei nicht finden")) == os.strerror(errno.ENOENT)
-    assert reason(OSError(99_999, "Nur einmal verwendbar")) == "Nur einmal verwendbar"
-    assert reason(FileExistsError()) == "FileExistsError"
+    assert describe_os_error(OSError(errno.ENOENT, "Das System kann die Datei nicht finden")) == os.strerror(
+        errno.ENOENT
+    )
+    assert describe_os_error(OSError(99_999, "Nur einmal verwendbar")) == "Nur einmal verwendbar"
+    assert describe_os_error(FileExistsError()) == "FileExistsError"
 
 
 def test_a_backslash_parts_names_on_windows_alone(monkeypatch: pytest.MonkeyPatch) -> None:

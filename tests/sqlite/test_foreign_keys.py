@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker.change.foreign_keys import find_broken, lost, told
+from mcp_sqlite.worker.change.foreign_keys import describe_broken_keys, find_broken, find_newly_broken
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from sqlite.serving import run, served, text_of
@@ -91,8 +91,8 @@ def test_what_is_lost_is_what_a_join_finds(seed: int, tmp_path: Path) -> None:
                  f"DELETE FROM t WHERE rowid % 5 = {chance.randrange(5)};"]  # fmt: skip
         run(path, "PRAGMA foreign_keys = OFF; " + " ".join(chance.choices(steps, k=chance.randint(1, 4))))
         now, after = wrong(), find_broken(database)
-        found = {key[1]: set(rows.known) for key, rows in lost(broken, after).items()}
+        found = {key[1]: set(rows.known) for key, rows in find_newly_broken(broken, after).items()}
         assert found == {column: new for column in now if (new := now[column] - was[column])}
-        assert len(told(after.rows)) == sum(map(bool, now.values()))
+        assert len(describe_broken_keys(after.rows)) == sum(map(bool, now.values()))
         was, broken = now, after
     database.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker.advisor.candidates import compared
+from mcp_sqlite.worker.advisor.candidates import find_comparisons
 from sqlite.index_advice_cases import CASES, fill, is_best, proposed, steps
 from sqlite.serving import make, run, served, text_of
 
@@ -74,7 +74,7 @@ async def test_of_known_best_indexes_nine_in_ten_are_proposed_and_none_that_cost
 
 
 def test_words_of_a_statement_are_read_as_what_they_are() -> None:
-    found = compared(
+    found = find_comparisons(
         "SELECT 'a = b', x FROM t AS o /* c = d */ WHERE (o.[e f] = ? OR lower(o.g || 'x;') = :p) AND h BETWEEN 1 AND 2"
         " AND i IN (SELECT j FROM u WHERE k < 3) GROUP BY l, m ORDER BY n DESC, coalesce(o.q, 0) LIMIT 3 -- r = s"
     )

@@ -40,8 +40,8 @@ class Worker:
     def change(self, sql: str, *, dry_run: bool, pages: int = 5, mode: str = "write") -> dict[str, Any]:
         """What `sql` does where SQLite keeps few pages that nobody has changed."""
         self.interrupt.start(SECONDS)
-        path = self.connections.resolved(self.path)
-        self.connections.writer(path).own(f"PRAGMA cache_size = {pages}")
+        path = self.connections.resolve(self.path)
+        self.connections.writer(path).run_internal(f"PRAGMA cache_size = {pages}")
         return self.run(do="change", sql=sql, dry_run=dry_run, mode=mode, spool=f"{path}-rows", spool_bytes=1 << 20)
 
     def load(self, file: Path, *, dry_run: bool) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_beyond_the_bound_of_memory_nothing_fails_either(
     most: int, journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages are written before the commit then, for which no reader may be there: not ours that compares, either.
-    monkeypatch.setattr(database_module, "_HELD_KIB", most)
+    monkeypatch.setattr(database_module, "_CACHE_KIB", most)
     path = made(tmp_path / "a.db", journal)
     records = tmp_path / "in.jsonl"
     records.write_text('["x"]\n' + '["a text of some length, so that pages are many"]\n' * 20_000)
@@ -171,7 +171,7 @@ def test_beyond_the_bound_of_memory_nothing_fails_either(
 
 @pytest.mark.parametrize("most", [0, 128 * 1024])
 def test_another_programs_reader_is_waited_for_once(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_module, "_HELD_KIB", most)
+    monkeypatch.setattr(database_module, "_CACHE_KIB", most)
     path = made(tmp_path / "a.db", "delete")
     records = tmp_path / "in.jsonl"
     records.write_text('["x"]\n' + '["a text of some length, so that pages are many"]\n' * 5000)
@@ -222,13 +222,13 @@ def test_who_meets_a_journal_in_the_middle_of_a_call_tries_again(tmp_path: Path)
     path = make(tmp_path / "app.db")
     connections = Connections(Interrupt())
     connections.interrupt.start(30)
-    database = connections.reader(connections.resolved(str(path)))
+    database = connections.reader(connections.resolve(str(path)))
     die_writing(path)
     with pytest.raises(Failure) as caught:
         execute(database, Mode.READ, "SELECT count(*) FROM t", None)
     assert caught.value.kind == "locked"
-    connections.start()
-    assert execute(connections.reader(connections.resolved(str(path))), Mode.READ, "SELECT 1 FROM t", None).fetchone()
+    connections.begin_request()
+    assert execute(connections.reader(connections.resolve(str(path))), Mode.READ, "SELECT 1 FROM t", None).fetchone()
     connections.close()
 
 

@@ -9,10 +9,10 @@ import pytest
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.sql.policy import RowOf, RowsOf
-from mcp_sqlite.policy import AcrossStatement, Policy, SchemaOf, Table, table_uri
+from mcp_sqlite.policy import JoiningStatement, Policy, SchemaOf, Table, table_uri
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.parameters import parameters
+from mcp_sqlite.worker.language.parameters import parse_parameters
 from sqlite.serving import make, served, text_of
 
 
@@ -54,13 +54,13 @@ def test_text_that_sqlite_would_misread_is_refused(sql: str, tmp_path: Path) -> 
 def test_values_that_can_not_be_bound_are_refused(value: object) -> None:
     for given in ([0, value], {"a": 0, "b": value}):
         with pytest.raises(Failure, match=r"Parameter (number 2|`b`) can't be bound"):
-            parameters(given)
+            parse_parameters(given)
 
 
 def test_values_are_bound_as_they_are() -> None:
     values = [None, True, 1.5, "a", 2**63 - 1, -(2**63)]
-    assert parameters(values) == values and parameters(None) == []
-    assert parameters({":a": {"base64": "AAE="}, "@b": 1, "$c": 2}) == {"a": b"\0\1", "b": 1, "c": 2}
+    assert parse_parameters(values) == values and parse_parameters(None) == []
+    assert parse_parameters({":a": {"base64": "AAE="}, "@b": 1, "$c": 2}) == {"a": b"\0\1", "b": 1, "c": 2}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_of_what_is_served_in_part_nothing_whole_is_given(tmp_path: Path) -> Non
     for named in ("one,two", "two,one"):
         with pytest.raises(Refused, match="read together"):
             part.read(named, "SELECT 1")
-        assert isinstance(policy(one, two).read(named, "SELECT 1"), AcrossStatement)
+        assert isinstance(policy(one, two).read(named, "SELECT 1"), JoiningStatement)
 
 
 def test_a_database_may_be_named_by_its_file(tmp_path: Path) -> None:
@@ -157,11 +157,11 @@ def test_a_statement_reads_several_databases_that_are_named_with_commas(tmp_path
     def named(text: str) -> list[str]:
         statement = served.read(text, "SELECT ?", [1])
         assert (statement.sql, statement.parameters) == ("SELECT ?", [1])
-        beside = statement.beside if isinstance(statement, AcrossStatement) else ()
+        beside = statement.beside if isinstance(statement, JoiningStatement) else ()
         return [database.name for database in (statement.database, *beside)]
 
     assert named("a, B,c.db") == ["a", "b", "c"] and named("a,b,b") == ["a", "b"] and named("b") == ["b"]
-    assert not isinstance(served.read("b", "SELECT 1"), AcrossStatement)
+    assert not isinstance(served.read("b", "SELECT 1"), JoiningStatement)
     assert named("a,b,c,d,e") == ["a", "b", "c", "d", "e"]
     assert named("a,b.db") == ["a_b"]  # the name of a file is one, whatever is in it
     for wrong in ("a,a", "b,a,b", "a,b,c,d,e,f"):

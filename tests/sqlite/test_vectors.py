@@ -10,7 +10,7 @@ import pytest
 
 from mcp_sqlite.worker.connection import vectors
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.values import Lines
+from mcp_sqlite.worker.language.values import RowEncoder
 from sqlite.serving import BUILDS, make, served, text_of
 from sqlite.test_attacks import MODES
 from thinning import some
@@ -138,9 +138,9 @@ async def test_what_is_missing_is_told_with_the_way_on(monkeypatch: pytest.Monke
     ],
 )  # fmt: skip
 def test_other_bytes_are_never_taken_for_a_vector(value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "shortens_vectors", True)
-    assert '"base64"' in Lines(2000).line([value])
+    monkeypatch.setattr(RowEncoder, "shortens_vectors", True)
+    assert '"base64"' in RowEncoder(2000).encode([value])
 
 
 def test_bytes_stay_exact_where_nobody_asked() -> None:
-    assert '"base64"' in Lines(2000).line([b"\0\0\x80\x3f" * 32])
+    assert '"base64"' in RowEncoder(2000).encode([b"\0\0\x80\x3f" * 32])

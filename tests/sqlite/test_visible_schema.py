@@ -12,7 +12,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.settings import Settings
-from mcp_sqlite.worker.connection.visible_schema import ServedPart
+from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
 from sqlite.prove_visible_schema import make as scene
 from sqlite.prove_visible_schema import prove
 from sqlite.serving import commit, make, run, served, text_of
@@ -26,12 +26,12 @@ def test_a_sample_of_the_proof() -> None:
     assert tally.counts["used"] > 150 and tally.counts["hidden"] > 50 and tally.counts["twins"] > 100, tally.counts
 
 
-@pytest.mark.parametrize("wall", ["_shadow", "checked", "_walks"])
+@pytest.mark.parametrize("wall", ["_cover", "rewrite", "_walks_masked_index"])
 def test_the_proof_sees_each_wall_that_is_missing(wall: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(part: ServedPart, *arguments: Any) -> Any:
-        return arguments[0] if wall == "checked" else None
+    def nothing(part: VisibleSchema, *arguments: Any) -> Any:
+        return arguments[0] if wall == "rewrite" else None
 
-    monkeypatch.setattr(ServedPart, wall, nothing)
+    monkeypatch.setattr(VisibleSchema, wall, nothing)
     assert len(prove(0.02, 5).wrong) > 2
 
 

@@ -134,7 +134,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
     ) -> dict[str, Any]:
         requests = {uri: self.request(item) for uri, item in readables.items()}
         try:
-            return await self._engine.look(database, requests, new=new)
+            return await self._engine.digest_subjects(database, requests, new=new)
         except Problem as problem:
             # Treat unreadable as changed: an extra notice is better than a missed one.
             logger.info("Not compared: %s", problem)

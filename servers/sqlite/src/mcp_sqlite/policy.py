@@ -36,9 +36,31 @@ from mcp_batteries.sql.policy import (
 )
 
 __all__ = [
-    "AcrossStatement", "Database", "ImportTable", "ListOf", "NamesOf", "NewFile", "NextPage", "Part", "Policy",
-    "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Request", "RowOf", "RowsOf", "SchemaOf",
-    "SchemaStatement", "SearchOf", "ServedFile", "Table", "TextOf", "WriteStatement", "of_ours", "table_uri",
+    "Database",
+    "ImportTable",
+    "JoiningStatement",
+    "ListOf",
+    "NamesOf",
+    "NewFile",
+    "NextPage",
+    "Part",
+    "Policy",
+    "PolicySettings",
+    "QueryOf",
+    "ReadStatement",
+    "Readable",
+    "Request",
+    "RowOf",
+    "RowsOf",
+    "SchemaOf",
+    "SchemaStatement",
+    "SearchOf",
+    "ServedFile",
+    "Table",
+    "TextOf",
+    "WriteStatement",
+    "internal_statement",
+    "table_uri",
 ]  # fmt: skip
 
 _MOST_BESIDE = 4
@@ -76,7 +98,7 @@ class ImportTable(Table):
 
 
 @dataclass(frozen=True)
-class AcrossStatement(ReadStatement):
+class JoiningStatement(ReadStatement):
     """Runs where other databases can be read too, by their names."""
 
     beside: tuple[Database, ...] = ()
@@ -157,7 +179,7 @@ class Policy(sql.Policy[Table, Request]):
             raise Refused(
                 "A database of which a part is served can't be read together with others.", "Read each alone."
             )
-        return AcrossStatement(statement.database, statement.sql, statement.parameters, beside)
+        return JoiningStatement(statement.database, statement.sql, statement.parameters, beside)
 
     def table(self, database: str | None, name: str) -> Table:
         return Table(self.database(database), checked_name(name))
@@ -217,7 +239,7 @@ class Policy(sql.Policy[Table, Request]):
                 raise AssertionError("a saved query is not below a database")
 
 
-def of_ours(database: Database, sql: str) -> ReadStatement:
+def internal_statement(database: Database, sql: str) -> ReadStatement:
     """Statements of this program, run like callers' queries; names of the schema are quoted in them."""
     return ReadStatement(database, sql, None)
 

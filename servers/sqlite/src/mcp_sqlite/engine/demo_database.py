@@ -7,7 +7,7 @@ import sqlite3
 
 import aiosqlite
 
-__all__ = ["make"]
+__all__ = ["make_demo_database"]
 
 _SCHEMA = """
 CREATE TABLE authors (
@@ -63,7 +63,7 @@ _BOOKS = [
 _MEMBERS = ["Ada", "Grace", "Edsger", "Barbara", "Tony", "Frances", "Donald", "Margaret"]
 
 
-async def make(path: str) -> None:
+async def make_demo_database(path: str) -> None:
     """Make the database at `path`, where nothing is yet; the same data each time."""
     books = [
         (title, author, year, 5 + number * 7 % 20 + 0.5, 3 + number % 3)

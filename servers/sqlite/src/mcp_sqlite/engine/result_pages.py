@@ -20,11 +20,11 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Cursor, Stop, in_thread
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.rows import Results, RowPage
-from mcp_sqlite.engine.worker_pool import Pool, Rest
-from mcp_sqlite.engine.worker_process import problem_of
-from mcp_sqlite.policy import AcrossStatement, NextPage, ReadStatement
+from mcp_sqlite.engine.worker_pool import Remainder, WorkerPool
+from mcp_sqlite.engine.worker_process import to_problem
+from mcp_sqlite.policy import JoiningStatement, NextPage, ReadStatement
 
-__all__ = ["Pages", "told"]
+__all__ = ["ResultPages", "to_request"]
 
 _MOST_RESULTS = 24
 _BYTES = 64 * 1024 * 1024
@@ -35,7 +35,7 @@ class _Result:
     statement: ReadStatement
     columns: list[str]
     file: IO[bytes]
-    rest: Rest
+    rest: Remainder
     notes: list[str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     finalizer: Any = None
@@ -44,18 +44,20 @@ class _Result:
         self.finalizer = weakref.finalize(self, self.file.close)
 
 
-class Pages:
+class ResultPages:
     """Queries answered by pages.
 
     Args:
         scratch: where a longer result lies, unnamed as soon as it is open.
     """
 
-    def __init__(self, pool: Pool, scratch: Scratch) -> None:
+    def __init__(self, pool: WorkerPool, scratch: Scratch) -> None:
         self._pool, self._scratch = pool, scratch
         self._results: OrderedDict[str, _Result] = OrderedDict()
 
-    async def first(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage | Results:
+    async def read_first(
+        self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
+    ) -> RowPage | Results:
         """The first page of a statement's rows, or of several statements'.
 
         Raises:
@@ -63,15 +65,15 @@ class Pages:
         """
         spool = self._scratch.new(".rows")
         request = {
-            "do": "query", **told(statement),
+            "do": "query", **to_request(statement),
             "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
         }  # fmt: skip
         with self._tidied(spool):
-            reply, rest = await self._pool.call_on(request)
+            reply, rest = await self._pool.call_for_pages(request)
             if "results" not in reply:
                 return self._page(statement, reply, rest, spool)
             found = [
-                problem_of(page["error"]) if "error" in page
+                to_problem(page["error"]) if "error" in page
                 else self._page(statement, page, _ended(page), f"{spool}{number}")
                 for number, page in enumerate(reply["results"])
             ]  # fmt: skip
@@ -79,7 +81,7 @@ class Pages:
                 raise found[0] if isinstance(found[0], Problem) else AssertionError
             return Results([item if isinstance(item, RowPage) else str(item) for item in found])
 
-    async def changed(
+    async def run_change(
         self, request: Mapping[str, Any], statement: ReadStatement
     ) -> tuple[dict[str, Any], list[RowPage | None]]:
         """What a change did, and the rows that each of its statements gave back."""
@@ -91,7 +93,7 @@ class Pages:
                 for number, step in enumerate(reply["steps"])
             ]
 
-    def _page(self, statement: ReadStatement, reply: Mapping[str, Any], rest: Rest | None, spool: str) -> RowPage:
+    def _page(self, statement: ReadStatement, reply: Mapping[str, Any], rest: Remainder | None, spool: str) -> RowPage:
         """The first page of a result, whose other rows a worker has written to `spool`, or writes still."""
         notes = _notes(reply)
         cursor = None
@@ -118,7 +120,7 @@ class Pages:
                     os.unlink(path)
             raise
 
-    async def next(self, wanted: NextPage, *, limit: int, max_bytes: int) -> RowPage:
+    async def read_next(self, wanted: NextPage, *, limit: int, max_bytes: int) -> RowPage:
         """The page behind a cursor.
 
         Raises:
@@ -185,19 +187,19 @@ def _slice(
     return taken, offset + used, more
 
 
-def told(statement: ReadStatement) -> dict[str, Any]:
+def to_request(statement: ReadStatement) -> dict[str, Any]:
     """A statement as a worker is told it."""
     request = {"path": statement.database.address, "sql": statement.sql, "parameters": statement.parameters}
-    if isinstance(statement, AcrossStatement):
+    if isinstance(statement, JoiningStatement):
         request["beside"] = {other.name: other.address for other in statement.beside}
     return request
 
 
-def _ended(reply: Mapping[str, Any]) -> Rest | None:
+def _ended(reply: Mapping[str, Any]) -> Remainder | None:
     """What a worker has done behind a first page, where it told both at once."""
     if (end := reply.get("rest")) is None:
         return None
-    rest = Rest()
+    rest = Remainder()
     rest.stopped = end["stopped"]
     rest.done.set()
     return rest

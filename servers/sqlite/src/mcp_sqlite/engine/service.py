@@ -17,8 +17,8 @@ from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo_database
-from mcp_sqlite.engine.result_pages import Pages, told
-from mcp_sqlite.engine.worker_pool import Pool
+from mcp_sqlite.engine.result_pages import ResultPages, to_request
+from mcp_sqlite.engine.worker_pool import WorkerPool
 from mcp_sqlite.models import Backup, Catalog, Check, Export, Plan, TableInfo
 from mcp_sqlite.policy import (
     Database,
@@ -40,7 +40,7 @@ from mcp_sqlite.policy import (
     Table,
     TextOf,
     WriteStatement,
-    of_ours,
+    internal_statement,
     table_uri,
 )
 
@@ -91,16 +91,16 @@ class Engine:
                 "--parts",
                 json.dumps({path: [tables[path], sorted(part.masked)] for path, part in served.items()}),
             ]
-        self.pool = Pool(seconds=seconds, most=workers, options=options)
+        self.pool = WorkerPool(seconds=seconds, most=workers, options=options)
         self._scratch = scratch
-        self._pages = Pages(self.pool, scratch)
+        self._pages = ResultPages(self.pool, scratch)
         self._blocks: list[AbstractAsyncContextManager[None]] = []
 
     async def __aenter__(self) -> None:
         # The SDK's SSE transport enters once per connection, and leaves in any order.
         async with self._making:
             if self._example is not None:
-                await demo_database.make(self._example)
+                await demo_database.make_demo_database(self._example)
                 self._example = None
         block = self.pool.running()
         await block.__aenter__()
@@ -116,8 +116,8 @@ class Engine:
     ) -> RowPage | Results:
         """The first page of each query's rows, or the one behind a cursor."""
         if isinstance(wanted, NextPage):
-            return await self._pages.next(wanted, limit=limit, max_bytes=max_bytes)
-        return await self._pages.first(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+            return await self._pages.read_next(wanted, limit=limit, max_bytes=max_bytes)
+        return await self._pages.read_first(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 
     async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Tables and views of databases, with counts as far as a third of a second goes, `limit` of them."""
@@ -162,8 +162,8 @@ class Engine:
         """In which rows two tables differ."""
 
         async def run(statements: Sequence[str]) -> RowPage | Results:
-            asked = of_ours(one.database, ";\n".join(statements))
-            return await self._pages.first(asked, limit=ROWS, max_bytes=_COMPARED_BYTES, max_cell=MAX_CELL)
+            asked = internal_statement(one.database, ";\n".join(statements))
+            return await self._pages.read_first(asked, limit=ROWS, max_bytes=_COMPARED_BYTES, max_cell=MAX_CELL)
 
         return await compared(await self._side(one), await self._side(other), _COMPARES, run)
 
@@ -212,7 +212,7 @@ class Engine:
 
     async def explain(self, statement: ReadStatement) -> Plan:
         """What SQLite would do for `statement`, which may be one that changes rows."""
-        found = await self.pool.call({"do": "explain", **told(statement)})
+        found = await self.pool.call({"do": "explain", **to_request(statement)})
         return Plan(found["tree"], found["scans"], found["indexes"], found["then"], found["tried"])
 
     async def compile(self, statement: ReadStatement) -> None:
@@ -221,7 +221,7 @@ class Engine:
         Raises:
             Problem: it is wrong, or would do more than read.
         """
-        await self.pool.call({"do": "explain", "mode": "read", **told(statement)})
+        await self.pool.call({"do": "explain", "mode": "read", **to_request(statement)})
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Run `statement` in one transaction, and keep what it did unless `dry_run`."""
@@ -232,7 +232,7 @@ class Engine:
             "do": "change", "path": statement.database.address, "sql": statement.sql, "mode": mode,
             "parameters": statement.parameters, "dry_run": dry_run, "max_cell": _CELL,
         }  # fmt: skip
-        found, returned = await self._pages.changed(request, statement)
+        found, returned = await self._pages.run_change(request, statement)
         findings: list[tuple[str, list[str]]] = []
         broken: dict[str, Any] = found.get("broken", {})
         if broken.get("lost"):
@@ -264,7 +264,7 @@ class Engine:
 
     async def export(self, statement: ReadStatement, file: NewFile) -> Export:
         """All rows of a query into a new file."""
-        request = {"do": "export", **told(statement)}
+        request = {"do": "export", **to_request(statement)}
         more = {"folder": file.folder, "name": file.name, "most": _EXPORT_BYTES}
         found = await self.pool.call({**request, **more}, seconds=_LONG * self.pool.seconds)
         return Export(file.name, found["rows"], found["bytes"])
@@ -300,11 +300,13 @@ class Engine:
         request = {"do": "names", "path": wanted.database.address, "typed": wanted.typed, "table": table}
         return (await self.pool.call(request))["names"]
 
-    async def look(self, database: Database, requests: Mapping[str, Request], *, new: bool) -> dict[str, Any]:
+    async def digest_subjects(
+        self, database: Database, requests: Mapping[str, Request], *, new: bool
+    ) -> dict[str, Any]:
         """Digests of what `requests` show, by their keys; None where nothing was committed since the last look."""
         subjects = {key: _frame(request) for key, request in requests.items()}
         request = {"do": "watch", "path": database.address, "subjects": subjects, "new": new}
-        return await self.pool.call_own(
+        return await self.pool.call_dedicated(
             f"watch {database.name}", request, seconds=_LONG * self.pool.seconds if new else 30.0
         )
 
@@ -335,4 +337,4 @@ def _frame(request: Request) -> dict[str, Any]:
             return {"do": "row", "path": table.database.address, "table": table.name, "key": key}
         case QueryOf(statement):
             page = {"limit": 100, "max_bytes": 100_000, "max_cell": 10_000}
-            return {"do": "query", **told(statement), **page}
+            return {"do": "query", **to_request(statement), **page}

@@ -16,9 +16,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_sqlite.engine.worker_process import Died, Gone, Locked, Worker, checked
+from mcp_sqlite.engine.worker_process import DatabaseLocked, ProcessExited, Worker, WorkerDied, raise_for_error
 
-__all__ = ["Pool", "Rest"]
+__all__ = ["Remainder", "WorkerPool"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _CHANGES = ("back_up", "change", "export", "import")
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 
 
-class Pool:
+class WorkerPool:
     """Worker processes for as long as `running` is entered.
 
     Args:
@@ -94,12 +94,12 @@ class Pool:
         Raises:
             Problem: the worker refuses, was stopped at the time limit, or died.
         """
-        reply, _ = await self.call_on(request, seconds=seconds, patience=patience)
+        reply, _ = await self.call_for_pages(request, seconds=seconds, patience=patience)
         return reply
 
-    async def call_on(
+    async def call_for_pages(
         self, request: Mapping[str, Any], *, seconds: float | None = None, patience: float | None = None
-    ) -> tuple[dict[str, Any], Rest | None]:
+    ) -> tuple[dict[str, Any], Remainder | None]:
         """Like `call`, with what follows the first frame, if anything does."""
         limit = self.seconds if seconds is None else seconds
         begun = anyio.current_time()
@@ -108,11 +108,11 @@ class Pool:
         for pause in itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1])):
             try:
                 return await self._try(request, limit, begun + limit, fresh=fresh)
-            except Died:
+            except WorkerDied:
                 if fresh or request["do"] in _CHANGES:
                     raise
                 fresh = True  # perhaps it was dead already
-            except Locked as locked:
+            except DatabaseLocked as locked:
                 waited = anyio.current_time() - begun
                 if waited >= patience:
                     raise Unavailable(f"{locked.what}, for at least {waited:.1f} s.", locked.fix) from None
@@ -121,7 +121,7 @@ class Pool:
 
     async def _try(
         self, request: Mapping[str, Any], limit: float, until: float, *, fresh: bool = False
-    ) -> tuple[dict[str, Any], Rest | None]:
+    ) -> tuple[dict[str, Any], Remainder | None]:
         await self._turn(limit, until)
         worker: Worker | None = None
         handed_on = False
@@ -131,8 +131,8 @@ class Pool:
             seconds = max(_LEAST_SECONDS, until - anyio.current_time())
             frame = await self._ask(worker, request, seconds, limit)
             if frame.get("end"):
-                return checked(frame), None
-            rest = Rest()
+                return raise_for_error(frame), None
+            rest = Remainder()
             self._blocks[-1].start_soon(self._await_rest, worker, rest, seconds)
             handed_on = True
             return frame, rest
@@ -159,7 +159,7 @@ class Pool:
             f"All {self._most} workers were busy for the whole time limit of {limit:g} s.", "Try again, fewer at once."
         )
 
-    async def call_own(self, owner: str, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+    async def call_dedicated(self, owner: str, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """Like `call`, always on the same worker while it lives: one that remembers."""
         async with self._own_turns.setdefault(owner, anyio.Lock()):
             worker = self._own.pop(owner, None)
@@ -167,7 +167,7 @@ class Pool:
                 worker = await Worker.start(self._options)
             try:
                 self._busy.add(worker)
-                return checked(await self._ask(worker, request, seconds, seconds))
+                return raise_for_error(await self._ask(worker, request, seconds, seconds))
             finally:
                 self._busy.discard(worker)
                 if worker.is_alive and self._blocks:
@@ -192,8 +192,8 @@ class Pool:
         except anyio.get_cancelled_exc_class():
             answered = await self._interrupted(worker)
             raise
-        except Gone:
-            raise Died(
+        except ProcessExited:
+            raise WorkerDied(
                 "SQLite's process ended in the middle of the statement.",
                 _UNKNOWN if changes else "Other calls still work.",
             ) from None
@@ -210,17 +210,17 @@ class Pool:
                 while (frame := await worker.receive(until - anyio.current_time())) is not None:
                     if frame.get("end"):
                         return True
-            except Gone:
+            except ProcessExited:
                 pass
         return False
 
-    async def _await_rest(self, worker: Worker, rest: Rest, seconds: float) -> None:
+    async def _await_rest(self, worker: Worker, rest: Remainder, seconds: float) -> None:
         finished = False
         try:
             if (frame := await worker.receive(seconds + _LATE_SECONDS)) is not None:
                 rest.stopped = frame["error"][1] if "error" in frame else frame.get("stopped")
                 finished = True
-        except Gone:
+        except ProcessExited:
             pass
         finally:
             if not finished:
@@ -271,7 +271,7 @@ class Pool:
             await worker.kill()
 
 
-class Rest:
+class Remainder:
     """What a worker does behind its first frame.
 
     Attributes:

@@ -17,29 +17,29 @@ import anyio
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.executables import NO_WINDOW
 
-__all__ = ["Died", "Gone", "Locked", "Worker", "checked", "problem_of"]
+__all__ = ["DatabaseLocked", "ProcessExited", "Worker", "WorkerDied", "raise_for_error", "to_problem"]
 
 _HEAD = struct.Struct(">I")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _START_SECONDS = 20.0
 
 
-class Gone(Exception):
+class ProcessExited(Exception):
     """Raised when the process at the other end of the pipes has ended."""
 
 
-class Died(Unavailable):
+class WorkerDied(Unavailable):
     """Raised when a worker ends before it has answered."""
 
 
-class Locked(Unavailable):
+class DatabaseLocked(Unavailable):
     """Raised when somebody else has locked the database; nothing was done."""
 
 
 _KINDS: dict[str, type[Problem]] = {
     "conflict": Conflict,
     "invalid": Invalid,
-    "locked": Locked,
+    "locked": DatabaseLocked,
     "not_found": NotFound,
     "refused": Refused,
     "stopped": Unavailable,
@@ -79,12 +79,12 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         answers.set_protocol(worker)  # the one between the pipe and `pipe_data_received` takes a turn of the loop
         try:
             if (ready := await worker.receive(_START_SECONDS)) is not None:
-                checked(ready)
+                raise_for_error(ready)
                 return worker
-            raise Gone
-        except Gone:
+            raise ProcessExited
+        except ProcessExited:
             await worker.kill()
-            raise Died("SQLite's process did not start.", "Try again.") from None
+            raise WorkerDied("SQLite's process did not start.", "Try again.") from None
         except BaseException:
             await worker.kill()
             raise
@@ -106,7 +106,7 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         """
         if not self._frames:
             if self._at_end:
-                raise Gone
+                raise ProcessExited
             self._wake = self._loop.create_future()
             timer = self._loop.call_later(seconds, self._rouse)
             try:
@@ -116,7 +116,7 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
                 self._wake = None
             if not self._frames:
                 if self._at_end:
-                    raise Gone
+                    raise ProcessExited
                 return None
         return json.loads(self._frames.popleft())
 
@@ -160,18 +160,18 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
             self._wake.set_result(None)
 
 
-def checked(frame: dict[str, Any]) -> dict[str, Any]:
+def raise_for_error(frame: dict[str, Any]) -> dict[str, Any]:
     """`frame`, unless the worker tells in it why it refuses.
 
     Raises:
         Problem: it does.
     """
     if error := frame.get("error"):
-        raise problem_of(error)
+        raise to_problem(error)
     return frame
 
 
-def problem_of(error: Sequence[str]) -> Problem:
+def to_problem(error: Sequence[str]) -> Problem:
     """The problem that a worker told as kind, what and fix."""
     kind, what, fix = error
     return _KINDS[kind](what, fix)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection import vectors
 from mcp_sqlite.worker.connection.connections import Connections
-from mcp_sqlite.worker.connection.database import Part
+from mcp_sqlite.worker.connection.database import VisibleNames
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
 
@@ -28,7 +28,9 @@ def main() -> None:
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints can't reach the stream of frames
     interrupt = Interrupt()
-    parts: dict[str, Part] = json.loads(sys.argv[sys.argv.index("--parts") + 1]) if "--parts" in sys.argv else {}
+    parts: dict[str, VisibleNames] = (
+        json.loads(sys.argv[sys.argv.index("--parts") + 1]) if "--parts" in sys.argv else {}
+    )
     folder = sys.argv[sys.argv.index("--files") + 1] if "--files" in sys.argv else None
     connections = Connections(interrupt, parts, folder)
     reading, working = threading.Lock(), threading.Lock()
@@ -49,7 +51,7 @@ def main() -> None:
                     try:
                         send({**operations.run(connections, request, send), "end": True})
                     except Failure as failure:
-                        send({"error": [failure.kind, failure.what, failure.fix], "end": True})
+                        send({"error": [failure.kind, failure.message, failure.fix], "end": True})
         finally:
             os._exit(1)  # one thread alone would not hear of a cancel
 
@@ -57,7 +59,7 @@ def main() -> None:
         if "--sqlite-vec" in sys.argv:
             vectors.load()
     except Failure as failure:
-        send({"error": [failure.kind, failure.what, failure.fix]})
+        send({"error": [failure.kind, failure.message, failure.fix]})
         return
     gc.freeze()
     send({"ready": sqlite3.sqlite_version})

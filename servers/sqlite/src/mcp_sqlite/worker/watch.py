@@ -20,12 +20,17 @@ from typing import Any
 
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.connection.lockless_reader import Unlocked, Written, rollback_state, written_since
+from mcp_sqlite.worker.connection.lockless_reader import (
+    BeingWritten,
+    LocklessReader,
+    read_journal_time,
+    read_rollback_state,
+)
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.query import rows, statements
 from mcp_sqlite.worker.schema import definitions, lookup
 
-__all__ = ["look"]
+__all__ = ["poll"]
 
 _SECONDS = 0.05
 """What one subject may take."""
@@ -85,7 +90,7 @@ class _Memory:
 _memories: dict[str, _Memory] = {}
 
 
-def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def poll(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Digests of `subjects` (key to request), or None when nothing can have changed since the last look.
 
     `schema` is a digest of the tables' names, or None where that was not read. `again` is in how many seconds to look
@@ -96,15 +101,15 @@ def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     memory = _memories.setdefault(path, _Memory())
     subjects: dict[str, Any] = {_SCHEMA: None, **request["subjects"]}
     try:
-        state = rollback_state(path)
+        state = read_rollback_state(path)
         if state is None:
-            source = _InWal(connections, path)
+            source = _WalReader(connections, path)
             state = source.state()
         else:
-            source = Unlocked(connections, path, _QUIET_SECONDS)
+            source = LocklessReader(connections, path, _QUIET_SECONDS)
         wanted = {key: item for key, item in subjects.items() if new or memory.states.get(key) != state}
         if not wanted:
-            return {"digests": None, "early": None if isinstance(source, _InWal) else _soon_after(path)}
+            return {"digests": None, "early": None if isinstance(source, _WalReader) else _soon_after(path)}
         with source:
             found, left, again = _read(memory, source, wanted, new=new)
     except (Failure, sqlite3.Error, OSError) as error:
@@ -127,13 +132,13 @@ def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
 
 def _soon_after(path: str) -> float | None:
     """When to look for the end of a transaction that is under way: the longer it lasts, the later."""
-    since = written_since(path)
+    since = read_journal_time(path)
     seconds = 0.0 if since is None else max(_EARLY_SECONDS, _EARLY_SHARE * (time.time() - since))
     return seconds if 0 < seconds < _LONGEST_EARLY_SECONDS else None
 
 
 def _read(
-    memory: _Memory, source: Unlocked | _InWal, subjects: dict[str, Any], *, new: bool
+    memory: _Memory, source: LocklessReader | _WalReader, subjects: dict[str, Any], *, new: bool
 ) -> tuple[dict[str, str], list[str], float | None]:
     """Digests of what could be read, the keys of what is left, and when to look for them.
 
@@ -160,7 +165,7 @@ def _read(
             if memory.digests.get(key) != found[key]:
                 memory.digests[key], memory.changed[key] = found[key], now
             continue
-        except Written:
+        except BeingWritten:
             pass
         except _Slow:
             if pause is None or now >= pause.until:
@@ -174,35 +179,37 @@ def _read(
     return found, left, again
 
 
-def _digest(memory: _Memory, source: Unlocked | _InWal, database: Database, subject: dict[str, Any] | None) -> str:
+def _digest(
+    memory: _Memory, source: LocklessReader | _WalReader, database: Database, subject: dict[str, Any] | None
+) -> str:
     connections = source.connections
     layout = source.layout(database)
     if layout != memory.layout:
         memory.layout, memory.names = layout, {}
-    database.names = memory.names
+    database.key_columns = memory.names
     if subject is None:
-        every = database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
-        return _hashed(repr(every if database.part is None else lookup.table_names(database)))
+        every = database.run_internal("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
+        return _hashed(repr(every if database.visible_schema is None else lookup.list_table_names(database)))
     subject = {**subject, "path": source.path}
     try:
-        with connections.interrupt.within(_SECONDS):
+        with connections.interrupt.shorten(_SECONDS):
             match subject["do"]:
                 case "schema":
-                    found = definitions.schema(connections, subject)
+                    found = definitions.read_definitions(connections, subject)
                 case "row":
-                    found = rows.row(connections, subject)
+                    found = rows.read_row(connections, subject)
                 case "rows":
-                    found = rows.rows(connections, subject)
+                    found = rows.read_rows(connections, subject)
                 case _:
-                    found = statements.query(connections, subject, lambda _: None)
+                    found = statements.run_query(connections, subject, lambda _: None)
     except Failure as failure:
         if failure.kind == "stopped":
             raise _Slow from None
         if failure.kind == "locked":
-            raise Written from None
+            raise BeingWritten from None
         if failure.kind == "not_found":
-            return f"{_ABSENT}{failure.what} {failure.fix}".rstrip()
-        found = {"failure": failure.what}
+            return f"{_ABSENT}{failure.message} {failure.fix}".rstrip()
+        found = {"failure": failure.message}
     shown = (
         repr(sorted(found.items())) if "lines" not in found else f"{found['columns']}{found['more']}{found['lines']}"
     )
@@ -213,7 +220,7 @@ def _hashed(shown: str) -> str:
     return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-class _InWal:
+class _WalReader:
     """Looks at a database whose readers hold up nobody: a short transaction for each subject."""
 
     def __init__(self, connections: Connections, path: str) -> None:
@@ -227,18 +234,18 @@ class _InWal:
         pass
 
     def state(self) -> tuple[Any, ...]:
-        version = self._database.own("PRAGMA data_version")[0][0]
+        version = self._database.run_internal("PRAGMA data_version")[0][0]
         # The time of the last change stands at the end of every state; here versions tell all.
         return (self._database.number, version, self.layout(self._database), 0)
 
     def layout(self, database: Database) -> Any:
         """What changes with the schema."""
-        return (database.identity, database.own("PRAGMA schema_version")[0][0])
+        return (database.identity, database.run_internal("PRAGMA schema_version")[0][0])
 
     def read(self, read: Callable[[Database], str]) -> str:
-        self._database.own("BEGIN")
+        self._database.run_internal("BEGIN")
         try:
             return read(self._database)
         finally:
             if self._database.connection.in_transaction:
-                self._database.own("ROLLBACK")
+                self._database.run_internal("ROLLBACK")

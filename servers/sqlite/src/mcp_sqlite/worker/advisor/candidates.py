@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mcp_sqlite.worker.language.tokens import TOKEN
 
-__all__ = ["Compared", "combined", "compared"]
+__all__ = ["Comparisons", "combine_columns", "find_comparisons"]
 
 _EQUAL = {"=", "==", "IS", "IN"}
 _RANGE = {"<", "<=", ">", ">=", "BETWEEN", "LIKE", "GLOB"}
@@ -27,7 +27,7 @@ _LONGEST = 200
 
 
 @dataclass
-class Compared:
+class Comparisons:
     """What a statement compares, each as SQL without the names of tables, the first first.
 
     Attributes:
@@ -49,14 +49,14 @@ class _Token:
         return self.text.upper() if self.kind == "word" else self.text if self.kind == "sign" else ""
 
 
-def compared(sql: str) -> Compared:
+def find_comparisons(sql: str) -> Comparisons:
     """What `sql` compares, orders and groups by."""
     tokens = [
         _Token(match.lastgroup or "", match[0])
         for match in TOKEN.finditer(sql)
         if match.lastgroup not in ("skip", None)
     ]
-    found = Compared()
+    found = Comparisons()
     no_case = any(token.word == "NOCASE" for token in tokens)
     for number, token in enumerate(tokens):
         if token.word in _EQUAL or token.word in _RANGE:
@@ -139,7 +139,7 @@ def _sql(tokens: Sequence[_Token]) -> str | None:
     return text if columns and len(text) <= _LONGEST else None
 
 
-def combined(found: Compared, columns: Sequence[str]) -> list[tuple[str, ...]]:
+def combine_columns(found: Comparisons, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Lists of what an index might be over, the narrowest first: of what is compared and of `columns`, if few are."""
     equal = list(found.equal)[:_MOST_OPERANDS]
     ranges = [item for item in found.ranges if item not in found.equal][:_MOST_OPERANDS]

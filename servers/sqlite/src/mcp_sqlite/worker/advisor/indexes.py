@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.sql.identifiers import identifier
-from mcp_sqlite.worker.advisor.candidates import Compared, combined, compared
+from mcp_sqlite.worker.advisor.candidates import Comparisons, combine_columns, find_comparisons
 from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.vectors import load_into
-from mcp_sqlite.worker.language.parameters import parameters
-from mcp_sqlite.worker.schema.lookup import rows_by_statistics, safe
+from mcp_sqlite.worker.language.parameters import parse_parameters
+from mcp_sqlite.worker.schema.lookup import estimate_row_count, query_unless_broken
 
-__all__ = ["Advice", "advised"]
+__all__ = ["IndexAdvice", "advise_indexes"]
 
 _PREFIX = "mcp_candidate_"
 _MOST_CANDIDATES = 150
@@ -41,7 +41,7 @@ _SEARCH = re.compile(r"(SEARCH|SCAN) .*?USING (?:COVERING )?INDEX (\w+)(?: \((.*
 
 
 @dataclass(frozen=True)
-class Advice:
+class IndexAdvice:
     """The plan with the indexes that help.
 
     Attributes:
@@ -71,22 +71,23 @@ class Advice:
         return [(*row[:3], words.sub(lambda found: self.made[found[0]][1], row[3])) for row in self.rows]
 
 
-def advised(database: Database, sql: str, given: Any, reads: list[tuple[str, str]]) -> Advice:
+def advise_indexes(database: Database, sql: str, given: Any, reads: list[tuple[str, str]]) -> IndexAdvice:
     """Indexes that the planner would use for `sql`, an EXPLAIN QUERY PLAN, and that find few of a table's rows."""
     tables = _tables(database, reads)
     if not tables:
-        return Advice()
+        return IndexAdvice()
     try:
-        with _Copy(database, sql, parameters(given, sql)) as copy:
-            return copy.advice(tables, compared(sql))
+        with _Copy(database, sql, parse_parameters(given, sql)) as copy:
+            return copy.advice(tables, find_comparisons(sql))
     except sqlite3.Error:
         database.interrupt.check()
-        return Advice()
+        return IndexAdvice()
 
 
 def _tables(database: Database, reads: list[tuple[str, str]]) -> dict[str, list[str]]:
     known = {
-        str(name) for (name,) in database.own("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        str(name)
+        for (name,) in database.run_internal("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
     }
     tables: dict[str, list[str]] = {}
     for table, column in reads:
@@ -125,28 +126,28 @@ class _Copy:
         apply_limits(copy, self._authorizer, read_only=False)
         copy.set_progress_handler(lambda: self._database.interrupt.is_due, 1000)
         objects = "SELECT sql, name FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
-        part = self._database.part
-        for statement, name in self._database.own(objects):
-            if part is not None and part.orders(str(name)):
+        part = self._database.visible_schema
+        for statement, name in self._database.run_internal(objects):
+            if part is not None and part.has_masked_order(str(name)):
                 continue
             self._authorizer.begin(Mode.SCHEMA)
             try:
                 copy.execute(statement)
             except sqlite3.Error:
                 continue  # sqlite_* tables, shadow tables that their virtual table has made already
-        self._authorizer.begin(Mode.OWN)
+        self._authorizer.begin(Mode.INTERNAL)
         copy.execute("ANALYZE").close()
         copy.execute("DELETE FROM sqlite_stat1").close()
-        known = safe(self._database, "SELECT tbl, idx, stat FROM sqlite_stat1 LIMIT 10000")
-        known = [row for row in known if part is None or not part.orders(str(row[1]))]
+        known = query_unless_broken(self._database, "SELECT tbl, idx, stat FROM sqlite_stat1 LIMIT 10000")
+        known = [row for row in known if part is None or not part.has_masked_order(str(row[1]))]
         copy.executemany("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", known).close()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._authorizer.begin(Mode.OWN)
+        self._authorizer.begin(Mode.INTERNAL)
         self._copy.close()
 
-    def advice(self, tables: dict[str, list[str]], found: Compared) -> Advice:
+    def advice(self, tables: dict[str, list[str]], found: Comparisons) -> IndexAdvice:
         """The best plan, with the narrowest indexes that give it."""
         for table in tables:
             self._count(table)
@@ -162,12 +163,16 @@ class _Copy:
             if not poor:
                 if best is not plain:
                     best = self._instead(best)
-                return Advice(best.rows, best.made, self._tried) if best is not plain else Advice([], {}, self._tried)
+                return (
+                    IndexAdvice(best.rows, best.made, self._tried)
+                    if best is not plain
+                    else IndexAdvice([], {}, self._tried)
+                )
             for name in poor:
                 self._forget(name)
-        return Advice([], {}, self._tried)
+        return IndexAdvice([], {}, self._tried)
 
-    def _instead(self, best: Advice) -> Advice:
+    def _instead(self, best: IndexAdvice) -> IndexAdvice:
         """A better plan without indexes that begin as those of `best`, which may only spare a sort; else `best`."""
         rival = best
         for _ in range(_RIVALS):
@@ -181,17 +186,17 @@ class _Copy:
                 best = rival
         return best
 
-    def _make(self, tables: dict[str, list[str]], found: Compared, width: int) -> None:
+    def _make(self, tables: dict[str, list[str]], found: Comparisons, width: int) -> None:
         """Make the candidates of `width` columns that are not there yet."""
-        with self._database.interrupt.within(_SAMPLE_SECONDS):
+        with self._database.interrupt.shorten(_SAMPLE_SECONDS):
             for table, columns in tables.items():
-                for parts in combined(found, columns if len(columns) <= 6 else ()):
+                for parts in combine_columns(found, columns if len(columns) <= 6 else ()):
                     index = _Index(table, parts)
                     if parts[0].strip('"`[]').lower() == self._key_of.get(table):
                         continue  # That is how its rows are found already.
                     if len(parts) == width and index not in self._per_value and self._tried < _MOST_CANDIDATES:
                         self._make_one(index)
-        self._authorizer.begin(Mode.OWN)
+        self._authorizer.begin(Mode.INTERNAL)
         self._copy.execute("ANALYZE sqlite_master").close()
 
     def _make_one(self, index: _Index) -> None:
@@ -210,22 +215,22 @@ class _Copy:
             for number in range(1, len(index.parts) + 1)
         ]
         stat = " ".join(str(round(number)) for number in (rows, *per_value))
-        self._authorizer.begin(Mode.OWN)
+        self._authorizer.begin(Mode.INTERNAL)
         self._copy.execute("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", [index.table, name, stat]).close()
 
     def _forget(self, name: str) -> None:
         self._made.pop(name)
-        self._authorizer.begin(Mode.OWN)
+        self._authorizer.begin(Mode.INTERNAL)
         self._copy.execute(f"DROP INDEX {name}").close()
 
     def _count(self, table: str) -> None:
         """How many rows a table has: what ANALYZE told, or the largest row number."""
-        known = rows_by_statistics(self._database, table)
-        found = safe(self._database, f"SELECT max(rowid) FROM main.{identifier(table)}")
+        known = estimate_row_count(self._database, table)
+        found = query_unless_broken(self._database, f"SELECT max(rowid) FROM main.{identifier(table)}")
         number = known if known is not None else (found[0][0] if found else 100_000)
         self._rows_of[table] = max(1, int(number or 1))
-        key = safe(self._database, "SELECT name FROM pragma_table_info(?) WHERE pk", [table])
-        alias = safe(self._database, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", [table])
+        key = query_unless_broken(self._database, "SELECT name FROM pragma_table_info(?) WHERE pk", [table])
+        alias = query_unless_broken(self._database, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", [table])
         if len(key) == 1 and not alias:
             self._key_of[table] = str(key[0][0]).lower()
 
@@ -247,9 +252,9 @@ class _Copy:
         rows = max(rows, taken)
         return min(rows, taken * different / max(1.0, taken - once + once * taken / rows))
 
-    def _finds_many(self, name: str, plan: Advice) -> bool:
+    def _finds_many(self, name: str, plan: IndexAdvice) -> bool:
         """Whether a candidate leads to a large part of its table, row by row, or the table is small."""
-        if self._database.own("PRAGMA page_count")[0][0] < _FILLED_PAGES:
+        if self._database.run_internal("PRAGMA page_count")[0][0] < _FILLED_PAGES:
             return False
         index = self._made[name]
         rows = self._rows_of[index.table]
@@ -271,11 +276,11 @@ class _Copy:
                 return ranged * self._per_value[index][min(equal, len(index.parts)) - 1] > _LARGE_PART * rows
         return False
 
-    def _planned(self) -> Advice:
+    def _planned(self) -> IndexAdvice:
         self._authorizer.begin(Mode.EXPLAIN)
         rows = [(row[0], row[1], row[2], str(row[3])) for row in self._copy.execute(self._sql, self._values)]
         used = dict.fromkeys(word for row in rows for word in row[3].split() if word in self._made)
-        return Advice(rows, {name: _ddl(self._made[name]) for name in used}, self._tried)
+        return IndexAdvice(rows, {name: _ddl(self._made[name]) for name in used}, self._tried)
 
 
 def _listed(part: str) -> str:

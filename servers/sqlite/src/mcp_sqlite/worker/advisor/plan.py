@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_sqlite.worker.advisor.indexes import Advice, advised
+from mcp_sqlite.worker.advisor.indexes import IndexAdvice, advise_indexes
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
-from mcp_sqlite.worker.language.parameters import nothing_for
-from mcp_sqlite.worker.language.tokens import EXPLAIN
+from mcp_sqlite.worker.language.parameters import null_parameters
+from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
 from mcp_sqlite.worker.query.statements import execute
-from mcp_sqlite.worker.record_files.file_tables import bring_files
+from mcp_sqlite.worker.record_files.file_tables import load_named_files
 
-__all__ = ["explain"]
+__all__ = ["explain_plan"]
 
 
-def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def explain_plan(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The query plan as a tree, the tables it scans whole, and indexes the planner would take."""
     database = connections.reader(request["path"])
-    sql = "EXPLAIN QUERY PLAN " + EXPLAIN.sub("", request["sql"])
+    sql = "EXPLAIN QUERY PLAN " + EXPLAIN_PREFIX.sub("", request["sql"])
     mode = Mode(request.get("mode", Mode.EXPLAIN))
     given = request.get("parameters")
     if mode is Mode.EXPLAIN and not given:
-        given = nothing_for(sql)
-    bring_files(database, mode, sql)
-    with database.interrupt.over(database.connection):
+        given = null_parameters(sql)
+    load_named_files(database, mode, sql)
+    with database.interrupt.reach(database.connection):
         steps = execute(database, mode, sql, given).fetchall()
-    reads = list(database.authorizer.reads)
+    reads = list(database.authorizer.columns_read)
     scans = [detail for _, _, _, detail in steps if _is_whole(detail)]
-    advice = advised(database, sql, given, reads) if steps else Advice()
+    advice = advise_indexes(database, sql, given, reads) if steps else IndexAdvice()
     indexes = [ddl for ddl, _ in advice.made.values()]
     then = _tree(advice.named_rows()) if indexes else ""
     return {"tree": _tree(steps), "scans": scans, "indexes": indexes, "then": then, "tried": advice.tried}

@@ -10,7 +10,7 @@ from itertools import islice
 
 from mcp_sqlite.worker.connection.database import Database
 
-__all__ = ["Broken", "find_broken", "lost", "told"]
+__all__ = ["BrokenKeys", "describe_broken_keys", "find_broken", "find_newly_broken"]
 
 _KNOWN = 200_000
 """Rows that are known one by one, of all keys together; of more only the number is."""
@@ -24,7 +24,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass
-class Rows:
+class BrokenRows:
     """Rows whose key points nowhere: their number, and each by its rowid, which is None where there is none."""
 
     number: int = 0
@@ -32,14 +32,14 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenKeys:
     """What is wrong with foreign keys.
 
     Attributes:
         misfits: keys that refer to columns which are not unique, in SQLite's words; their rows can't be checked.
     """
 
-    rows: Mapping[_Key, Rows]
+    rows: Mapping[_Key, BrokenRows]
     misfits: frozenset[str]
 
     @property
@@ -47,24 +47,24 @@ class Broken:
         return sum(rows.number for rows in self.rows.values())
 
 
-def find_broken(database: Database) -> Broken:
+def find_broken(database: Database) -> BrokenKeys:
     """All that is broken, as this connection sees it.
 
     Raises:
         sqlite3.Error: the file is damaged, or the time is over.
     """
     keys: dict[str, dict[int, _Key]] = {}
-    for table, number, column, parent in database.own(_KEYS):
+    for table, number, column, parent in database.run_internal(_KEYS):
         _, columns, _ = keys.setdefault(table, {}).get(number, (table, "", parent))
         keys[table][number] = (table, f"{columns}, {column}" if columns else column, parent)
-    rows: dict[_Key, Rows] = {}
+    rows: dict[_Key, BrokenRows] = {}
     misfits: set[str] = set()
     left = _KNOWN
     for table, of_table in keys.items():
         try:
-            with database.interrupt.over(database.connection):
+            with database.interrupt.reach(database.connection):
                 for number, row in database.connection.execute(_BROKEN, (table,)):
-                    found = rows.setdefault(of_table[number], Rows())
+                    found = rows.setdefault(of_table[number], BrokenRows())
                     found.number += 1
                     if left > 0:
                         found.known[row] += 1
@@ -73,18 +73,18 @@ def find_broken(database: Database) -> Broken:
             if "foreign key mismatch" not in str(error):
                 raise
             misfits.add(str(error))
-    return Broken(rows, frozenset(misfits))
+    return BrokenKeys(rows, frozenset(misfits))
 
 
-def lost(before: Broken, now: Broken) -> dict[_Key, Rows]:
+def find_newly_broken(before: BrokenKeys, now: BrokenKeys) -> dict[_Key, BrokenRows]:
     """What is broken `now` and was not `before`. Where a table or column is called otherwise, that breaks nothing."""
     gone = [rows for key, rows in before.rows.items() if key not in now.rows]
-    found: dict[_Key, Rows] = {}
+    found: dict[_Key, BrokenRows] = {}
     for key, rows in now.rows.items():
         if key not in before.rows and rows in gone:
             gone.remove(rows)
             continue
-        was = before.rows.get(key, Rows())
+        was = before.rows.get(key, BrokenRows())
         more = rows.number - was.number
         if rows.known.total() == rows.number and was.known.total() == was.number:
             new = rows.known - was.known
@@ -92,11 +92,11 @@ def lost(before: Broken, now: Broken) -> dict[_Key, Rows]:
         else:
             new = Counter[int | None]()
         if more > 0:
-            found[key] = Rows(more, new)
+            found[key] = BrokenRows(more, new)
     return found
 
 
-def told(broken: Mapping[_Key, Rows]) -> list[str]:
+def describe_broken_keys(broken: Mapping[_Key, BrokenRows]) -> list[str]:
     """A line for each key: of how many rows it points nowhere, and the rowids of some."""
     lines: list[str] = []
     for (table, columns, parent), rows in broken.items():

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.renames import renames_back
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.tokens import BLANK, ended
+from mcp_sqlite.worker.language.tokens import BLANK, terminate
 from mcp_sqlite.worker.schema import lookup
 
-__all__ = ["Made", "Trail", "difference", "objects", "way_back"]
+__all__ = ["RenameTrail", "SchemaObject", "build_undo", "describe_difference", "read_objects"]
 
 _NUMBERS = ("user_version", "application_id")
 _ORDER = ("index", "view", "trigger")
@@ -35,7 +35,7 @@ _Shapes = Mapping[str, _Shape]
 """By names with `table` before each."""
 
 
-class Made(NamedTuple):
+class SchemaObject(NamedTuple):
     """An object of the schema.
 
     Attributes:
@@ -59,21 +59,23 @@ class _Kept(NamedTuple):
 
 def _shapes(database: Database, known: _Shapes | None = None) -> _Shapes:
     """The tables but those that virtual ones keep for themselves; what `known` has of them is not read again."""
-    hidden = lookup.shadows(database)
+    hidden = lookup.find_shadow_tables(database)
     found: dict[str, _Shape] = {}
-    for name, sql, root in database.own(
+    for name, sql, root in database.run_internal(
         "SELECT name, sql, rootpage FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     ):
         if str(name).lower() not in hidden:
             shape = (known or {}).get(f"table {name}")
             if shape is None or shape.sql != sql:
-                columns = database.own("SELECT name FROM pragma_table_xinfo(?) ORDER BY cid", [name]) if root else []
+                columns = (
+                    database.run_internal("SELECT name FROM pragma_table_xinfo(?) ORDER BY cid", [name]) if root else []
+                )
                 shape = _Shape(str(sql), tuple(str(column) for (column,) in columns))
             found[f"table {name}"] = shape
     return found
 
 
-class Trail:
+class RenameTrail:
     """What becomes of the tables while statements run one by one.
 
     Attributes:
@@ -139,19 +141,21 @@ def _followed(kept: Mapping[str, _Kept], was: _Shapes, now: _Shapes, *, altered:
     return found
 
 
-def objects(database: Database) -> dict[str, Made]:
+def read_objects(database: Database) -> dict[str, SchemaObject]:
     """Every object by its kind and name, and the numbers that are kept with the schema."""
-    rows = database.own(
+    rows = database.run_internal(
         "SELECT type || ' ' || name, coalesce(sql, ''), tbl_name FROM sqlite_master"
         " WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
-    hidden = {f"table {name}" for name in lookup.shadows(database)}
-    found = {str(name): Made(str(sql), str(table)) for name, sql, table in rows if str(name).lower() not in hidden}
-    numbers = {name: database.own(f"PRAGMA {name}")[0][0] for name in _NUMBERS}
-    return found | {f"{name} = {number}": Made("") for name, number in numbers.items() if number}
+    hidden = {f"table {name}" for name in lookup.find_shadow_tables(database)}
+    found = {
+        str(name): SchemaObject(str(sql), str(table)) for name, sql, table in rows if str(name).lower() not in hidden
+    }
+    numbers = {name: database.run_internal(f"PRAGMA {name}")[0][0] for name in _NUMBERS}
+    return found | {f"{name} = {number}": SchemaObject("") for name, number in numbers.items() if number}
 
 
-def difference(before: Mapping[str, Made], after: Mapping[str, Made]) -> list[str]:
+def describe_difference(before: Mapping[str, SchemaObject], after: Mapping[str, SchemaObject]) -> list[str]:
     """The objects that came (+), went (-) and have another form (~)."""
     lines = [f"+ {name}" for name in after.keys() - before.keys()]
     lines += [f"- {name}" for name in before.keys() - after.keys()]
@@ -159,7 +163,7 @@ def difference(before: Mapping[str, Made], after: Mapping[str, Made]) -> list[st
     return sorted(lines, key=lambda line: line[2:])
 
 
-def way_back(before: Mapping[str, Made], after: Mapping[str, Made], trail: Trail) -> list[str]:
+def build_undo(before: Mapping[str, SchemaObject], after: Mapping[str, SchemaObject], trail: RenameTrail) -> list[str]:
     """Statements that undo what the schema gained and lost; what no statement brings back stands there as a comment."""
     kept, now, had = trail.kept, trail.now, trail.had
     renamed = {name: table.name for name, table in kept.items() if table.name != name}
@@ -177,7 +181,7 @@ def way_back(before: Mapping[str, Made], after: Mapping[str, Made], trail: Trail
     lines = [_drop(name) for name in sorted(drops) if name not in with_table]
     lines += [_drop(name) for name in sorted(came) if _is_table(name)]
     # No other table can be altered while a trigger or view names one that is missing.
-    lines += [ended(before[name].sql) for name in gone if _is_table(name) and name.lower() not in led]
+    lines += [terminate(before[name].sql) for name in gone if _is_table(name) and name.lower() not in led]
     lost = [name for name in other if _is_table(name) and name not in kept]
     lost += [name for name, table in kept.items() if None in table.columns and before[name] != after[table.name]]
     for name, table in kept.items():
@@ -188,18 +192,18 @@ def way_back(before: Mapping[str, Made], after: Mapping[str, Made], trail: Trail
         f"ALTER TABLE {identifier(new[6:])} RENAME TO {identifier(old[6:])};"
         for new, old in renames_back(renamed, spare, str.lower)
     ]
-    lines += [ended(before[name].sql) for name in gone if _is_table(name) and name.lower() in led]
+    lines += [terminate(before[name].sql) for name in gone if _is_table(name) and name.lower() in led]
     again = [name for name in (*gone, *other) if not _is_table(name) and not _is_number(name)]
     unsure = [name[6:].lower() for name in lost]
     for name in sorted(again, key=lambda name: _ORDER.index(name.partition(" ")[0])):
         if sql := before[name].sql:
             # A trigger can't be made on a view that is not there.
-            if before[name].table.lower() in unsure or (unsure and lookup.named_in(sql, unsure)):
+            if before[name].table.lower() in unsure or (unsure and lookup.find_named_tables(sql, unsure)):
                 unsure.append(name.partition(" ")[2].lower())
-                lines.append(_remark(ended(sql)))
+                lines.append(_remark(terminate(sql)))
             else:
-                lines.append(ended(sql))
-    lines += [_remark(f"{name} was: {ended(before[name].sql)}") for name in lost]
+                lines.append(terminate(sql))
+    lines += [_remark(f"{name} was: {terminate(before[name].sql)}") for name in lost]
     for number in _NUMBERS:
         was, new = (next((name for name in side if name.startswith(f"{number} = ")), "") for side in (before, after))
         lines += [f"PRAGMA {was or f'{number} = 0'};"] if was != new else []
@@ -226,7 +230,7 @@ def _remark(text: str) -> str:
     return "-- " + re.sub(r"\r\n?|\n", r"\g<0>-- ", text)
 
 
-def _moved(was: Made, now: Made, kept: Mapping[str, _Kept]) -> bool:
+def _moved(was: SchemaObject, now: SchemaObject, kept: Mapping[str, _Kept]) -> bool:
     """Whether what has the same text as before belongs to another table, which has that one's name."""
     table = kept.get(f"table {was.table}")
     return table is not None and table.name != f"table {now.table}"

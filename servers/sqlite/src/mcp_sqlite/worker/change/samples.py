@@ -11,11 +11,11 @@ from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.values import Lines
-from mcp_sqlite.worker.query.rows import key_columns
+from mcp_sqlite.worker.language.values import RowEncoder
+from mcp_sqlite.worker.query.rows import list_key_columns
 from mcp_sqlite.worker.schema import lookup
 
-__all__ = ["samples"]
+__all__ = ["sample_changes"]
 
 _TABLES = 8
 _ROWS = 3
@@ -24,7 +24,7 @@ _SECONDS = 0.2
 """What looking for changed rows may take, of one table and from one end."""
 
 
-def samples(connections: Connections, database: Database, tables: Collection[str]) -> list[dict[str, Any]]:
+def sample_changes(connections: Connections, database: Database, tables: Collection[str]) -> list[dict[str, Any]]:
     """Of some tables, a few rows that were changed, as they were and as they are in the transaction under way.
 
     A second connection sees what was. Where the transaction is so large that it has to lock that one out, there is
@@ -34,7 +34,7 @@ def samples(connections: Connections, database: Database, tables: Collection[str
     reader = None
     try:
         reader = connections.reader(database.path)
-        reader.own("BEGIN")
+        reader.run_internal("BEGIN")
         for table in sorted(tables)[:_TABLES]:
             sample = _sample(reader, database, table)
             found += [{"table": table, **sample}] if sample else []
@@ -42,21 +42,21 @@ def samples(connections: Connections, database: Database, tables: Collection[str
         database.interrupt.check()
     finally:
         if reader is not None and reader.connection.in_transaction:
-            reader.own("ROLLBACK")
+            reader.run_internal("ROLLBACK")
     return found
 
 
 def _sample(before: Database, after: Database, table: str) -> dict[str, Any] | None:
-    had, has = ([str(row[1]) for row in lookup.columns_of(side, table)] for side in (before, after))
+    had, has = ([str(row[1]) for row in lookup.list_columns(side, table)] for side in (before, after))
     columns = [*has, *(name for name in had if name not in has)]
-    keys = key_columns(after if has else before, table) if columns else []
-    if not keys or (had and has and key_columns(before, table) != keys):
+    keys = list_key_columns(after if has else before, table) if columns else []
+    if not keys or (had and has and list_key_columns(before, table) != keys):
         return None
-    lines = Lines(_CELL)
+    lines = RowEncoder(_CELL)
 
     def text(rows: list[tuple[Any, ...]], own: list[str]) -> str:
         places = [columns.index(name) for name in own]
-        return "".join(lines.line(tuple(row[place] for place in places)) for row in rows)
+        return "".join(lines.encode(tuple(row[place] for place in places)) for row in rows)
 
     for order in ("DESC", "ASC"):  # what was added lies at the end most of the time
         was = _rows(before, table, columns, had, keys, order)
@@ -75,7 +75,7 @@ def _rows(
         return
     listed = ", ".join([*(identifier(name) if name in own else "NULL" for name in columns), *keys])
     ordered = ", ".join(f"{key} {order}" for key in keys)
-    database.own("SELECT 1")  # what follows is this program's own statement
+    database.run_internal("SELECT 1")  # what follows is this program's own statement
     yield from database.connection.execute(f"SELECT {listed} FROM {identifier(table)} ORDER BY {ordered}")
 
 

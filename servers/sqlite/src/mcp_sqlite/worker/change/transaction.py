@@ -9,28 +9,28 @@ import time
 from typing import Any, cast
 
 from mcp_sqlite.worker.change import foreign_keys
-from mcp_sqlite.worker.change.objects import Trail, difference, objects, way_back
-from mcp_sqlite.worker.change.samples import samples
+from mcp_sqlite.worker.change.objects import RenameTrail, build_undo, describe_difference, read_objects
+from mcp_sqlite.worker.change.samples import sample_changes
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import BUSY_MS, Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import BLANK
-from mcp_sqlite.worker.language.values import Lines
-from mcp_sqlite.worker.query.errors import explained
+from mcp_sqlite.worker.language.values import RowEncoder
+from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.query.statements import (
-    allotted,
-    bring_early,
+    allot_parameters,
     execute,
-    refuse_misspelt,
-    rows_of,
-    split,
+    iterate_rows,
+    load_files_early,
+    refuse_misspelled_columns,
+    split_statements,
     spool_rows,
 )
-from mcp_sqlite.worker.record_files.file_tables import bring_files
+from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
 
-__all__ = ["change", "transaction"]
+__all__ = ["Transaction", "run_change"]
 
 _RETURNED = 100
 """Rows of RETURNING that are shown, if they are no more than so many bytes; a cursor leads to the rest."""
@@ -47,7 +47,7 @@ _COMMIT_SHARE = 0.4
 """How long a commit waits for readers, and what part of the time left: the answer has to say so."""
 
 
-def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def run_change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """What statements do, in one transaction that is kept unless `dry_run`: rows per statement, objects of the schema.
 
     `mode` is `write`, `schema` or `migrate`; nothing is kept when one statement fails. A dry run shows rows before and
@@ -56,31 +56,31 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     database = connections.writer(request["path"])
     mode = Mode(request["mode"])
     reshapes = mode is not Mode.WRITE
-    statements = split(request["sql"])
+    statements = split_statements(request["sql"])
     if not statements:
         raise Failure("invalid", "There is no statement in `sql`.", "Pass at least one.")
-    given = allotted(statements, request.get("parameters"))
+    given = allot_parameters(statements, request.get("parameters"))
     steps: list[dict[str, Any]] = []
     found: dict[str, Any] = {"steps": steps}
     begun = time.monotonic()
     # A table is rebuilt by a copy that takes its name; until then every key that refers to it points nowhere
     # (https://sqlite.org/lang_altertable.html#otheralter). All keys are checked at the end.
-    bring_early(database, mode, statements)
+    load_files_early(database, mode, statements)
     keys_wait = reshapes and any(map(_DROPS.match, statements))
-    with transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
-        database.authorizer.shadows = lookup.shadows(database)
-        before = objects(database) if reshapes else {}
-        trail = Trail(database) if reshapes and request["dry_run"] else None
+    with Transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
+        database.authorizer.shadow_tables = lookup.find_shadow_tables(database)
+        before = read_objects(database) if reshapes else {}
+        trail = RenameTrail(database) if reshapes and request["dry_run"] else None
         # A commit looks for keys that were let wait, which a dry run never gets to.
-        looks = keys_wait or (request["dry_run"] and bool(database.own(_LETS_WAIT)))
+        looks = keys_wait or (request["dry_run"] and bool(database.run_internal(_LETS_WAIT)))
         broken = foreign_keys.find_broken(database) if looks else None
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
-            if steps and database.authorizer.shadows:
+            if steps and database.authorizer.shadow_tables:
                 # A full-text table writes what it has gathered when a savepoint begins; in the middle of this
                 # statement it would look as if that wrote there.
-                database.own("SAVEPOINT gathered")
-                database.own("RELEASE gathered")
+                database.run_internal("SAVEPOINT gathered")
+                database.run_internal("RELEASE gathered")
             if trail is not None:
                 trail.before(sql)
             try:
@@ -90,21 +90,21 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             except Failure as failure:
                 where = f"Statement {number + 1} of {len(statements)}: " if len(statements) > 1 else ""
                 raise Failure(
-                    failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
+                    failure.kind, where + failure.message, f"{failure.fix} Nothing was changed.".strip()
                 ) from None
             if trail is not None:
                 trail.behind(steps[-1]["what"], steps[-1]["written"])
             if steps[-1]["what"]:  # There may be a virtual table more, or one by another name.
-                database.authorizer.shadows = lookup.shadows(database)
+                database.authorizer.shadow_tables = lookup.find_shadow_tables(database)
         if looks or reshapes:
             now = foreign_keys.find_broken(database)
             if broken is None and (now.rows or now.misfits):
                 broken = _broken_before(connections, database)
-            lost = foreign_keys.lost(broken, now) if broken is not None else now.rows
+            lost = foreign_keys.find_newly_broken(broken, now) if broken is not None else now.rows
             if looks and lost:
                 raise Failure(
                     "conflict",
-                    f"Foreign keys would point nowhere: {'; '.join(foreign_keys.told(lost)[:3])}.",
+                    f"Foreign keys would point nowhere: {'; '.join(foreign_keys.describe_broken_keys(lost)[:3])}.",
                     "Change or delete those rows in the same call. Nothing was changed.",
                 )
             if misfits := sorted(now.misfits - (broken.misfits if broken is not None else set())):
@@ -115,16 +115,16 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 )
             if reshapes:
                 known = None if broken is None else now.number - sum(rows.number for rows in lost.values())
-                found["broken"] = {"lost": foreign_keys.told(lost)[:_BROKEN], "known": known}
-        after = objects(database) if reshapes else {}
+                found["broken"] = {"lost": foreign_keys.describe_broken_keys(lost)[:_BROKEN], "known": known}
+        after = read_objects(database) if reshapes else {}
         if reshapes:
-            found["objects"] = difference(before, after)
+            found["objects"] = describe_difference(before, after)
         if request["dry_run"]:
             written = {name for step in steps for name in step["written"]}
             tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
-            found["samples"] = samples(connections, database, written | tables)
-            found["back"] = way_back(before, after, trail) if trail is not None else []
-    return found | {"files": database.told_of(request["sql"]), "seconds": time.monotonic() - begun}
+            found["samples"] = sample_changes(connections, database, written | tables)
+            found["back"] = build_undo(before, after, trail) if trail is not None else []
+    return found | {"files": database.describe_files(request["sql"]), "seconds": time.monotonic() - begun}
 
 
 def _are_sets(given: Any) -> bool:
@@ -142,7 +142,7 @@ def _repeated(database: Database, mode: Mode, request: dict[str, Any]) -> dict[s
         try:
             step = _step(database, mode, {**request, "parameters": values})
         except Failure as failure:
-            raise Failure(failure.kind, f"Set {number} of {len(sets)}: {failure.what}", failure.fix) from None
+            raise Failure(failure.kind, f"Set {number} of {len(sets)}: {failure.message}", failure.fix) from None
         if step["columns"] is not None:
             raise Failure("invalid", "Several sets of values have no RETURNING.", "Leave it out, or send one set.")
         if first is None:
@@ -153,31 +153,35 @@ def _repeated(database: Database, mode: Mode, request: dict[str, Any]) -> dict[s
         try:
             database.interrupt.check()
         except sqlite3.Error as error:
-            raise explained(database, error) from None
+            raise explain_error(database, error) from None
     assert first is not None
     seconds = time.monotonic() - begun
     return {**first, "seconds": seconds if seconds > _SLOW_SECONDS else None}
 
 
 def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
-    bring_files(database, mode, request["sql"])
+    load_named_files(database, mode, request["sql"])
     begun, started = time.monotonic(), database.connection.total_changes
     if mode is Mode.WRITE:
-        refuse_misspelt(database, mode, request["sql"], request["parameters"])
+        refuse_misspelled_columns(database, mode, request["sql"], request["parameters"])
     cursor = execute(database, mode, request["sql"], request["parameters"])
     found: dict[str, Any] = {"columns": None}
     if cursor.description is not None:
         found = _returned(database, cursor, request)
     authorizer = database.authorizer
-    if cursor.description is None and not authorizer.written and not authorizer.reshapes:
+    if cursor.description is None and not authorizer.tables_written and not authorizer.changes_schema:
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
     rows = cursor.rowcount
-    shown = {name: trigger for name, trigger in authorizer.written.items() if name.lower() not in authorizer.shadows}
-    shown = {name: trigger for name, trigger in shown.items() if database.serves(name)}
-    written = dict(authorizer.written)
-    what = " ".join(_BEFORE.sub("", request["sql"], count=1).split()[:2]).upper() if authorizer.reshapes else ""
+    shown = {
+        name: trigger
+        for name, trigger in authorizer.tables_written.items()
+        if name.lower() not in authorizer.shadow_tables
+    }
+    shown = {name: trigger for name, trigger in shown.items() if database.is_visible(name)}
+    written = dict(authorizer.tables_written)
+    what = " ".join(_BEFORE.sub("", request["sql"], count=1).split()[:2]).upper() if authorizer.changes_schema else ""
     if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
-        rows = database.own("SELECT changes()")[0][0] if written else 0
+        rows = database.run_internal("SELECT changes()")[0][0] if written else 0
     seconds = time.monotonic() - begun
     return {
         "what": what,
@@ -193,13 +197,13 @@ def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, 
 
 def _returned(database: Database, cursor: sqlite3.Cursor, request: dict[str, Any]) -> dict[str, Any]:
     """The rows of RETURNING, the first of them shown and all others in the file `spool`."""
-    lines = Lines(request["max_cell"])
+    lines = RowEncoder(request["max_cell"])
     taken: list[str] = []
     room = _RETURNED_BYTES
     found: dict[str, Any] = {"columns": [column[0] for column in cursor.description]}
-    rows = rows_of(database, cursor)
+    rows = iterate_rows(database, cursor)
     for row in rows:
-        text = lines.fitted(row, _RETURNED_BYTES)
+        text = lines.encode_within(row, _RETURNED_BYTES)
         room -= len(text.encode())
         if taken and (room < 0 or len(taken) == _RETURNED):
             with open(request["spool"], "xb", buffering=1 << 18) as spool:
@@ -210,10 +214,10 @@ def _returned(database: Database, cursor: sqlite3.Cursor, request: dict[str, Any
                 pass
             break
         taken.append(text)
-    return found | {"lines": "".join(taken), "shown": len(taken), "more": "rest" in found, "cut": lines.cut}
+    return found | {"lines": "".join(taken), "shown": len(taken), "more": "rest" in found, "cut": lines.cut_cells}
 
 
-class transaction:
+class Transaction:
     """A block in one transaction that holds the write lock; kept at its end if `keep` and nothing was raised."""
 
     def __init__(self, database: Database, *, keep: bool, checks_keys: bool = True) -> None:
@@ -222,17 +226,17 @@ class transaction:
     def __enter__(self) -> None:
         try:
             if not self.checks_keys:
-                self.database.own("PRAGMA foreign_keys = OFF")
-            self.database.own("BEGIN IMMEDIATE")
+                self.database.run_internal("PRAGMA foreign_keys = OFF")
+            self.database.run_internal("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
-            self.database.own("PRAGMA foreign_keys = ON")
-            raise explained(self.database, error) from None
+            self.database.run_internal("PRAGMA foreign_keys = ON")
+            raise explain_error(self.database, error) from None
         # Until the commit a lock is wanted only to write pages early. SQLite keeps them where that fails, and would
         # wait anew in each statement for a reader that may be our own.
-        self.database.be_patient(0)
+        self.database.set_busy_timeout(0)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        database, left = self.database, self.database.interrupt.left
+        database, left = self.database, self.database.interrupt.seconds_left
         database.interrupt.deadline = float("inf") if kind else database.interrupt.deadline
         database.connection.set_progress_handler(None, 0)
         try:
@@ -242,22 +246,22 @@ class transaction:
             elif kind is None and self.keep:
                 # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
                 seconds = min(_COMMIT_SECONDS, left * _COMMIT_SHARE)
-                database.be_patient(max(BUSY_MS, round(seconds * 1000)))
-                database.own("COMMIT")
+                database.set_busy_timeout(max(BUSY_MS, round(seconds * 1000)))
+                database.run_internal("COMMIT")
             else:
-                database.own("ROLLBACK")
+                database.run_internal("ROLLBACK")
         except sqlite3.Error as error:
             if database.connection.in_transaction:
-                database.own("ROLLBACK")
-            raise explained(database, error) from None
+                database.run_internal("ROLLBACK")
+            raise explain_error(database, error) from None
         finally:
-            database.own("PRAGMA foreign_keys = ON")
-            database.be_patient(BUSY_MS)
-            database.settle()
-            database.watch()
+            database.run_internal("PRAGMA foreign_keys = ON")
+            database.set_busy_timeout(BUSY_MS)
+            database.remember_file_state()
+            database.check_interrupt_while_running()
 
 
-def _broken_before(connections: Connections, database: Database) -> foreign_keys.Broken | None:
+def _broken_before(connections: Connections, database: Database) -> foreign_keys.BrokenKeys | None:
     """What was broken before the transaction under way, if it lets others read."""
     try:
         return foreign_keys.find_broken(connections.reader(database.path))

@@ -13,18 +13,18 @@ from contextlib import closing
 from enum import StrEnum
 from functools import cache
 
-from mcp_sqlite.worker.connection.visible_schema import ServedPart
+from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
 
 __all__ = [
-    "MODULES",
+    "CREATABLE_MODULES",
     "SCHEMA_CHANGE",
     "SET_PRAGMAS",
     "Authorizer",
     "Mode",
     "apply_limits",
     "closed_modules",
-    "defend",
-    "joined_closed",
+    "find_closed_module_in_full_join",
+    "set_defensive",
 ]
 
 
@@ -40,7 +40,7 @@ class Mode(StrEnum):
     """The schema may change, and rows only as a part of that."""
     MIGRATE = "migrate"
     """The schema may change and rows too: the operator opened both."""
-    OWN = "own"
+    INTERNAL = "own"
     """A statement of this program's, no word of it the caller's."""
 
 
@@ -81,7 +81,7 @@ _READABLE_MODULES = frozenset({
 })  # fmt: skip
 """Beside those of `MODULES` and `pragma_*`: eponymous virtual tables that show nothing but the database."""
 
-MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32", "vec0"})
+CREATABLE_MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32", "vec0"})
 """Those of which virtual tables may be made."""
 
 _ROWS = {sqlite3.SQLITE_INSERT: "insert into", sqlite3.SQLITE_UPDATE: "update", sqlite3.SQLITE_DELETE: "delete from"}
@@ -121,13 +121,13 @@ class Authorizer:
     """The authorizer of one connection; `begin` names what the next statement is for."""
 
     def __init__(self) -> None:
-        self.shadows: dict[str, str] = {}
+        self.shadow_tables: dict[str, str] = {}
         """Tables in which virtual ones keep what they hold, in lower case, and theirs: only through those may rows of
         them change. SQLite has a switch for that (SQLITE_DBCONFIG_DEFENSIVE), which Python can turn from 3.12 on."""
-        self.part: ServedPart | None = None
+        self.visible_schema: VisibleSchema | None = None
         """What is served, where that is not everything."""
-        self._functions, self._closed_modules = _build()
-        self.begin(Mode.OWN)
+        self._functions, self._closed_modules = _inspect_build()
+        self.begin(Mode.INTERNAL)
 
     def begin(self, mode: Mode) -> None:
         """Forget what was seen, and allow from now on what `mode` allows."""
@@ -136,18 +136,18 @@ class Authorizer:
         """What the statement was refused for, as a verb and a name."""
         self.denied_action = 0
         self.denied_name = ""
-        self.written: dict[str, str | None] = {}
+        self.tables_written: dict[str, str | None] = {}
         """Tables whose rows the statement changes, and the trigger that does it where it is one."""
-        self.reads: dict[tuple[str, str], None] = {}
+        self.columns_read: dict[tuple[str, str], None] = {}
         """Columns the statement reads, as (table, column)."""
-        self.masks: dict[str, None] = {}
+        self.masked_columns_read: dict[str, None] = {}
         """Masked columns that it has `•••` for."""
         self._reshaped: set[str] = set()
-        self.reshapes = False
+        self.changes_schema = False
         """Whether the statement changes the schema."""
 
     @property
-    def reshaping(self) -> bool:
+    def may_change_schema(self) -> bool:
         """Whether the statement is there to change the schema."""
         return self.mode in (Mode.SCHEMA, Mode.MIGRATE)
 
@@ -157,7 +157,7 @@ class Authorizer:
         return self.denied is not None and self.denied_action in _ROWS
 
     def __call__(self, action: int, one: str | None, two: str | None, schema: str | None, inner: str | None) -> int:
-        if self.mode is Mode.OWN or self._allows(action, one or "", two or "", schema or "", inner):
+        if self.mode is Mode.INTERNAL or self._allows(action, one or "", two or "", schema or "", inner):
             return sqlite3.SQLITE_OK
         if self.denied is None:
             verb = _ROWS.get(action) or _SCHEMA.get(action) or _OTHER.get(action) or "do"
@@ -173,66 +173,66 @@ class Authorizer:
             case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
                 return True
             case sqlite3.SQLITE_READ:
-                self.reads[one, two] = None
+                self.columns_read[one, two] = None
                 return one.lower() not in self._closed_modules and self._is_served(one, two, schema, inner)
             case sqlite3.SQLITE_FUNCTION:
                 name = two.lower()
                 # ALTER rewrites definitions by functions that only SQLite itself can call.
-                alters = self.reshaping and name.startswith("sqlite_") and name not in _CLOSED_FUNCTIONS
+                alters = self.may_change_schema and name.startswith("sqlite_") and name not in _CLOSED_FUNCTIONS
                 return name in self._functions or alters or name.startswith("geopoly_")
             case sqlite3.SQLITE_PRAGMA:
                 name = one.lower()
-                if two and name in SET_PRAGMAS and self.reshaping:
-                    self.reshapes = True
+                if two and name in SET_PRAGMAS and self.may_change_schema:
+                    self.changes_schema = True
                     return True
-                if self.part is not None and name in _SCHEMA_PRAGMAS:
+                if self.visible_schema is not None and name in _SCHEMA_PRAGMAS:
                     return name in _PART_PRAGMAS and schema != "main"
                 return name in _SCHEMA_PRAGMAS or (not two and name in _PLAIN_PRAGMAS)
             case sqlite3.SQLITE_INSERT | sqlite3.SQLITE_UPDATE | sqlite3.SQLITE_DELETE:
                 return self._allows_rows(action, one, schema, inner)
             case sqlite3.SQLITE_ALTER_TABLE:
                 self._reshape(two)
-                return self.reshaping and one == "main" and self._is_owned(two)
+                return self.may_change_schema and one == "main" and self._is_owned(two)
             case sqlite3.SQLITE_CREATE_VTABLE:
                 self._reshape(one)
-                return self.reshaping and schema == "main" and two.lower() in MODULES
+                return self.may_change_schema and schema == "main" and two.lower() in CREATABLE_MODULES
             case sqlite3.SQLITE_ANALYZE | sqlite3.SQLITE_REINDEX:
-                self.reshapes = True
-                return self.reshaping and schema == "main"
+                self.changes_schema = True
+                return self.may_change_schema and schema == "main"
             case _ if action in _SCHEMA:
                 self._reshape(one)
-                return self.reshaping and schema == "main" and self._is_owned(one) and self._is_owned(two)
+                return self.may_change_schema and schema == "main" and self._is_owned(one) and self._is_owned(two)
             case _:
                 return False
 
     def _is_served(self, table: str, column: str, schema: str, inner: str | None) -> bool:
-        if self.part is None:
+        if self.visible_schema is None:
             return True
-        if schema == "temp" and self.part.masks(table, column):
-            self.masks[f"{table}.{column}"] = None
+        if schema == "temp" and self.visible_schema.is_masked(table, column):
+            self.masked_columns_read[f"{table}.{column}"] = None
         changes = self.mode not in (Mode.READ, Mode.EXPLAIN)
-        return self.part.may_read(table, column, schema, inner, changes=changes)
+        return self.visible_schema.may_read(table, column, schema, inner, changes=changes)
 
     def _reshape(self, name: str) -> None:
         self._reshaped.add(name)
-        self.reshapes = True
+        self.changes_schema = True
 
     def _is_owned(self, name: str) -> bool:
         """Not a table that a virtual one keeps, or the statement is about that one."""
-        owner = self.shadows.get(name.lower())
-        return owner is None or owner in self._reshaped or owner in self.written
+        owner = self.shadow_tables.get(name.lower())
+        return owner is None or owner in self._reshaped or owner in self.tables_written
 
     def _allows_rows(self, action: int, table: str, schema: str, trigger: str | None) -> bool:
         name = table.lower()
         if name == "sqlite_master":
             # Up to 3.50 the first use of a virtual table asks for this, whoever uses it. A real UPDATE of the schema
             # table is refused by SQLite, unless `writable_schema` is on; that pragma is closed.
-            return self.reshaping or action == sqlite3.SQLITE_UPDATE
+            return self.may_change_schema or action == sqlite3.SQLITE_UPDATE
         if name == "sqlite_temp_master":
-            return self.reshaping and action == sqlite3.SQLITE_UPDATE and self.reshapes
-        if self.reshaping:
+            return self.may_change_schema and action == sqlite3.SQLITE_UPDATE and self.changes_schema
+        if self.may_change_schema:
             internal = name == "sqlite_sequence" or name.startswith("sqlite_stat")
-            goes_along = schema == "main" and (table in self._reshaped or (internal and self.reshapes))
+            goes_along = schema == "main" and (table in self._reshaped or (internal and self.changes_schema))
             if goes_along or self.mode is Mode.SCHEMA:
                 return goes_along
         if self.mode is Mode.EXPLAIN:
@@ -241,7 +241,7 @@ class Authorizer:
             return False
         if not self._is_owned(name):
             return False
-        self.written.setdefault(table, trigger)
+        self.tables_written.setdefault(table, trigger)
         return True
 
 
@@ -283,7 +283,7 @@ def _distrusts_schemas() -> bool:
 
 
 @cache
-def _build() -> tuple[frozenset[str], frozenset[str]]:
+def _inspect_build() -> tuple[frozenset[str], frozenset[str]]:
     """Functions of this build that may be called, and modules that may not be read as tables.
 
     What is built in is SQLite's, all else somebody's (https://sqlite.org/pragma.html#pragma_function_list).
@@ -292,16 +292,16 @@ def _build() -> tuple[frozenset[str], frozenset[str]]:
         names = connection.execute("SELECT DISTINCT lower(name) FROM pragma_function_list WHERE builtin").fetchall()
         modules = {str(name).lower() for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
     functions = (frozenset(str(name) for (name,) in names) | _MORE_FUNCTIONS) - _CLOSED_FUNCTIONS
-    closed = modules - MODULES - _READABLE_MODULES
+    closed = modules - CREATABLE_MODULES - _READABLE_MODULES
     return functions, frozenset(name for name in closed if not name.startswith(("fts3", "fts4", "fts5", "pragma_")))
 
 
 def closed_modules() -> frozenset[str]:
     """Modules of this build that may not be read as tables, in lower case."""
-    return _build()[1]
+    return _inspect_build()[1]
 
 
-def joined_closed(sql: str) -> str | None:
+def find_closed_module_in_full_join(sql: str) -> str | None:
     """A module that may not be read as a table, and that `sql` names and has FULL in it.
 
     SQLite does not ask the authorizer about columns of virtual tables that FULL JOIN ... USING merges with others.
@@ -312,7 +312,7 @@ def joined_closed(sql: str) -> str | None:
     return next((name for name in closed_modules() if name in words), None)
 
 
-def defend(connection: sqlite3.Connection, on: bool) -> None:
+def set_defensive(connection: sqlite3.Connection, on: bool) -> None:
     """Have SQLite defend what virtual tables keep, or not."""
     _switch(connection, "SQLITE_DBCONFIG_DEFENSIVE", on)
 

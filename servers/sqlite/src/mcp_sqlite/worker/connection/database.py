@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp_batteries.subscriptions.glance import glance
-from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits, closed_modules, defend
+from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits, closed_modules, set_defensive
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.connection.vectors import load_into
-from mcp_sqlite.worker.connection.visible_schema import ServedPart
+from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.values import text_or_bytes
+from mcp_sqlite.worker.language.values import decode_text
 
-__all__ = ["BUSY_MS", "Database", "Part", "file_uri", "stamp"]
+__all__ = ["BUSY_MS", "Database", "VisibleNames", "file_uri", "read_file_state"]
 
-Part = tuple[Sequence[str], Sequence[Sequence[str]]]
+VisibleNames = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 """What the operator says is served of a database: tables, and masked columns as table and column."""
 
@@ -38,7 +38,7 @@ BUSY_MS = 20
 """How long a lock of somebody else's is waited for here: SQLite's waiting ends at no interrupt, and holds up a worker
 that others could use. The server waits longer, and asks again."""
 
-_HELD_KIB = 128 * 1024
+_CACHE_KIB = 128 * 1024
 
 """What a transaction has changed stays in memory up to this. Beyond, SQLite writes it to the file before the commit,
 which in the rollback-journal modes shuts out every reader (https://sqlite.org/pragma.html#pragma_cache_spill)."""
@@ -64,34 +64,36 @@ class Database:
         *,
         writable: bool = False,
         immutable: bool = False,
-        part: Part | None = None,
+        visible_names: VisibleNames | None = None,
         folder: str | None = None,
     ) -> None:
         self.path, self.writable, self.folder = path, writable, folder
-        self.files: dict[str, str] = {}
-        self.read = 0
-        self.told = part
-        self.part = None if part is None else ServedPart(*part, closed_modules())
+        self.file_tables: dict[str, str] = {}
+        self.file_bytes_read = 0
+        self.visible_names = visible_names
+        self.visible_schema = None if visible_names is None else VisibleSchema(*visible_names, closed_modules())
         self.authorizer = Authorizer()
-        self.authorizer.part = self.part
+        self.authorizer.visible_schema = self.visible_schema
         self.interrupt = interrupt
         self.number = next(_numbers)
-        self.stamp = stamp(path)
-        self.identity = self.stamp[:2]
+        self.file_state = read_file_state(path)
+        self.identity = self.file_state[:2]
         self.immutable = immutable
         self._version: Any = None
-        self.names: dict[str, tuple[str, list[str]]] = {}
+        self.key_columns: dict[str, tuple[str, list[str]]] = {}
         """Tables looked up by this request, by the caller's word: the name and the key's columns."""
         self.connection = self._connect("rw" if writable else "ro")
         try:
             self._prepare()
             if writable:
-                self.own(_LOOK)
-                self.own(f"PRAGMA cache_spill = -{_HELD_KIB}")  # counted in pages, whose size is known only now
+                self.run_internal(_LOOK)
+                self.run_internal(
+                    f"PRAGMA cache_spill = -{_CACHE_KIB}"
+                )  # counted in pages, whose size is known only now
             else:
-                self._try()
-                self._version = self.own("PRAGMA data_version")
-            self.load_part()
+                self._read_first_page()
+                self._version = self.run_internal("PRAGMA data_version")
+            self.refresh_visible_schema()
         except BaseException:
             self.close()
             raise
@@ -102,62 +104,62 @@ class Database:
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=0)
 
     def _prepare(self) -> None:
-        self.be_patient(BUSY_MS)
-        self.connection.text_factory = text_or_bytes
-        self.authorizer.begin(Mode.OWN)
+        self.set_busy_timeout(BUSY_MS)
+        self.connection.text_factory = decode_text
+        self.authorizer.begin(Mode.INTERNAL)
         load_into(self.connection)
-        if self.part is not None:
-            self.own("PRAGMA temp_store = MEMORY")
+        if self.visible_schema is not None:
+            self.run_internal("PRAGMA temp_store = MEMORY")
         apply_limits(self.connection, self.authorizer, read_only=not self.writable)
-        self.watch()
+        self.check_interrupt_while_running()
 
-    def be_patient(self, milliseconds: int) -> None:
+    def set_busy_timeout(self, milliseconds: int) -> None:
         """Wait so long for locks."""
-        self.own(f"PRAGMA busy_timeout = {milliseconds}")
+        self.run_internal(f"PRAGMA busy_timeout = {milliseconds}")
 
     def is_outdated(self) -> bool:
         """Whether somebody has overwritten the file, as no commit does: what SQLite remembers of it is wrong then.
 
         A commit changes the file and what `data_version` says. Our own change the file only.
         """
-        now = stamp(self.path)
-        if now == self.stamp:
+        now = read_file_state(self.path)
+        if now == self.file_state:
             return False
         if now[:2] != self.identity or self.writable:
             return True
         try:
-            version = self.own("PRAGMA data_version")
+            version = self.run_internal("PRAGMA data_version")
         except sqlite3.OperationalError:
             return False  # locked: whoever asks next will be told
         changed, self._version = version != self._version, version
-        self.stamp = now
+        self.file_state = now
         return not changed
 
-    def told_of(self, sql: str) -> list[str]:
+    def describe_files(self, sql: str) -> list[str]:
         """What is to be told of the files that `sql` names and this call has read."""
-        return [f"`{name}`: {said}" for name, said in self.files.items() if said and name in sql]
+        return [f"`{name}`: {said}" for name, said in self.file_tables.items() if said and name in sql]
 
-    def load_part(self) -> None:
+    def refresh_visible_schema(self) -> None:
         """Have what is served be as the schema is now."""
-        if self.part is not None:
-            self.part.load(self.own, lambda on: defend(self.connection, on))
+        if self.visible_schema is not None:
+            self.visible_schema.refresh(self.run_internal, lambda on: set_defensive(self.connection, on))
 
-    def serves(self, name: str) -> bool:
+    def is_visible(self, name: str) -> bool:
         """Whether a table or view is served."""
-        return self.part is None or self.part.serves(name)
+        return self.visible_schema is None or self.visible_schema.is_visible(name)
 
-    def settle(self) -> None:
+    def remember_file_state(self) -> None:
         """Know the file as it is now, after a change of our own."""
-        self.stamp = stamp(self.path)
+        self.file_state = read_file_state(self.path)
 
-    def watch(self) -> None:
+    def check_interrupt_while_running(self) -> None:
         """Look at the clock while statements run."""
         self.connection.set_progress_handler(lambda: self.interrupt.is_due, _STEPS)
 
-    def _try(self) -> None:
+    def _read_first_page(self) -> None:
         # A database in WAL mode whose folder can't be written to has no shared memory and no other way in.
         try:
-            self.own(_LOOK)
+            self.run_internal(_LOOK)
         except sqlite3.OperationalError as error:
             if _is_half_written(error):
                 self.recover()
@@ -173,16 +175,16 @@ class Database:
                 self.immutable = True
                 self.connection = self._connect("ro")
                 self._prepare()
-                self.own(_LOOK)
+                self.run_internal(_LOOK)
             else:
                 raise
 
-    def check_journal(self) -> None:
+    def roll_back_hot_journal(self) -> None:
         """Have what a crashed program left half-written rolled back, if that has happened since the last request."""
         if self.writable or not _size(f"{self.path}-journal"):
             return
         try:
-            self.own(_LOOK)
+            self.run_internal(_LOOK)
         except sqlite3.OperationalError as error:
             if _is_half_written(error):
                 self.recover()
@@ -198,7 +200,7 @@ class Database:
         """
         try:
             Database(self.path, self.interrupt, writable=True).close()
-            self.own(_LOOK)
+            self.run_internal(_LOOK)
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise
@@ -209,14 +211,14 @@ class Database:
                 "The operator can run `sqlite3 FILE .tables` as a user who may write the file and its folder.",
             ) from None
 
-    def own(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+    def run_internal(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement of this program's."""
-        self.authorizer.begin(Mode.OWN)
-        with self.interrupt.over(self.connection):
+        self.authorizer.begin(Mode.INTERNAL)
+        with self.interrupt.reach(self.connection):
             return self.connection.execute(sql, parameters).fetchall()
 
     def close(self) -> None:
-        self.authorizer.begin(Mode.OWN)
+        self.authorizer.begin(Mode.INTERNAL)
         self.connection.close()
 
 
@@ -229,7 +231,7 @@ def file_uri(path: str) -> str:
     return "file:" + quote_from_bytes(os.fsencode(path))
 
 
-def stamp(path: str) -> tuple[int, ...]:
+def read_file_state(path: str) -> tuple[int, ...]:
     """What tells a file from another and from itself at another time: device and inode, then size and times.
 
     Raises:

@@ -32,7 +32,7 @@ class Interrupt:
                 connection.interrupt()
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the deadline."""
         return self.deadline - time.monotonic()
 
@@ -50,7 +50,7 @@ class Interrupt:
             raise sqlite3.OperationalError("interrupted")
 
     @contextmanager
-    def over(self, connection: sqlite3.Connection) -> Generator[None]:
+    def reach(self, connection: sqlite3.Connection) -> Generator[None]:
         """Let a cancel reach `connection` for as long as the block lasts."""
         with self._lock:
             self._running.add(connection)
@@ -61,7 +61,7 @@ class Interrupt:
                 self._running.discard(connection)
 
     @contextmanager
-    def within(self, seconds: float) -> Generator[None]:
+    def shorten(self, seconds: float) -> Generator[None]:
         """An earlier deadline for a part of the work."""
         deadline, self.deadline = self.deadline, min(self.deadline, time.monotonic() + seconds)
         try:

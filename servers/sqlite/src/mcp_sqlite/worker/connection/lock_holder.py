@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["holder"]
+__all__ = ["find_lock_holder"]
 
 _FIRST, _LAST = 0x40000000, 0x40000000 + 511
 """The bytes of a database file that stand for its locks (https://sqlite.org/fileformat2.html#the_lock_byte_page)."""
@@ -18,7 +18,7 @@ _WAL_FIRST, _WAL_LAST = 120, 122
 """The bytes of a `-shm` file that stand for writing (https://sqlite.org/walformat.html#wal_locks)."""
 
 
-def holder(path: str) -> str | None:
+def find_lock_holder(path: str) -> str | None:
     """In words, which program holds a lock on the database at `path` that others wait for; None if nobody can tell.
 
     Who writes is named before those who read.

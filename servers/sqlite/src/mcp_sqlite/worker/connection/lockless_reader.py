@@ -15,10 +15,10 @@ from typing import Any
 
 from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.worker.connection.connections import Connections
-from mcp_sqlite.worker.connection.database import Database, stamp
+from mcp_sqlite.worker.connection.database import Database, read_file_state
 from mcp_sqlite.worker.language.failure import Failure
 
-__all__ = ["Unlocked", "Written", "rollback_state", "written_since"]
+__all__ = ["BeingWritten", "LocklessReader", "read_journal_time", "read_rollback_state"]
 
 _JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """How a journal begins while its transaction is under way (https://sqlite.org/fileformat2.html#the_rollback_journal)."""
@@ -30,11 +30,11 @@ _HEADER = 44
 _files: dict[str, tuple[tuple[int, ...], int]] = {}
 
 
-class Written(Exception):
+class BeingWritten(Exception):
     """Raised when somebody writes all the time, so that nothing can be read."""
 
 
-class Unlocked:
+class LocklessReader:
     """Reads while the block lasts.
 
     Args:
@@ -71,23 +71,23 @@ class Unlocked:
             except sqlite3.Error as error:
                 # Half a commit is not a database.
                 found, wrong = "", error
-            if not _is_written(self.path) and rollback_state(self.path) == self._state:
+            if not _is_written(self.path) and read_rollback_state(self.path) == self._state:
                 if wrong is not None:
                     raise wrong
                 return found
             if time.monotonic() > self._until:
-                raise Written
+                raise BeingWritten
 
     def _moment(self) -> Database:
         """The database at a moment when nobody seems to write."""
         while _is_written(self.path):
             if time.monotonic() > self._until:
                 self._recover()
-                raise Written
+                raise BeingWritten
             time.sleep(0.001)
-        state = rollback_state(self.path)
+        state = read_rollback_state(self.path)
         if state is None:
-            raise Written  # in another mode by now: the next look will know
+            raise BeingWritten  # in another mode by now: the next look will know
         if self._database is None or state != self._state:
             self._close()
             try:
@@ -95,15 +95,15 @@ class Unlocked:
                     self.path,
                     self.connections.interrupt,
                     immutable=True,
-                    part=self.connections.part(self.path),
+                    visible_names=self.connections.visible_names(self.path),
                     folder=self.connections.folder,
                 )
             except sqlite3.Error as error:
-                if rollback_state(self.path) != state or _is_written(self.path):
-                    raise Written from error
+                if read_rollback_state(self.path) != state or _is_written(self.path):
+                    raise BeingWritten from error
                 raise
             self._state = state
-            self.connections.use(self.path, self._database)
+            self.connections.use_reader(self.path, self._database)
         return self._database
 
     def _recover(self) -> None:
@@ -120,17 +120,17 @@ class Unlocked:
         if self._database is not None:
             self._database.close()
             self._database = None
-            self.connections.start()
+            self.connections.begin_request()
 
 
-def rollback_state(path: str) -> tuple[Any, ...] | None:
+def read_rollback_state(path: str) -> tuple[Any, ...] | None:
     """What every commit changes in a rollback-journal mode, the time of the last change at its end; None in WAL mode.
 
     Raises:
         OSError: the file can't be read.
         Failure: it is not a file.
     """
-    device, inode, size, modified, changed = stamp(path)
+    device, inode, size, modified, changed = read_file_state(path)
     header = _header(path, (device, inode))
     if header[18:20] not in (b"\1\1", b""):
         return None
@@ -152,10 +152,10 @@ def _header(path: str, identity: tuple[int, ...]) -> bytes:
 
 
 def _is_written(path: str) -> bool:
-    return written_since(path) is not None
+    return read_journal_time(path) is not None
 
 
-def written_since(path: str) -> float | None:
+def read_journal_time(path: str) -> float | None:
     """Since when the transaction under way has written its journal; None where there is none."""
     try:
         if sys.platform == "win32":

@@ -13,7 +13,7 @@ import sqlite3
 import sys
 
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.values import Lines
+from mcp_sqlite.worker.language.values import RowEncoder
 
 __all__ = ["load", "load_into"]
 
@@ -47,7 +47,7 @@ def load() -> None:
         connection.close()
     except sqlite3.Error as error:
         raise Failure("unavailable", f"sqlite-vec can't be loaded: {error}.", _NONE) from None
-    Lines.shortens_vectors = True
+    RowEncoder.shortens_vectors = True
 
 
 def load_into(connection: sqlite3.Connection) -> None:

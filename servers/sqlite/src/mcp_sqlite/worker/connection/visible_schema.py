@@ -19,9 +19,9 @@ from typing import Any
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN, TOKEN
+from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN_PREFIX, TOKEN
 
-__all__ = ["ServedPart", "writable"]
+__all__ = ["VisibleSchema", "temporary_objects_allowed"]
 
 Own = Callable[..., list[tuple[Any, ...]]]
 """Runs a statement of this program's."""
@@ -50,12 +50,12 @@ _REAL_TARGET = re.compile(
 _UPPER = {number: number + 32 for number in range(ord("A"), ord("Z") + 1)}
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name as SQLite compares it: the case of ASCII letters aside."""
     return name.translate(_UPPER)
 
 
-class ServedPart:
+class VisibleSchema:
     """What of one database is served, as its schema is now.
 
     Args:
@@ -65,7 +65,7 @@ class ServedPart:
     """
 
     def __init__(self, only: Iterable[str], masked: Iterable[Sequence[str]], closed: Iterable[str]) -> None:
-        self._only = frozenset(map(folded, only))
+        self._only = frozenset(map(fold_name, only))
         self._said = [(table, column) for table, column in masked]
         words = "|".join(map(re.escape, sorted({*_TELLING, *closed})))
         self._around = re.compile(
@@ -87,7 +87,7 @@ class ServedPart:
         self.masked: dict[str, set[str]] = {}
         """Masked columns by table, all folded."""
 
-    def load(self, own: Own, defend: Callable[[bool], None]) -> None:
+    def refresh(self, own: Own, defend: Callable[[bool], None]) -> None:
         """Be as the schema is now, where `own` runs statements of this program.
 
         Args:
@@ -102,7 +102,7 @@ class ServedPart:
             self._use_indexes(own, False)
             return
         self._version, self._indexed = None, False
-        with writable(own, self._defend):
+        with temporary_objects_allowed(own, self._defend):
             for name in (*self._shadows, *self._masks):
                 own(f"DROP VIEW IF EXISTS temp.{identifier(name)}")
             self._shadows, self._masks = [], {}
@@ -113,12 +113,12 @@ class ServedPart:
         if use is self._indexed:
             return
         self._indexed = use
-        with writable(own, self._defend):
+        with temporary_objects_allowed(own, self._defend):
             for name, views in self._masks.items():
                 own(f"DROP VIEW temp.{identifier(name)}")
                 own(views[use])
 
-    def ordered(self, own: Own, plan: Callable[[str], list[Any]], sql: str) -> str:
+    def hide_masked_order(self, own: Own, plan: Callable[[str], list[Any]], sql: str) -> str:
         """Have rows that a statement meets come in an order that masked values don't give; the statement for that.
 
         Args:
@@ -127,53 +127,53 @@ class ServedPart:
         if not self._ordering:
             return sql
         self._use_indexes(own, True)
-        if not EXPLAIN.match(sql) and self._walks(plan(sql)):
+        if not EXPLAIN_PREFIX.match(sql) and self._walks_masked_index(plan(sql)):
             self._use_indexes(own, False)
-            if (target := _REAL_TARGET.match(sql)) and self._walks(plan(sql)):
+            if (target := _REAL_TARGET.match(sql)) and self._walks_masked_index(plan(sql)):
                 return f"{target[0]} NOT INDEXED{sql[target.end() :]}"
         return sql
 
-    def _walks(self, steps: list[Any]) -> bool:
+    def _walks_masked_index(self, steps: list[Any]) -> bool:
         return any(f"INDEX {name}" in str(step[3]) for step in steps for name in self._ordering)
 
     def _load(self, own: Own) -> None:
         objects = [
             (str(name), str(kind), str(sql or ""))
             for name, kind, sql in own("SELECT name, type, sql FROM main.sqlite_master WHERE type IN ('table', 'view')")
-            if not folded(str(name)).startswith("sqlite_")
+            if not fold_name(str(name)).startswith("sqlite_")
         ]
-        columns = {folded(name): _columns(own, name) for name, _, _ in objects}
+        columns = {fold_name(name): _columns(own, name) for name, _, _ in objects}
         self.masked, self._ordering = {}, set()
         for table, column in self._said:
-            if folded(column) not in {folded(name) for name, _ in columns.get(folded(table), ())}:
+            if fold_name(column) not in {fold_name(name) for name, _ in columns.get(fold_name(table), ())}:
                 raise Failure(
                     "refused",
                     f"The operator masks `{table}.{column}`, which is not there: nothing is served until that is so.",
                     "The operator can mend `--mask`.",
                 )
-            self.masked.setdefault(folded(table), set()).add(folded(column))
+            self.masked.setdefault(fold_name(table), set()).add(fold_name(column))
         for name, _, sql in objects:
-            if masked := self.masked.get(folded(name)):
-                _mask_generated(sql, columns[folded(name)], masked)
+            if masked := self.masked.get(fold_name(name)):
+                _mask_generated(sql, columns[fold_name(name)], masked)
                 self._ordering |= _indexes_with(own, name, masked)
-        self._tables = {folded(name) for name, kind, _ in objects if kind == "table"} & self.masked.keys()
+        self._tables = {fold_name(name) for name, kind, _ in objects if kind == "table"} & self.masked.keys()
         leading = self._leading(objects)
-        self._hidden = {folded(name) for name, _, _ in objects if self._only and folded(name) not in self._only}
-        virtual = {folded(name) for name, _, sql in objects if _is_virtual(sql)}
+        self._hidden = {fold_name(name) for name, _, _ in objects if self._only and fold_name(name) not in self._only}
+        virtual = {fold_name(name) for name, _, sql in objects if _is_virtual(sql)}
         # What a virtual table keeps has the values that it has.
         unseen = virtual & (leading | self.masked.keys())
         self._hidden |= {
-            folded(name)
+            fold_name(name)
             for name, _, _ in objects
-            if (folded(name) in leading and (folded(name) in virtual or folded(name) in self.masked))
-            or any(folded(name).startswith(f"{owner}_") for owner in unseen)
+            if (fold_name(name) in leading and (fold_name(name) in virtual or fold_name(name) in self.masked))
+            or any(fold_name(name).startswith(f"{owner}_") for owner in unseen)
         }
         self._kept = {
-            folded(name) for name, _, _ in objects for owner in virtual - self._hidden
-            if folded(name).startswith(f"{owner}_")
+            fold_name(name) for name, _, _ in objects for owner in virtual - self._hidden
+            if fold_name(name).startswith(f"{owner}_")
         }  # fmt: skip
         for name, _, sql in objects:
-            self._shadow(own, name, sql, [column for column, _ in columns[folded(name)]], folded(name) in leading)
+            self._cover(own, name, sql, [column for column, _ in columns[fold_name(name)]], fold_name(name) in leading)
 
     def _leading(self, objects: Sequence[tuple[str, str, str]]) -> set[str]:
         """Views and virtual tables that lead to masked columns: who does not name a table doesn't reach it."""
@@ -181,7 +181,7 @@ class ServedPart:
         while True:
             names = [_bare(name) for name in (*self.masked, *found)]
             more = {
-                folded(name)
+                fold_name(name)
                 for name, kind, sql in objects
                 if (kind == "view" or _is_virtual(sql))
                 and any(word in _bare(sql[len(_VIEW) + len(name) :]) for word in names)
@@ -190,13 +190,13 @@ class ServedPart:
                 return found
             found |= more
 
-    def _shadow(self, own: Own, name: str, sql: str, columns: Sequence[str], leads: bool) -> None:
-        word = folded(name)
+    def _cover(self, own: Own, name: str, sql: str, columns: Sequence[str], leads: bool) -> None:
+        word = fold_name(name)
         view = ""
         if word in self._hidden:
             pass
         elif masked := self.masked.get(word):
-            listed = (f"'{_MASK}' AS {identifier(c)}" if folded(c) in masked else identifier(c) for c in columns)
+            listed = (f"'{_MASK}' AS {identifier(c)}" if fold_name(c) in masked else identifier(c) for c in columns)
             view = f"CREATE TEMP VIEW {identifier(name)} AS SELECT {', '.join(listed)} FROM main.{identifier(name)}"
             self._masks[name] = (f"{view} NOT INDEXED" if word in self._tables else view, view)
             own(self._masks[name][0])
@@ -216,17 +216,19 @@ class ServedPart:
             own(f"CREATE TEMP VIEW {identifier(name)} AS SELECT * FROM main.{identifier(name + _GONE)}")
         self._shadows.append(name)
 
-    def orders(self, index: str) -> bool:
+    def has_masked_order(self, index: str) -> bool:
         """Whether an index has masked values in it, whose statistics would tell of them."""
         return index in self._ordering
 
-    def serves(self, name: str) -> bool:
+    def is_visible(self, name: str) -> bool:
         """Whether a table or view is served."""
-        return folded(name) not in self._hidden and not folded(name).startswith("sqlite_")
+        return fold_name(name) not in self._hidden and not fold_name(name).startswith("sqlite_")
 
-    def masks(self, table: str, column: str | None = None) -> bool:
+    def is_masked(self, table: str, column: str | None = None) -> bool:
         """Whether a column of a table is masked, or any."""
-        return folded(table) in self.masked and (column is None or folded(column) in self.masked[folded(table)])
+        return fold_name(table) in self.masked and (
+            column is None or fold_name(column) in self.masked[fold_name(table)]
+        )
 
     def may_read(self, table: str, column: str, schema: str, inner: str | None, *, changes: bool) -> bool:
         """Whether a statement may read a column, as far as SQLite asks: behind the views a second wall.
@@ -234,12 +236,12 @@ class ServedPart:
         What a change puts into other rows is never a mask.
         """
         if schema == "temp":
-            return not (changes and self.masks(table, column))
-        if self.masks(table, column):
+            return not (changes and self.is_masked(table, column))
+        if self.is_masked(table, column):
             return False
-        return folded(table) not in self._hidden or folded(table) in self._kept or inner is not None or not column
+        return fold_name(table) not in self._hidden or fold_name(table) in self._kept or inner is not None or not column
 
-    def checked(self, sql: str) -> str:
+    def rewrite(self, sql: str) -> str:
         """A caller's statement as SQLite is to compile it: the table that it changes is the real one.
 
         Raises:
@@ -252,25 +254,25 @@ class ServedPart:
                 f"{_LIST} Names of tables stand alone; texts can be bound as `parameters`.",
             )
         target = _TARGET.match(sql)
-        if target is None or folded(_unquoted(target["name"])) not in self._tables - self._hidden:
+        if target is None or fold_name(_unquoted(target["name"])) not in self._tables - self._hidden:
             return sql
         return f"{target['before']}main.{sql[target.start('name') :]}"
 
-    def said(self, said: str, sql: str) -> str:
+    def redact_error(self, said: str, sql: str) -> str:
         """SQLite's words on `sql`, as if there were no more than is served."""
         if found := re.search(f"(?:main\\.)?(.*){_GONE}", said):
             return f"no such table: {found[1].rpartition('main.')[2]}"
         found = re.match("cannot modify (.*) because it is a view", said) or re.match("'(.*)' is not a function", said)
-        if found and not self.serves(found[1]):
+        if found and not self.is_visible(found[1]):
             return f"no such table: {found[1]}"
-        words = set(re.findall(r"\w+", folded(said))) - set(re.findall(r"\w+", folded(sql)))
+        words = set(re.findall(r"\w+", fold_name(said))) - set(re.findall(r"\w+", fold_name(sql)))
         return "what it leads to is not served" if words & self._hidden else said
 
 
 def _mask_generated(sql: str, columns: Sequence[tuple[str, bool]], masked: set[str]) -> None:
     """Add to a table's masked columns those that are generated from them; where nobody can tell, all generated."""
     definitions = _definitions(sql)
-    names = {folded(name) for name, generated in columns if generated}
+    names = {fold_name(name) for name, generated in columns if generated}
     while True:
         more = {
             name
@@ -294,7 +296,7 @@ def _definitions(sql: str) -> dict[str, str]:
         depth += {"(": 1, ")": -1}.get(token, 0)
         if (token == "," and depth == 1) or (token == ")" and depth == 0):
             name = next((word for word in item if word.strip()), "")
-            found.setdefault(folded(_unquoted(name)), "".join(item))
+            found.setdefault(fold_name(_unquoted(name)), "".join(item))
             item = []
         elif depth > 1 or (depth == 1 and token != "(") or token == ")":
             item.append(token)
@@ -317,13 +319,13 @@ def _indexes_with(own: Own, table: str, masked: set[str]) -> set[str]:
         parts = [row[2] for row in own(f"PRAGMA main.index_xinfo({identifier(str(name))})") if row[1] != -1]
         sql = own("SELECT coalesce(sql, '') FROM main.sqlite_master WHERE type = 'index' AND name = ?", [name])
         words = _bare(str(sql[0][0])) if sql and (partial or None in parts) else ""
-        if any(folded(str(part)) in masked for part in parts) or any(_bare(word) in words for word in masked):
+        if any(fold_name(str(part)) in masked for part in parts) or any(_bare(word) in words for word in masked):
             found.add(str(name))
     return found
 
 
 @contextmanager
-def writable(own: Own, defend: Callable[[bool], None]) -> Generator[None]:
+def temporary_objects_allowed(own: Own, defend: Callable[[bool], None]) -> Generator[None]:
     """Let temporary objects be made where nothing else can be changed."""
     before = own("PRAGMA query_only")[0][0]
     own("PRAGMA query_only = OFF")
@@ -336,12 +338,12 @@ def writable(own: Own, defend: Callable[[bool], None]) -> Generator[None]:
 
 
 def _is_virtual(sql: str) -> bool:
-    return folded(sql[:14]) == "create virtual"
+    return fold_name(sql[:14]) == "create virtual"
 
 
 def _bare(text: str) -> str:
     """Folded, without quotes: however a name is spelled in SQL, it is in this."""
-    return re.sub("[\"'`]", "", folded(text))
+    return re.sub("[\"'`]", "", fold_name(text))
 
 
 def _unquoted(word: str) -> str:

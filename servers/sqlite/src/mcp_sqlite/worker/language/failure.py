@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["Failure", "reason"]
+__all__ = ["Failure", "describe_os_error"]
 
 
 class Failure(Exception):
@@ -14,12 +14,12 @@ class Failure(Exception):
         kind: the name of the `Problem` the server makes of it, in lower case.
     """
 
-    def __init__(self, kind: str, what: str, fix: str = "") -> None:
-        super().__init__(what)
-        self.kind, self.what, self.fix = kind, what, fix
+    def __init__(self, kind: str, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.kind, self.message, self.fix = kind, message, fix
 
 
-def reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Why the system refused, in the C library's words: those of Windows come in the language of its user."""
     words = os.strerror(error.errno) if error.errno else ""
     return words if words and not words.startswith("Unknown error") else error.strerror or type(error).__name__

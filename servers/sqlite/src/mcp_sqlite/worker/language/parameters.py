@@ -10,14 +10,14 @@ from typing import Any
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import TOKEN
 
-__all__ = ["nothing_for", "parameters", "placeholders", "wanted"]
+__all__ = ["explain_parameters", "find_placeholders", "null_parameters", "parse_parameters"]
 
 _MOST_VALUES = 32766
 
 _ONE_NAME = "One name takes one value, whatever sign it has: write different names."
 
 
-def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
+def parse_parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
     """Values to bind, from JSON; of an array those that `sql` has names or numbers for by these.
 
     Which values of an array names take differs between versions of Python, and `$2` is the first where it comes first.
@@ -32,23 +32,23 @@ def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
             raise Failure("invalid", f"`parameters` has a name twice: {', '.join(given)}.", _ONE_NAME)  # pyright: ignore
         return named
     values = [_bound(value, f"number {number}") for number, value in enumerate(given or (), 1)]
-    names = placeholders(sql) if values else []
+    names = find_placeholders(sql) if values else []
     if not names or all(name.startswith("?") for name in names):
         return values
     if any(name.startswith("?") for name in names):
         what = f"The statement has parameters with and without a name: {', '.join(names)}."
-        raise Failure("invalid", what, wanted(names))
+        raise Failure("invalid", what, explain_parameters(names))
     if len({name[1:] for name in names}) < len(names):
         raise Failure("invalid", f"The statement has a name with different signs: {', '.join(names)}.", _ONE_NAME)
     by_number = all(name[1:].isdecimal() for name in names)
     numbers = [int(name[1:]) for name in names] if by_number else [*range(1, len(names) + 1)]
     if max(numbers) != len(values) or not min(numbers):
         what = f"The statement has the parameters {', '.join(names)}, and `parameters` has {len(values)} values."
-        raise Failure("invalid", what, wanted(names))
+        raise Failure("invalid", what, explain_parameters(names))
     return {name[1:]: values[number - 1] for name, number in zip(names, numbers, strict=True)}
 
 
-def placeholders(sql: str) -> list[str]:
+def find_placeholders(sql: str) -> list[str]:
     """What stands for values in a statement, as it is written there; the first first."""
     return list(dict.fromkeys(_each_placeholder(sql)))
 
@@ -60,7 +60,7 @@ def _each_placeholder(sql: str) -> list[str]:
     return [item for item in found if re.match(r"\?|[:@$]\w", item)]
 
 
-def nothing_for(sql: str) -> list[None] | dict[str, None]:
+def null_parameters(sql: str) -> list[None] | dict[str, None]:
     """NULL for whatever stands for a value in a statement that is only planned: values do not matter then."""
     each = _each_placeholder(sql)
     if each and not any(name.startswith("?") for name in each):
@@ -71,7 +71,7 @@ def nothing_for(sql: str) -> list[None] | dict[str, None]:
     return [None] * min(number, _MOST_VALUES)
 
 
-def wanted(names: Sequence[str]) -> str:
+def explain_parameters(names: Sequence[str]) -> str:
     """How values are passed for what `placeholders` found."""
     if not names:
         return "Write ? where each value of `parameters` stands, without quotes."

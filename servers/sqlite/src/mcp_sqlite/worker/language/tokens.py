@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 
-__all__ = ["BLANK", "EMPTY", "EXPLAIN", "TOKEN", "ended"]
+__all__ = ["BLANK", "EMPTY_STATEMENT", "EXPLAIN_PREFIX", "TOKEN", "terminate"]
 
 TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|(?>/\*.*?\*/))|(?P<text>[xX]?'(?:[^']|'')*')"""
@@ -15,11 +15,11 @@ TOKEN = re.compile(
 )
 BLANK = r"(?s:[\s\ufeff]|--[^\n]*(?:\n|\Z)|(?>/\*.*?(?:\*/|\Z)))*"
 _BEFORE = f"(?>(?:{BLANK};)*{BLANK})"
-EMPTY = re.compile(_BEFORE)
+EMPTY_STATEMENT = re.compile(_BEFORE)
 """What stands before a statement, or in place of one."""
-EXPLAIN = re.compile(rf"\A{_BEFORE}EXPLAIN\b(?:{BLANK}QUERY\b{BLANK}PLAN\b)?", re.IGNORECASE)
+EXPLAIN_PREFIX = re.compile(rf"\A{_BEFORE}EXPLAIN\b(?:{BLANK}QUERY\b{BLANK}PLAN\b)?", re.IGNORECASE)
 
 
-def ended(sql: str) -> str:
+def terminate(sql: str) -> str:
     """A statement of the schema with its `;`, also where a comment is the end of what SQLite keeps of it."""
     return next((sql + end for end in (";", "\n;", "*/;") if sqlite3.complete_statement(sql + end)), f"{sql};")

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-__all__ = ["Lines", "NotUtf8", "real", "record", "text_of", "text_or_bytes"]
+__all__ = ["NotUtf8", "RowEncoder", "decode_text", "encode_real", "encode_record", "encode_value"]
 
 _EXACT = 2**53
 _SHORTEST = 16
@@ -27,7 +27,7 @@ class NotUtf8(bytes):
     """The bytes of a TEXT value that is not UTF-8."""
 
 
-def text_or_bytes(raw: bytes) -> str | NotUtf8:
+def decode_text(raw: bytes) -> str | NotUtf8:
     """The `text_factory` of a connection that reads any database."""
     try:
         return raw.decode()
@@ -35,14 +35,14 @@ def text_or_bytes(raw: bytes) -> str | NotUtf8:
         return NotUtf8(raw)
 
 
-def record(row: Sequence[Any]) -> str:
+def encode_record(row: Sequence[Any]) -> str:
     """One line for `row` in a file, whole; `parameters` reads it back the same.
 
     JSON itself has integers of any size.
     """
     if all(isinstance(value, str | None) or (isinstance(value, int) and type(value) is not bool) for value in row):
         return _encode(row) + "\n"
-    cells = [_encode(_plain(value)) if not isinstance(value, float) else real(value) for value in row]
+    cells = [_encode(_plain(value)) if not isinstance(value, float) else encode_real(value) for value in row]
     return f"[{','.join(cells)}]\n"
 
 
@@ -53,12 +53,12 @@ def _plain(value: Any) -> Any:
     return {**shown, "text": True} if isinstance(value, NotUtf8) else shown
 
 
-def real(value: float) -> str:
+def encode_real(value: float) -> str:
     """A real as files have it: 1e999 is what SQLite, and every reader of JSON, takes for an infinity."""
     return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "-1e999")
 
 
-class Lines:
+class RowEncoder:
     """Rows as lines of JSON arrays, with long cells cut.
 
     Args:
@@ -70,20 +70,20 @@ class Lines:
 
     def __init__(self, max_cell: int) -> None:
         self.max_cell = max_cell
-        self.cut = 0
+        self.cut_cells = 0
         """Cells cut so far."""
 
-    def line(self, row: Sequence[Any]) -> str:
+    def encode(self, row: Sequence[Any]) -> str:
         """One line for `row`, with its end."""
         return _encode([value if value is None else self._cell(value) for value in row]) + "\n"
 
-    def fitted(self, row: Sequence[Any], room: int) -> str:
+    def encode_within(self, row: Sequence[Any], room: int) -> str:
         """The same, with cells cut further where the line would have more than `room` bytes."""
-        cut, asked = self.cut, self.max_cell
-        text = self.line(row)
+        cut, asked = self.cut_cells, self.max_cell
+        text = self.encode(row)
         while len(text) * 4 > room and len(text.encode()) > room and self.max_cell > _SHORTEST:
-            self.cut, self.max_cell = cut, max(_SHORTEST, min(self.max_cell, room) // 4)
-            text = self.line(row)
+            self.cut_cells, self.max_cell = cut, max(_SHORTEST, min(self.max_cell, room) // 4)
+            text = self.encode(row)
         self.max_cell = asked
         return text
 
@@ -96,7 +96,7 @@ class Lines:
             case str():
                 if len(value) <= self.max_cell:
                     return value
-                self.cut += 1
+                self.cut_cells += 1
                 return f"{value[: self.max_cell]}…[{len(value) - self.max_cell} more characters]"
             case _:
                 return self._bytes(value)
@@ -106,7 +106,7 @@ class Lines:
             return short
         shown: dict[str, Any] = {"base64": base64.b64encode(value[: self.max_cell]).decode()}
         if len(value) > self.max_cell:
-            self.cut += 1
+            self.cut_cells += 1
             shown["more_bytes"] = len(value) - self.max_cell
         if isinstance(value, NotUtf8):
             shown["text"] = True
@@ -129,6 +129,6 @@ def _vector(value: bytes) -> str | None:
     return f"[{first},… {len(numbers):,} numbers, all by vec_to_json()]"
 
 
-def text_of(value: Any) -> str:
+def encode_value(value: Any) -> str:
     """A value as a line of JSON shows it."""
-    return Lines(100).line([value])[1:-2]
+    return RowEncoder(100).encode([value])[1:-2]

@@ -8,12 +8,12 @@ import sqlite3
 
 from mcp_sqlite.worker.connection.authorizer import SCHEMA_CHANGE, SET_PRAGMAS, Authorizer, Mode
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.connection.visible_schema import ServedPart
+from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import BLANK
-from mcp_sqlite.worker.query.hints import hint
+from mcp_sqlite.worker.query.hints import find_hint
 
-__all__ = ["explained", "is_damage"]
+__all__ = ["explain_error", "is_damage"]
 
 _SAID = 300
 """Characters of SQLite's own words that are told: they repeat the caller's."""
@@ -24,7 +24,7 @@ _WAYS = {
 }
 
 
-def explained(
+def explain_error(
     database: Database | None, error: BaseException, sql: str = "", *, to_write: str | None = None
 ) -> Failure:
     """What went wrong with `sql`, in words for the caller; on `database`, or while it was opened.
@@ -33,15 +33,15 @@ def explained(
         to_write: the file, if it was opened to be written.
     """
     said = str(error)
-    if database is not None and database.part is not None:
-        said = database.part.said(said, sql)
+    if database is not None and database.visible_schema is not None:
+        said = database.visible_schema.redact_error(said, sql)
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
             said = "a trigger refuses it"  # its words may have values in them
     said = said if len(said) <= _SAID else said[: _SAID - 1] + "…"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     authorizer = database.authorizer if database else None
     if authorizer is not None and authorizer.denied is not None:
-        if database is not None and authorizer.denied_name in database.files:
+        if database is not None and authorizer.denied_name in database.file_tables:
             name = authorizer.denied_name
             return Failure("refused", f"`{name}` is a file: statements only read it.", "`copy_to_file` makes new ones.")
         return _refusal(authorizer, sql)
@@ -70,7 +70,7 @@ def explained(
     if "from within a transaction" in said and (refusal := _meant(sql)):
         return refusal
     if code == sqlite3.SQLITE_CONSTRAINT:
-        fix = hint(database, said, sql) if database else ""
+        fix = find_hint(database, said, sql) if database else ""
         return Failure("conflict", f"A constraint forbids it: {said}.", fix)
     if _DEFENDED.search(said):  # SQLite's own defence, which asks no authorizer
         return Failure("refused", f"SQLite says: `{said}`.", _WAYS["other"])
@@ -78,7 +78,7 @@ def explained(
         return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return Failure("unavailable", f"The disk does not do it: {said}.", "Ask the operator to look at the disk.")
-    return Failure("invalid", f"SQLite says: `{said}`.", hint(database, said, sql) if database else "")
+    return Failure("invalid", f"SQLite says: `{said}`.", find_hint(database, said, sql) if database else "")
 
 
 def is_damage(error: BaseException) -> bool:
@@ -93,13 +93,15 @@ def _way(authorizer: Authorizer) -> str:
     rows = action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
     if rows and mode not in (Mode.WRITE, Mode.MIGRATE):
         return "rows"
-    if action == sqlite3.SQLITE_PRAGMA and authorizer.denied_name in SET_PRAGMAS and not authorizer.reshaping:
+    if action == sqlite3.SQLITE_PRAGMA and authorizer.denied_name in SET_PRAGMAS and not authorizer.may_change_schema:
         return "schema"
     schema = range(sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_DROP_VIEW + 1)
     temporary = "TEMP" in _NAMES.get(action, "")
     more = (sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_ANALYZE)
     vtables = (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
-    opens = not temporary and (action in schema or action in more or action in vtables) and not authorizer.reshaping
+    opens = (
+        not temporary and (action in schema or action in more or action in vtables) and not authorizer.may_change_schema
+    )
     return "schema" if opens else "other"
 
 
@@ -123,7 +125,7 @@ _OTHER_WAYS = {
 
 def _refusal(authorizer: Authorizer, sql: str) -> Failure:
     """What the statement was refused for. Its text decides nothing; it tells here what its author meant."""
-    if authorizer.part is not None and (refusal := _not_served(authorizer.part, authorizer)):
+    if authorizer.visible_schema is not None and (refusal := _not_served(authorizer.visible_schema, authorizer)):
         return refusal
     if refusal := _meant(sql):
         return refusal
@@ -145,11 +147,11 @@ def _meant(sql: str) -> Failure | None:
     return Failure("refused", f"The statement would {would}.", way) if would else None
 
 
-def _not_served(part: ServedPart, authorizer: Authorizer) -> Failure | None:
+def _not_served(part: VisibleSchema, authorizer: Authorizer) -> Failure | None:
     name = authorizer.denied_name
-    if authorizer.denied_rows and not part.serves(name):
+    if authorizer.denied_rows and not part.is_visible(name):
         return Failure("invalid", f"SQLite says: `no such table: {name}`.", "`list_tables` lists what is served.")
-    if authorizer.denied_rows and part.masks(name) and authorizer.mode is Mode.WRITE:
+    if authorizer.denied_rows and part.is_masked(name) and authorizer.mode is Mode.WRITE:
         return Failure(
             "refused",
             f"`{name}` has masked columns: a change names it first.",
@@ -157,8 +159,8 @@ def _not_served(part: ServedPart, authorizer: Authorizer) -> Failure | None:
         )
     if authorizer.denied_action != sqlite3.SQLITE_READ:
         return None
-    table, column = list(authorizer.reads)[-1]
-    if part.masks(table, column):
+    table, column = list(authorizer.columns_read)[-1]
+    if part.is_masked(table, column):
         return Failure(
             "refused",
             f"`{table}.{column}` is masked: a change may set it, and do no more with it.",

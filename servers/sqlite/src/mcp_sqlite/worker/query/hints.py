@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from mcp_batteries.sql.misspelt import near, other_parameter, where_it_stopped
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.parameters import placeholders, wanted
-from mcp_sqlite.worker.language.tokens import EXPLAIN
+from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
+from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
 from mcp_sqlite.worker.schema import lookup
 
-__all__ = ["hint"]
+__all__ = ["find_hint"]
 
 _HINTED = 200
 """Tables among whose columns a misspelt one is looked for."""
@@ -84,11 +84,11 @@ _DIALECTS = [
 ]  # fmt: skip
 
 
-def hint(database: Database, said: str, sql: str) -> str:
+def find_hint(database: Database, said: str, sql: str) -> str:
     """One sentence on what to do about `said`, SQLite's words on `sql`; nothing where nobody knows."""
     # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
     if " binding" in said or "supplied a sequence" in said or "supplied a dictionary" in said:
-        return wanted(placeholders(sql))
+        return explain_parameters(find_placeholders(sql))
     kind, _, name = said.partition(": ")
     if kind == "no such table" and (way := _to_file(database, name)):
         return way
@@ -109,7 +109,7 @@ def hint(database: Database, said: str, sql: str) -> str:
         for pattern, words in _DIALECTS:
             if pattern.search(bare):
                 return f"SQLite has {words}."
-    return _meant(database, said, EXPLAIN.sub("", bare))
+    return _meant(database, said, EXPLAIN_PREFIX.sub("", bare))
 
 
 def _to_file(database: Database, name: str) -> str:
@@ -119,7 +119,7 @@ def _to_file(database: Database, name: str) -> str:
         return ""
     if database.folder is None:
         return "Files can be read as tables where the operator names their folder with `--files`."
-    shown = name if name in database.files else "below/a.csv"
+    shown = name if name in database.file_tables else "below/a.csv"
     return f'The name of a file stands in quotes: FROM "{shown}".'
 
 
@@ -168,8 +168,8 @@ def _meant(database: Database, said: str, sql: str) -> str:
     kind, _, name = said.partition(": ")
     if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
         word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
-        tables = lookup.table_names(database)
-        columns = [column for table in lookup.named_in(sql, tables) for column in _columns(database, table)]
+        tables = lookup.list_table_names(database)
+        columns = [column for table in lookup.find_named_tables(sql, tables) for column in _columns(database, table)]
         return where_it_stopped(word, sql, tables, columns)
     if said == "FOREIGN KEY constraint failed":
         return _keys(database, sql)
@@ -178,18 +178,24 @@ def _meant(database: Database, said: str, sql: str) -> str:
     if found := re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", said):
         return f"Name those that you give values for. {_listed(database, [found[1]])}".strip()
     if kind == "no such function":
-        return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")], 0.7)
+        return near(
+            name, [str(row[0]) for row in database.run_internal("SELECT DISTINCT name FROM pragma_function_list")], 0.7
+        )
     if kind in ("no such index", "no such trigger"):
-        there = [str(row[0]) for row in database.own(_OBJECTS, [kind.split()[-1]]) if database.serves(str(row[1]))]
+        there = [
+            str(row[0])
+            for row in database.run_internal(_OBJECTS, [kind.split()[-1]])
+            if database.is_visible(str(row[1]))
+        ]
         return near(name, there) or "`search_schema` finds those there are."
     if kind not in ("no such table", "no such view", "no such column"):
         moves = ((pattern.search(said), words) for pattern, words in _MOVES)
         return next((words.format(*found.groups()) for found, words in moves if found), "")
-    tables = lookup.table_names(database)
+    tables = lookup.list_table_names(database)
     if kind != "no such column":
         return near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
     text = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
-    return text + _column(database, name, lookup.named_in(sql, tables), tables[:_HINTED])
+    return text + _column(database, name, lookup.find_named_tables(sql, tables), tables[:_HINTED])
 
 
 def _column(database: Database, name: str, named: Sequence[str], others: Sequence[str]) -> str:
@@ -214,15 +220,15 @@ def _listed(database: Database, tables: Sequence[str]) -> str:
 
 
 def _columns(database: Database, table: str) -> list[str]:
-    return [str(row[1]) for row in lookup.columns_of(database, table)]
+    return [str(row[1]) for row in lookup.list_columns(database, table)]
 
 
 def _keys(database: Database, sql: str) -> str:
     """The foreign keys of the tables that a statement names, of which SQLite does not say which one it broke."""
     keys = [
         f"`{table}.{column}` to `{other}.{key}`"
-        for table, column, other, key in database.own(_KEYS)
-        if database.serves(table) and database.serves(other) and lookup.named_in(sql, [table, other])
+        for table, column, other, key in database.run_internal(_KEYS)
+        if database.is_visible(table) and database.is_visible(other) and lookup.find_named_tables(sql, [table, other])
     ]
     if not keys:
         return "`get_table` shows the keys of a table."

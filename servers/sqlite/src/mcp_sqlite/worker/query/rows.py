@@ -10,10 +10,10 @@ from mcp_batteries.sql.keys import FORM, values_of
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.query.statements import query
-from mcp_sqlite.worker.schema.lookup import name_of
+from mcp_sqlite.worker.query.statements import run_query
+from mcp_sqlite.worker.schema.lookup import find_table
 
-__all__ = ["key_columns", "row", "rows"]
+__all__ = ["list_key_columns", "read_row", "read_rows"]
 
 _BYTES = 100_000
 _CELL = 10_000
@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _REAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
 
 
-def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def read_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The first `limit` rows in the order of the key, or the last, of those whose `column` is `value` if asked."""
     database = connections.reader(request["path"])
     table, keys = _looked_up(database, request["table"])
@@ -32,7 +32,8 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     where, values = "", []
     if "column" in request:
         known = {
-            str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA main.table_xinfo({identifier(table)})")
+            str(item[1]).lower(): str(item[1])
+            for item in database.run_internal(f"PRAGMA main.table_xinfo({identifier(table)})")
         }
         column = known.get(request["column"].lower())
         if column is None:
@@ -44,7 +45,7 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     return _page(connections, request, sql, values, request["limit"])
 
 
-def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def read_row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The row whose primary key, or rowid where there is none, is `key`."""
     database = connections.reader(request["path"])
     table, keys = _looked_up(database, request["table"])
@@ -74,24 +75,24 @@ def _spelled(text: str) -> list[Any]:
 
 
 def _looked_up(database: Database, word: str) -> tuple[str, list[str]]:
-    if word not in database.names:
-        table = name_of(database, word)
-        database.names[word] = table, key_columns(database, table)
-    return database.names[word]
+    if word not in database.key_columns:
+        table = find_table(database, word)
+        database.key_columns[word] = table, list_key_columns(database, table)
+    return database.key_columns[word]
 
 
-def key_columns(database: Database, table: str) -> list[str]:
+def list_key_columns(database: Database, table: str) -> list[str]:
     """The primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
-    columns = database.own(f"PRAGMA main.table_info({identifier(table)})")
+    columns = database.run_internal(f"PRAGMA main.table_info({identifier(table)})")
     keys = [identifier(str(name)) for _, name in sorted((item[5], item[1]) for item in columns if item[5])]
-    kind = database.own("SELECT type FROM sqlite_master WHERE name = ?", [table])
+    kind = database.run_internal("SELECT type FROM sqlite_master WHERE name = ?", [table])
     taken = {str(item[1]).lower() for item in columns}
     free = [name for name in ("rowid", "_rowid_", "oid") if name not in taken]
-    if database.part is not None and database.part.masks(table):
+    if database.visible_schema is not None and database.visible_schema.is_masked(table):
         free = []  # what is read in its place is a view
     return keys or (free[:1] if kind and kind[0][0] == "table" else [])
 
 
 def _page(connections: Connections, request: dict[str, Any], sql: str, values: list[Any], limit: int) -> dict[str, Any]:
     wanted = {"path": request["path"], "sql": sql, "parameters": values, "limit": limit}
-    return query(connections, {**wanted, "max_bytes": _BYTES, "max_cell": _CELL}, lambda _: None)
+    return run_query(connections, {**wanted, "max_bytes": _BYTES, "max_cell": _CELL}, lambda _: None)

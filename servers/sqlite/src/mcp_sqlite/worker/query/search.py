@@ -10,25 +10,31 @@ from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.values import Lines
-from mcp_sqlite.worker.schema.lookup import FTS, columns_of, module_of, name_of, shadows
+from mcp_sqlite.worker.language.values import RowEncoder
+from mcp_sqlite.worker.schema.lookup import (
+    FULL_TEXT_MODULES,
+    find_shadow_tables,
+    find_table,
+    list_columns,
+    parse_virtual_module,
+)
 
-__all__ = ["find", "search"]
+__all__ = ["search_schema", "search_text"]
 
 _BYTES = 10_000
 
 
-def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def search_schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Where `text` occurs, case aside, in names of tables, columns, indexes and triggers, and in the DDL."""
     database = connections.reader(request["path"])
     text = request["text"].casefold()
     hits: list[str] = []
-    objects = database.own(
+    objects = database.run_internal(
         "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY tbl_name, type DESC"
     )
-    hidden = shadows(database)
+    hidden = find_shadow_tables(database)
     for kind, name, table, sql in objects:
-        if str(table).lower() in hidden or not database.serves(str(table)):
+        if str(table).lower() in hidden or not database.is_visible(str(table)):
             continue
         if len(hits) > request["limit"] or sum(map(len, hits)) > _BYTES:
             break
@@ -37,7 +43,7 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             hits.append(f"{kind} {name}" + (f" on {table}" if table != name else ""))
             said = True
         if kind in ("table", "view"):
-            for column in columns_of(database, name):
+            for column in list_columns(database, name):
                 if text in str(column[1]).casefold():
                     hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
                     said = True
@@ -51,17 +57,21 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     return {"hits": shown, "more": len(hits) > len(shown)}
 
 
-def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def search_text(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Rows of a full-text table that match, the best first, as a snippet and the columns.
 
     Words that are not in the syntax of FTS are looked for as they are.
     """
     database = connections.reader(request["path"])
     virtual = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
-    tables = [(str(name), str(sql)) for name, sql in database.own(virtual) if module_of(str(sql)) in FTS]
-    tables = [item for item in tables if database.serves(item[0])]
+    tables = [
+        (str(name), str(sql))
+        for name, sql in database.run_internal(virtual)
+        if parse_virtual_module(str(sql)) in FULL_TEXT_MODULES
+    ]
+    tables = [item for item in tables if database.is_visible(item[0])]
     if request.get("table") is not None:
-        wanted = name_of(database, request["table"])
+        wanted = find_table(database, request["table"])
         tables = [item for item in tables if item[0] == wanted]
     if len(tables) != 1:
         words = ", ".join(f"`{name}`" for name, _ in tables)
@@ -71,7 +81,7 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         raise Failure("not_found", there, "Use `query_rows` with LIKE.")
     name, sql = tables[0]
     table = identifier(name)
-    newer = module_of(sql) == "fts5"
+    newer = parse_virtual_module(sql) == "fts5"
     order, snippet = (
         ("ORDER BY rank", f"snippet({table}, -1, '[', ']', '…', 16)")
         if newer
@@ -90,14 +100,14 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _matches(database: Database, statement: str, text: str, request: dict[str, Any]) -> dict[str, Any]:
-    lines = Lines(request["max_cell"])
+    lines = RowEncoder(request["max_cell"])
     shown: list[str] = []
     size = 0
     database.authorizer.begin(Mode.READ)
-    with database.interrupt.over(database.connection):
+    with database.interrupt.reach(database.connection):
         cursor = database.connection.execute(statement, [text, request["limit"] + 1])
         for row in cursor:
-            line = lines.fitted(row, request["max_bytes"])
+            line = lines.encode_within(row, request["max_bytes"])
             size += len(line.encode())
             if shown and (size > request["max_bytes"] or len(shown) == request["limit"]):
                 cursor.close()
@@ -106,6 +116,6 @@ def _matches(database: Database, statement: str, text: str, request: dict[str, A
     return _hits(cursor, shown, lines, more=False)
 
 
-def _hits(cursor: sqlite3.Cursor, shown: list[str], lines: Lines, *, more: bool) -> dict[str, Any]:
+def _hits(cursor: sqlite3.Cursor, shown: list[str], lines: RowEncoder, *, more: bool) -> dict[str, Any]:
     columns = [column[0] for column in cursor.description]
-    return {"columns": columns, "lines": "".join(shown), "rows": len(shown), "more": more, "cut": lines.cut}
+    return {"columns": columns, "lines": "".join(shown), "rows": len(shown), "more": more, "cut": lines.cut_cells}

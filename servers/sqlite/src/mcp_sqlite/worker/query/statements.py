@@ -10,29 +10,29 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from mcp_batteries.sql.misspelt import near
-from mcp_sqlite.worker.connection.authorizer import Mode, joined_closed
+from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.parameters import parameters
-from mcp_sqlite.worker.language.tokens import EMPTY, EXPLAIN
-from mcp_sqlite.worker.language.values import Lines
-from mcp_sqlite.worker.query.errors import explained
-from mcp_sqlite.worker.record_files.file_tables import bring_files
+from mcp_sqlite.worker.language.parameters import parse_parameters
+from mcp_sqlite.worker.language.tokens import EMPTY_STATEMENT, EXPLAIN_PREFIX
+from mcp_sqlite.worker.language.values import RowEncoder
+from mcp_sqlite.worker.query.errors import explain_error
+from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
 
 __all__ = [
     "Send",
-    "allotted",
-    "bring_early",
+    "allot_parameters",
     "execute",
-    "queries",
-    "query",
-    "refuse_misspelt",
-    "rows_of",
-    "split",
+    "find_names_taken_as_text",
+    "iterate_rows",
+    "load_files_early",
+    "refuse_misspelled_columns",
+    "run_query",
+    "run_statements",
+    "split_statements",
     "spool_rows",
-    "taken_as_texts",
 ]
 
 Send = Callable[[dict[str, Any]], None]
@@ -53,20 +53,20 @@ _DATABASE_LIST = re.compile(r"\s*PRAGMA\s+database_list\s*;?\s*", re.IGNORECASE)
 """Answered without the path of the file, which is the operator's business."""
 
 
-def queries(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
+def run_statements(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
     """The first page of each statement in `sql`, all of one moment, as `results`; of one statement that of `query`.
 
     What fails is told in its place as `error`, unless it would do more than read: that fails the call.
     """
-    statements = split(request["sql"])
+    statements = split_statements(request["sql"])
     if len(statements) <= 1:
-        return query(connections, request | ({"sql": statements[0]} if statements else {}), send)
-    given = allotted(statements, request.get("parameters"))
+        return run_query(connections, request | ({"sql": statements[0]} if statements else {}), send)
+    given = allot_parameters(statements, request.get("parameters"))
     database = connections.reader(request["path"])
     results: list[dict[str, Any]] = []
     left: int = request["max_bytes"]
-    bring_early(database, Mode.READ, statements)
-    database.own("BEGIN")
+    load_files_early(database, Mode.READ, statements)
+    database.run_internal("BEGIN")
     try:
         for number, sql in enumerate(statements):
             # What one leaves of its share goes to those behind it.
@@ -76,23 +76,23 @@ def queries(connections: Connections, request: dict[str, Any], send: Send) -> di
             page: dict[str, Any] = {}
             last = number + 1 == len(statements)
             try:
-                with database.interrupt.within(database.interrupt.left * (1 if last else _MOST_OF_IT)):
-                    end = query(connections, part, page.update)
+                with database.interrupt.shorten(database.interrupt.seconds_left * (1 if last else _MOST_OF_IT)):
+                    end = run_query(connections, part, page.update)
                 page = page | {"rest": end} if page else end
             except Failure as failure:
                 if failure.kind in ("refused", "locked"):
                     where = f"Statement {number + 1} of {len(statements)}: "
-                    raise Failure(failure.kind, where + failure.what, failure.fix) from None
-                page = {"error": [failure.kind, failure.what, failure.fix]}
+                    raise Failure(failure.kind, where + failure.message, failure.fix) from None
+                page = {"error": [failure.kind, failure.message, failure.fix]}
             results.append(page)
             left -= len(page.get("lines", "").encode())
     finally:
         if database.connection.in_transaction:
-            database.own("ROLLBACK")
+            database.run_internal("ROLLBACK")
     return {"results": results}
 
 
-def allotted(statements: list[str], given: Any) -> list[Any]:
+def allot_parameters(statements: list[str], given: Any) -> list[Any]:
     """The values for each of `statements`; names serve all of them.
 
     Raises:
@@ -109,7 +109,7 @@ def allotted(statements: list[str], given: Any) -> list[Any]:
     return list(given)
 
 
-def query(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
+def run_query(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
     """The first page of a query's rows; all others go to the file `spool`, from which later pages are read.
 
     The page is sent as soon as it is full. The rest is read to its end then and there, within the deadline and
@@ -122,42 +122,42 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
         return _query(database, request, send)
     except Failure as failure:
         if failure.kind == "stopped" and (again := _read_again(database, request["sql"], request.get("parameters"))):
-            raise Failure("stopped", failure.what, again) from None
+            raise Failure("stopped", failure.message, again) from None
         raise
 
 
 def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str, Any]:
-    lines = Lines(request["max_cell"])
+    lines = RowEncoder(request["max_cell"])
     # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
     room = max(request["max_bytes"], 6 * request["max_cell"])
-    bring_files(database, Mode.READ, request["sql"])
-    with database.interrupt.over(database.connection):
-        texts = taken_as_texts(database, Mode.READ, request["sql"], request.get("parameters"))
+    load_named_files(database, Mode.READ, request["sql"])
+    with database.interrupt.reach(database.connection):
+        texts = find_names_taken_as_text(database, Mode.READ, request["sql"], request.get("parameters"))
         cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
         page: dict[str, Any] = {
             "columns": [column[0] for column in cursor.description],
             "immutable": database.immutable,
-            "masks": list(database.authorizer.masks),
+            "masks": list(database.authorizer.masked_columns_read),
             "texts": texts,
-            "files": database.told_of(request["sql"]),
+            "files": database.describe_files(request["sql"]),
         }
-        rows = rows_of(database, cursor)
-        if page["columns"] == _PROGRAM and EXPLAIN.match(request["sql"]):
+        rows = iterate_rows(database, cursor)
+        if page["columns"] == _PROGRAM and EXPLAIN_PREFIX.match(request["sql"]):
             rows = map(_without_addresses, rows)
         taken: list[str] = []
         size = 0
         more: str | None = None
         for row in rows:
-            cut = lines.cut
-            text = lines.fitted(row, room)
+            cut = lines.cut_cells
+            text = lines.encode_within(row, room)
             size += len(text.encode())
             if taken and (size > request["max_bytes"] or len(taken) == request["limit"]):
-                more, lines.cut = f"{lines.cut - cut} {text}", cut
+                more, lines.cut_cells = f"{lines.cut_cells - cut} {text}", cut
                 break
             taken.append(text)
-        page |= {"lines": "".join(taken), "shown": len(taken), "more": more is not None, "cut": lines.cut}
+        page |= {"lines": "".join(taken), "shown": len(taken), "more": more is not None, "cut": lines.cut_cells}
         if more is None or not request.get("spool"):
             cursor.close()
             return page
@@ -168,7 +168,7 @@ def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str,
 
 
 def spool_rows(
-    file: BinaryIO, rows: Iterator[tuple[Any, ...]], lines: Lines, text: str, longest: int, most: int
+    file: BinaryIO, rows: Iterator[tuple[Any, ...]], lines: RowEncoder, text: str, longest: int, most: int
 ) -> dict[str, Any]:
     """Write the line `text`, and one for each of `rows`, to a file for later pages; at most `most` bytes."""
     room = most
@@ -186,22 +186,22 @@ def spool_rows(
             row = next(rows, None)
             if row is None:
                 break
-            lines.cut = 0
-            text = lines.fitted(row, longest)
-            text = f"{lines.cut} {text}"
+            lines.cut_cells = 0
+            text = lines.encode_within(row, longest)
+            text = f"{lines.cut_cells} {text}"
     except Failure as failure:
-        stopped = failure.what
+        stopped = failure.message
     return {"spooled": count, "stopped": stopped}
 
 
-def bring_early(database: Database, mode: Mode, statements: list[str]) -> None:
+def load_files_early(database: Database, mode: Mode, statements: list[str]) -> None:
     """Have the files that statements name read before a transaction begins, which would lock others out meanwhile.
 
     What goes wrong is told when the statement's turn comes.
     """
     for sql in statements:
         with suppress(Failure):
-            bring_files(database, mode, sql)
+            load_named_files(database, mode, sql)
 
 
 def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cursor:
@@ -210,18 +210,20 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
     Raises:
         Failure: It may not run, is wrong, or was stopped.
     """
-    values = parameters(given, sql)
-    if (closed := joined_closed(sql)) is not None:
+    values = parse_parameters(given, sql)
+    if (closed := find_closed_module_in_full_join(sql)) is not None:
         raise Failure("refused", f"It would read `{closed}`, which is closed.", "")
     if mode is Mode.READ and _DATABASE_LIST.fullmatch(sql):
         sql = "SELECT 0 AS seq, 'main' AS name, '' AS file"
-    if (part := database.part) is not None:
-        sql = part.ordered(
-            database.own, lambda sql: _planned(database, mode, f"EXPLAIN QUERY PLAN {sql}", values), part.checked(sql)
+    if (part := database.visible_schema) is not None:
+        sql = part.hide_masked_order(
+            database.run_internal,
+            lambda sql: _planned(database, mode, f"EXPLAIN QUERY PLAN {sql}", values),
+            part.rewrite(sql),
         )
     try:
-        if EXPLAIN.match(sql):
-            lookup.notice_changes(database)
+        if EXPLAIN_PREFIX.match(sql):
+            lookup.reread_schema(database)
         database.authorizer.begin(mode)
         try:
             return database.connection.execute(sql, values)
@@ -229,11 +231,11 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
             if not database.authorizer.denied_rows:
                 raise
             # Perhaps it was a virtual table that prepares its own writes when it is first used, as an R-Tree does.
-            lookup.open_virtual(database)
+            lookup.open_virtual_tables(database)
             database.authorizer.begin(mode)
             return database.connection.execute(sql, values)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-        raise explained(database, error, sql) from None
+        raise explain_error(database, error, sql) from None
 
 
 def _without_addresses(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -244,7 +246,7 @@ def _without_addresses(row: tuple[Any, ...]) -> tuple[Any, ...]:
 def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
     """What EXPLAIN tells of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
     try:
-        lookup.notice_changes(database)
+        lookup.reread_schema(database)
         database.authorizer.begin(mode)
         return database.connection.execute(sql, values).fetchall()
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
@@ -257,11 +259,11 @@ def _read_again(database: Database, sql: str, given: Any) -> str:
     SQLite indexes what it joins by itself, but only by plain columns, and never inside of a correlated subquery
     (https://sqlite.org/optoverview.html#automatic_query_time_indexes).
     """
-    if database.part is not None or database.interrupt.is_cancelled:
+    if database.visible_schema is not None or database.interrupt.is_cancelled:
         return ""
     database.interrupt.deadline = max(database.interrupt.deadline, time.monotonic() + _PLAN_SECONDS)
     steps: list[tuple[int, int, int, str]] = _planned(
-        database, Mode.READ, f"EXPLAIN QUERY PLAN {sql}", parameters(given, sql)
+        database, Mode.READ, f"EXPLAIN QUERY PLAN {sql}", parse_parameters(given, sql)
     )
     inside: set[int] = set()
     looping: set[int] = set()
@@ -292,14 +294,14 @@ def _and(names: list[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list[str]:
+def find_names_taken_as_text(database: Database, mode: Mode, sql: str, given: Any) -> list[str]:
     """Names in double quotes that SQLite found nowhere, so that it took them for texts.
 
     That is a quirk of SQLite (https://sqlite.org/quirks.html): a misspelt column finds nothing, or everything.
     """
     if '"' not in sql or not (names := dict.fromkeys(found[1] for found in _NAMES.finditer(sql) if found[1])):
         return []
-    program = _planned(database, mode, f"EXPLAIN {sql}", parameters(given, sql))
+    program = _planned(database, mode, f"EXPLAIN {sql}", parse_parameters(given, sql))
     texts = names.keys() & {row[5] for row in program if row[1] == "String8"}
     return [name for name in names if name in texts and not _is_name(database, mode, sql, name, given)]
 
@@ -307,27 +309,27 @@ def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list
 def _is_name(database: Database, mode: Mode, sql: str, name: str, given: Any) -> bool:
     """Whether `sql` has a meaning with `name` in brackets, which SQLite never takes for a text."""
     bracketed = _NAMES.sub(lambda found: f"[{name}]" if found[1] == name else found[0], sql)
-    return bool(_planned(database, mode, f"EXPLAIN {bracketed}", parameters(given, sql)))
+    return bool(_planned(database, mode, f"EXPLAIN {bracketed}", parse_parameters(given, sql)))
 
 
-def refuse_misspelt(database: Database, mode: Mode, sql: str, given: Any) -> None:
+def refuse_misspelled_columns(database: Database, mode: Mode, sql: str, given: Any) -> None:
     """Return if no text in a statement that changes rows looks like a column that is misspelt.
 
     Raises:
         Failure: one does.
     """
-    for name in taken_as_texts(database, mode, sql, given):
+    for name in find_names_taken_as_text(database, mode, sql, given):
         if meant := near(name, _columns(database, sql), _LIKE_A_COLUMN):
             what = f'There is no column `"{name}"`, and SQLite would take it for a text.'
             raise Failure("not_found", what, f"{meant} A text stands in '...'.")
 
 
 def _columns(database: Database, sql: str) -> list[str]:
-    tables = lookup.named_in(sql, lookup.table_names(database))
-    return [str(row[1]) for table in tables for row in lookup.columns_of(database, table)]
+    tables = lookup.find_named_tables(sql, lookup.list_table_names(database))
+    return [str(row[1]) for table in tables for row in lookup.list_columns(database, table)]
 
 
-def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+def iterate_rows(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
     """The rows left in `cursor`.
 
     Raises:
@@ -339,10 +341,10 @@ def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, .
                 database.interrupt.check()
             yield row
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
-        raise explained(database, error) from None
+        raise explain_error(database, error) from None
 
 
-def split(sql: str) -> list[str]:
+def split_statements(sql: str) -> list[str]:
     """The statements in `sql`, told apart by SQLite's own tokenizer."""
     statements: list[str] = []
     start = 0
@@ -353,7 +355,7 @@ def split(sql: str) -> list[str]:
             start = position + 1
         position = sql.find(";", position + 1)
     statements.append(sql[start:])
-    found = [item for item in statements if not EMPTY.fullmatch(item)]
+    found = [item for item in statements if not EMPTY_STATEMENT.fullmatch(item)]
     if len(found) > _MOST:
         raise Failure("too_large", f"`sql` holds {len(found)} statements, the limit is {_MOST}.", "Send them in parts.")
     return found

@@ -17,21 +17,21 @@ from typing import Any
 
 from mcp_batteries.sql.files import as_path, is_path
 from mcp_batteries.sql.identifiers import identifier
-from mcp_sqlite.worker.connection.authorizer import Mode, defend, joined_closed
+from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join, set_defensive
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.connection.visible_schema import writable
+from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowed
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.parameters import parameters
-from mcp_sqlite.worker.language.tokens import EXPLAIN
-from mcp_sqlite.worker.record_files.infer_schema import created, texts_like_numbers
-from mcp_sqlite.worker.record_files.record_file import ENDINGS, Source
+from mcp_sqlite.worker.language.parameters import parse_parameters
+from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
+from mcp_sqlite.worker.record_files.infer_schema import find_numeric_texts, infer_table
+from mcp_sqlite.worker.record_files.record_file import ENDINGS, RecordFile
 from mcp_sqlite.worker.schema import lookup
 
-__all__ = ["bring_files"]
+__all__ = ["load_named_files"]
 
-_BYTES = 64_000_000
+_MAX_FILE_BYTES = 64_000_000
 """Of the files of one call."""
-_PAGES = 65_536
+_MAX_TABLE_PAGES = 65_536
 """Of the temporary tables of one call: what a compressed file holds can be much more."""
 _LOOKED_AT, _TOLD = 1000, 8
 """Records among which text columns that hold numbers are looked for, and how many of those are told."""
@@ -39,7 +39,7 @@ _NAMED = re.compile("|".join(map(re.escape, ENDINGS)), re.IGNORECASE)
 _MISSING = re.compile(r"no such table: (.+)", re.DOTALL)
 
 
-def bring_files(database: Database, mode: Mode, sql: str) -> None:
+def load_named_files(database: Database, mode: Mode, sql: str) -> None:
     """Make tables of the files that a statement of a caller's names, unless the database has tables of these names.
 
     Raises:
@@ -54,7 +54,7 @@ def bring_files(database: Database, mode: Mode, sql: str) -> None:
             if name.startswith("main."):
                 return  # A view that names a file means a table of the database.
             raise
-    for name in database.files:
+    for name in database.file_tables:
         _refuse_twins(database.folder, name, sql)
 
 
@@ -70,21 +70,21 @@ def _refuse_twins(folder: str, name: str, sql: str) -> None:
 
 def _missing(database: Database, mode: Mode, sql: str) -> str | None:
     """The file that a statement needs, as far as it is understood without."""
-    if database.part is not None:
-        database.part.checked(sql)
-    if joined_closed(sql) is not None:
+    if database.visible_schema is not None:
+        database.visible_schema.rewrite(sql)
+    if find_closed_module_in_full_join(sql) is not None:
         return None
     for again in (True, False):
         try:
-            lookup.notice_changes(database)
+            lookup.reread_schema(database)
             database.authorizer.begin(mode)
-            database.connection.execute(f"EXPLAIN {EXPLAIN.sub('', sql)}").close()
+            database.connection.execute(f"EXPLAIN {EXPLAIN_PREFIX.sub('', sql)}").close()
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
             if again and database.authorizer.denied_rows:
-                lookup.open_virtual(database)
+                lookup.open_virtual_tables(database)
                 continue
             found = _MISSING.fullmatch(str(error))
-            named = found is not None and found[1].lower().endswith(ENDINGS) and found[1] not in database.files
+            named = found is not None and found[1].lower().endswith(ENDINGS) and found[1] not in database.file_tables
             return found[1] if found and named else None
         return None
     return None
@@ -98,42 +98,42 @@ def _load(database: Database, folder: str, name: str) -> None:
             f"`{name[:200]}` is not a name of a file here.",
             "Name it from the folder for files on: `a.csv`, `below/a.csv`.",
         )
-    source = Source(folder, path, database.interrupt)
-    file = source.copied(_BYTES - database.read)
-    database.read += file.seek(0, io.SEEK_END)
+    source = RecordFile(folder, path, database.interrupt)
+    file = source.read_snapshot(_MAX_FILE_BYTES - database.file_bytes_read)
+    database.file_bytes_read += file.seek(0, io.SEEK_END)
     file.seek(0)
     try:
         dialect = source.dialect(file)
-        looked = source.polled(source.records(file, dialect, grows=True))
+        looked = source.until_interrupted(source.records(file, dialect, grows=True))
         sample: list[list[Any]] = []
         if source.is_csv:
             sample = [list(record) for record in itertools.islice(looked, 1 + _LOOKED_AT)]
             looked = itertools.chain(sample, looked)
-        fields, columns, made = created(name, looked, typed=not source.is_csv, types=source.types(file))
-        records = source.polled(source.records(file, dialect, fields))
+        fields, columns, made = infer_table(name, looked, typed=not source.is_csv, types=source.types(file))
+        records = source.until_interrupted(source.records(file, dialect, fields))
         next(records)
-        records = source.nulls(records, [True] * len(fields))
+        records = source.with_nulls(records, [True] * len(fields))
         marks = ", ".join("?" * len(fields))
-        with writable(database.own, lambda on: defend(database.connection, on)):
-            database.own(f"PRAGMA temp.max_page_count = {_PAGES}")
-            database.own("SAVEPOINT file")
+        with temporary_objects_allowed(database.run_internal, lambda on: set_defensive(database.connection, on)):
+            database.run_internal(f"PRAGMA temp.max_page_count = {_MAX_TABLE_PAGES}")
+            database.run_internal("SAVEPOINT file")
             try:
-                database.own(made.replace("CREATE", "CREATE TEMP", 1))
-                database.authorizer.begin(Mode.OWN)
-                with database.interrupt.over(database.connection):
+                database.run_internal(made.replace("CREATE", "CREATE TEMP", 1))
+                database.authorizer.begin(Mode.INTERNAL)
+                with database.interrupt.reach(database.connection):
                     database.connection.executemany(
                         f"INSERT INTO temp.{identifier(name)} VALUES ({marks})",
-                        (parameters(source.stored(record, is_new=True)) for record in records),
+                        (parse_parameters(source.to_column_values(record, is_new=True)) for record in records),
                     ).close()
             except BaseException:
                 if database.connection.in_transaction:  # SQLite itself ends it where the disk is full
-                    database.own("ROLLBACK TO file")
+                    database.run_internal("ROLLBACK TO file")
                 raise
             finally:
                 if database.connection.in_transaction:
-                    database.own("RELEASE file")
+                    database.run_internal("RELEASE file")
     except Failure as failure:
-        raise Failure(failure.kind, f"`{name}`: {failure.what}", failure.fix) from None
+        raise Failure(failure.kind, f"`{name}`: {failure.message}", failure.fix) from None
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if str(error) == "interrupted":
@@ -145,8 +145,8 @@ def _load(database: Database, folder: str, name: str) -> None:
                 "too_large", f"`{name}` holds more than a statement can read.", "`copy_from_file` imports it."
             ) from None
         raise
-    told = [dialect.told(fields), *_texts(database, name, fields, texts_like_numbers(columns, sample[1:]))]
-    database.files[name] = ", ".join(filter(None, told))
+    told = [dialect.told(fields), *_texts(database, name, fields, find_numeric_texts(columns, sample[1:]))]
+    database.file_tables[name] = ", ".join(filter(None, told))
 
 
 def _texts(database: Database, name: str, fields: list[Any], places: list[int]) -> list[str]:
@@ -154,7 +154,7 @@ def _texts(database: Database, name: str, fields: list[Any], places: list[int]) 
     found: list[str] = []
     for place in places[:_TOLD]:
         column = identifier(str(fields[place]).strip())
-        rows = database.own(
+        rows = database.run_internal(
             f"SELECT substr({column}, 1, 24) FROM temp.{identifier(name)} WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
         )
         why = f" because of {json.dumps(str(rows[0][0]), ensure_ascii=False)}" if rows else ""

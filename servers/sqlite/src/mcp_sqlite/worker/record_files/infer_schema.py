@@ -11,7 +11,7 @@ from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import kinds_of
 from mcp_sqlite.worker.language.failure import Failure
 
-__all__ = ["created", "texts_like_numbers"]
+__all__ = ["find_numeric_texts", "infer_table"]
 
 _MOST_COLUMNS = 500
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -26,7 +26,7 @@ _LIKE_A_NUMBER = re.compile(
 _CODE = re.compile(r"0[0-9]+")
 
 
-def created(
+def infer_table(
     table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()
 ) -> tuple[list[Any], list[str], str]:
     """The fields of `records`, whose names come first, the columns for them, and the CREATE TABLE.
@@ -59,7 +59,7 @@ def created(
     return fields, columns, f"CREATE TABLE {identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
 
 
-def texts_like_numbers(columns: Sequence[str], sample: Sequence[Sequence[str]]) -> list[int]:
+def find_numeric_texts(columns: Sequence[str], sample: Sequence[Sequence[str]]) -> list[int]:
     """Places of the text columns that hold numbers for the most part, and no codes with leading zeros.
 
     Args:

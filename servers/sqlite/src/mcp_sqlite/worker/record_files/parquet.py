@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
 
-__all__ = ["read_parquet", "types_of", "write_parquet"]
+__all__ = ["read_column_types", "read_parquet", "write_parquet"]
 
 
 def read_parquet(raw: BinaryIO) -> Iterator[list[Any]]:
@@ -22,7 +22,7 @@ def read_parquet(raw: BinaryIO) -> Iterator[list[Any]]:
             raise Failure("invalid", str(error)) from None
 
 
-def types_of(raw: BinaryIO) -> list[str]:
+def read_column_types(raw: BinaryIO) -> list[str]:
     """The types of columns that take what `read_parquet` gives."""
     from mcp_batteries.sql.parquet import Kind, Unreadable, kinds
 
@@ -44,7 +44,7 @@ def write_parquet(
     from mcp_batteries.sql.parquet import Kind, Unreadable, kind_of, write
 
     kinds = [Kind.NOTHING] * len(columns)
-    database.own("BEGIN")
+    database.run_internal("BEGIN")
     try:
         for row in rows():
             kinds = [known | kind_of(value) for known, value in zip(kinds, row, strict=True)]
@@ -52,4 +52,4 @@ def write_parquet(
     except Unreadable as error:
         raise Failure("invalid", str(error)) from None
     finally:
-        database.own("ROLLBACK")
+        database.run_internal("ROLLBACK")

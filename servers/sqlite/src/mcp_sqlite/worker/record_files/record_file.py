@@ -12,15 +12,15 @@ from typing import Any, BinaryIO, NamedTuple
 from mcp_batteries.sql.files import served_file
 from mcp_batteries.sql.records import Dialect, csv_records, dialect_of, json_records
 from mcp_sqlite.worker.connection.interrupt import Interrupt
-from mcp_sqlite.worker.language.failure import Failure, reason
-from mcp_sqlite.worker.record_files.parquet import read_parquet, types_of
+from mcp_sqlite.worker.language.failure import Failure, describe_os_error
+from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet
 
-__all__ = ["ENDINGS", "Source"]
+__all__ = ["ENDINGS", "RecordFile"]
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
-class Source(NamedTuple):
+class RecordFile(NamedTuple):
     """A file of records.
 
     Attributes:
@@ -44,17 +44,17 @@ class Source(NamedTuple):
     def _ends(self, *endings: str) -> bool:
         return self.name.lower().endswith(endings)
 
-    def opened(self) -> AbstractContextManager[BinaryIO]:
-        return served_file(self.folder, self.name, Failure, reason)
+    def open(self) -> AbstractContextManager[BinaryIO]:
+        return served_file(self.folder, self.name, Failure, describe_os_error)
 
-    def copied(self, most: int) -> BinaryIO:
+    def read_snapshot(self, most: int) -> BinaryIO:
         """The content at one moment, at most `most` bytes of it.
 
         Raises:
             Failure: it is larger, or somebody is writing it.
         """
         for _ in range(2):
-            with self.opened() as raw:
+            with self.open() as raw:
                 before = os.fstat(raw.fileno())
                 if before.st_size > most:
                     raise Failure(
@@ -73,11 +73,11 @@ class Source(NamedTuple):
         """How the file is written, if it is CSV."""
         if not self.is_csv:
             return Dialect()
-        return dialect_of(file, Failure, tabs=self._ends(".tsv"), through=self.polled)
+        return dialect_of(file, Failure, tabs=self._ends(".tsv"), through=self.until_interrupted)
 
     def types(self, file: BinaryIO) -> list[str]:
         """The columns' types, where the format has any."""
-        return types_of(file) if self.is_parquet else []
+        return read_column_types(file) if self.is_parquet else []
 
     def records(
         self, file: BinaryIO, dialect: Dialect, fields: list[Any] | None = None, *, grows: bool = False
@@ -89,14 +89,14 @@ class Source(NamedTuple):
             return read_parquet(file)
         return json_records(file, Failure, _loaded, fields, grows=grows)
 
-    def polled(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    def until_interrupted(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """`records` until the time is up."""
         for number, item in enumerate(records):
             if not number % 256:
                 self.interrupt.check()
             yield item
 
-    def nulls(self, records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
+    def with_nulls(self, records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
         """`records` with NULL for the empty fields of a CSV file, in the columns that take it."""
         if not self.is_csv:
             return records
@@ -104,7 +104,7 @@ class Source(NamedTuple):
             [None if not field and may else field for field, may in zip(row, optional, strict=True)] for row in records
         )
 
-    def stored(self, values: list[Any], *, is_new: bool) -> list[Any]:
+    def to_column_values(self, values: list[Any], *, is_new: bool) -> list[Any]:
         """A record as a table takes it."""
         return values if self.is_csv or self.is_parquet else [_stored(value, is_new) for value in values]
 

@@ -12,24 +12,24 @@ from mcp_batteries.sql.alike import folded
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.values import Lines, text_of
+from mcp_sqlite.worker.language.values import RowEncoder, encode_value
 from mcp_sqlite.worker.schema.lookup import (
-    FTS,
+    FULL_TEXT_MODULES,
     TABLES,
-    columns_of,
-    module_of,
-    name_of,
-    rows_by_statistics,
-    safe,
-    shadows,
+    estimate_row_count,
+    find_shadow_tables,
+    find_table,
+    list_columns,
+    parse_virtual_module,
+    query_unless_broken,
 )
-from mcp_sqlite.worker.schema.value_counts import Measure, facets
+from mcp_sqlite.worker.schema.value_counts import ValueLimits, count_values
 
-__all__ = ["catalog", "describe"]
+__all__ = ["describe_table", "list_tables"]
 
 _COUNT_SECONDS = 0.03
 _FACET_SECONDS = 0.2
-_LISTED = Measure(rows=1000, values=5, longest=14)
+_LISTED = ValueLimits(rows=1000, values=5, longest=14)
 """In the list of tables, where room is dear."""
 _COLUMNS = 30
 """Columns of a table that the list of tables shows."""
@@ -45,18 +45,18 @@ _SHAPED = 2000
 _BYTES = 10_000
 
 
-def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Tables and views behind `after` in the order of their names, at most `limit`, with columns, keys and counts.
 
     Only those in whose name `name` occurs, if it is given. Columns are left out where there are many lines. Counting
     has `budget` seconds; what is not counted has the estimate of ANALYZE or none.
     """
     database = connections.reader(request["path"])
-    entries = [(str(name), kind, sql) for name, kind, sql in database.own(TABLES)]
-    hidden = shadows(database)
+    entries = [(str(name), kind, sql) for name, kind, sql in database.run_internal(TABLES)]
+    hidden = find_shadow_tables(database)
     part = (request["name"] or "").casefold()
     entries = [entry for entry in entries if entry[0].lower() not in hidden and part in entry[0].casefold()]
-    entries = [entry for entry in entries if database.serves(entry[0])]
+    entries = [entry for entry in entries if database.is_visible(entry[0])]
     start = request.get("after")
     behind = [entry for entry in entries if start is None or entry[0] > start]
     page = behind[: request["limit"]]
@@ -81,8 +81,8 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         times: dict[str, list[str]] = {}
         counts = False
         if shape["kind"] == "table" and shape["columns"] and lengths.get(name) == 1:
-            plain = _plain(database, name, columns_of(database, name)[:_COLUMNS], shape["keys"])
-            known = facets(database, identifier(name), plain, until - time.monotonic(), _LISTED)
+            plain = _plain(database, name, list_columns(database, name)[:_COLUMNS], shape["keys"])
+            known = count_values(database, identifier(name), plain, until - time.monotonic(), _LISTED)
             counts = detailed and exact and rows is not None and rows <= _LISTED.rows
             values = {
                 column: [f"{text}:{number}" if counts else text for text, number in items]
@@ -102,7 +102,10 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
             break
         told = {"values": values, "times": times, "counts": counts, "detailed": detailed}
         found.append({"name": name, "rows": rows, "exact": exact, "more": more, **told, **shape})
-    pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
+    pages, page_bytes = (
+        database.run_internal("PRAGMA page_count")[0][0],
+        database.run_internal("PRAGMA page_size")[0][0],
+    )
     return {
         "tables": found,
         "total": len(entries),
@@ -111,42 +114,47 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         "primary": {} if brief else _primary_keys(database),
         "size": size,
         "bytes": pages * page_bytes,
-        "journal": database.own("PRAGMA journal_mode")[0][0],
+        "journal": database.run_internal("PRAGMA journal_mode")[0][0],
         "immutable": database.immutable,
     }
 
 
-def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+def describe_table(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """One table: columns, keys both ways, indexes, triggers, its DDL with comments, its count, sample rows."""
     database = connections.reader(request["path"])
-    name = name_of(database, request["table"])
+    name = find_table(database, request["table"])
     table = identifier(name)
-    kind, sql = (database.own("SELECT type, sql FROM sqlite_master WHERE name = ?", [name]) or [("table", "")])[0]
+    kind, sql = (
+        database.run_internal("SELECT type, sql FROM sqlite_master WHERE name = ?", [name]) or [("table", "")]
+    )[0]
     rows, exact, _ = _count(database, name, kind, 1.0)
     indexes: list[dict[str, Any]] = []
-    for _, index, unique, origin, partial in safe(database, f"PRAGMA main.index_list({table})"):
-        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA main.index_info({identifier(index)})")]
+    for _, index, unique, origin, partial in query_unless_broken(database, f"PRAGMA main.index_list({table})"):
+        parts = [
+            row[2] or "(expression)"
+            for row in query_unless_broken(database, f"PRAGMA main.index_info({identifier(index)})")
+        ]
         indexes.append(
             {"name": index, "columns": parts, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
         )
-    every_key = safe(
+    every_key = query_unless_broken(
         database,
         'SELECT m.name, f."from", f."to", f.on_delete, f."table", f.id FROM sqlite_master m, '
         "pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY 1, f.id, f.seq",
     )
-    every_key = [row for row in every_key if database.serves(str(row[0])) and database.serves(str(row[4]))]
+    every_key = [row for row in every_key if database.is_visible(str(row[0])) and database.is_visible(str(row[4]))]
     incoming = sorted(row[:4] for row in every_key if str(row[4]).lower() == name.lower())
     broken: str | None = None
     columns: list[tuple[Any, ...]] = []
     try:
-        columns = database.own(f"PRAGMA main.table_xinfo({table})")
+        columns = database.run_internal(f"PRAGMA main.table_xinfo({table})")
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_ERROR:
             raise
         broken = str(error)[:200]
     refers_to = _keys_of(database, name)
     plain = _plain(database, name, columns, {str(row[3]) for row in refers_to})
-    values = facets(database, table, plain, _FACET_SECONDS, Measure()) if kind == "table" else {}
+    values = count_values(database, table, plain, _FACET_SECONDS, ValueLimits()) if kind == "table" else {}
     found: dict[str, Any] = {
         "name": name,
         "kind": _kind(kind, sql or ""),
@@ -161,7 +169,7 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
                 "key": row[5],
                 "hidden": row[6],
                 "values": ", ".join(f"{text} ({count})" for text, count in values.get(str(row[1]), ())),
-                "masked": database.part is not None and database.part.masks(name, str(row[1])),
+                "masked": database.visible_schema is not None and database.visible_schema.is_masked(name, str(row[1])),
             }
             for row in columns
         ],
@@ -172,7 +180,7 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
         "near": _columns_named_id(database) if kind == "table" else [],
         "referred_by": [{"table": row[0], "column": row[1], "to": row[2], "on_delete": row[3]} for row in incoming],
         "indexes": indexes,
-        "triggers": safe(
+        "triggers": query_unless_broken(
             database,
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY name",
             [name],
@@ -181,15 +189,15 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
         "immutable": database.immutable,
     }
     if request["sample"]:
-        lines = Lines(request["max_cell"])
-        taken = safe(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
-        found["sample"] = "".join(lines.fitted(row, _BYTES // request["sample"]) for row in taken)
+        lines = RowEncoder(request["max_cell"])
+        taken = query_unless_broken(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
+        found["sample"] = "".join(lines.encode_within(row, _BYTES // request["sample"]) for row in taken)
     return found
 
 
 def _shape(database: Database, name: str, kind: str, sql: str) -> dict[str, Any]:
     """What tables have to have in common to be told as one."""
-    columns = columns_of(database, name)
+    columns = list_columns(database, name)
     keys = _keys_of(database, name) if kind == "table" else []
     return {
         "kind": _kind(kind, sql),
@@ -207,11 +215,13 @@ def _times(database: Database, table: str, columns: Sequence[str], until: float)
     for name in columns:
         column = identifier(name)
         try:
-            with database.interrupt.within(max(0.001, until - time.monotonic())):
-                first = database.own(f"SELECT {column} FROM {identifier(table)} WHERE {column} IS NOT NULL LIMIT 1")
-                if first and _TIME.fullmatch(text_of(first[0][0])):
-                    (ends,) = database.own(f"SELECT min({column}), max({column}) FROM {identifier(table)}")
-                    texts = [text_of(end) for end in ends]
+            with database.interrupt.shorten(max(0.001, until - time.monotonic())):
+                first = database.run_internal(
+                    f"SELECT {column} FROM {identifier(table)} WHERE {column} IS NOT NULL LIMIT 1"
+                )
+                if first and _TIME.fullmatch(encode_value(first[0][0])):
+                    (ends,) = database.run_internal(f"SELECT min({column}), max({column}) FROM {identifier(table)}")
+                    texts = [encode_value(end) for end in ends]
                     found |= {name: texts} if all(map(_TIME.fullmatch, texts)) else {}
         except sqlite3.Error:
             database.interrupt.check()
@@ -223,41 +233,45 @@ def _plain(
     database: Database, table: str, columns: list[tuple[Any, ...]], keys: Collection[str]
 ) -> list[tuple[Any, ...]]:
     """Columns of which values may be told, and that are not keys."""
-    shown = (row for row in columns if not (database.part and database.part.masks(table, str(row[1]))))
+    shown = (
+        row
+        for row in columns
+        if not (database.visible_schema and database.visible_schema.is_masked(table, str(row[1])))
+    )
     return [row for row in shown if row[1] not in keys]
 
 
 def _keys_of(database: Database, table: str) -> list[tuple[Any, ...]]:
     """PRAGMA foreign_key_list of `table`, of keys to what is served."""
-    rows = safe(database, f"PRAGMA main.foreign_key_list({identifier(table)})")
-    return [row for row in rows if database.serves(str(row[2]))]
+    rows = query_unless_broken(database, f"PRAGMA main.foreign_key_list({identifier(table)})")
+    return [row for row in rows if database.is_visible(str(row[2]))]
 
 
 def _primary_keys(database: Database) -> dict[str, str]:
     """The column that is a table's primary key, of tables where one column is."""
-    rows = safe(
+    rows = query_unless_broken(
         database,
         "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name, 'main') p "
         "WHERE m.type = 'table' AND m.rootpage > 0 AND p.pk > 0",
     )
-    rows = [row for row in rows if database.serves(str(row[0]))]
+    rows = [row for row in rows if database.is_visible(str(row[0]))]
     tables = [str(table) for table, _ in rows]
     return {str(table): str(column) for table, column in rows if tables.count(str(table)) == 1}
 
 
 def _columns_named_id(database: Database) -> list[tuple[Any, ...]]:
     """Tables and those of their columns whose names end like that of a key."""
-    rows = safe(
+    rows = query_unless_broken(
         database,
         "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name, 'main') p "
         "WHERE m.type = 'table' AND m.rootpage > 0 AND p.name LIKE '%_id' LIMIT 2000",
     )
-    return [row for row in rows if database.serves(str(row[0]))]
+    return [row for row in rows if database.is_visible(str(row[0]))]
 
 
 def _kind(kind: str, sql: str) -> str:
-    if kind == "table" and (module := module_of(sql)):
-        return "full-text" if module in FTS else "vector" if module == "vec0" else "virtual"
+    if kind == "table" and (module := parse_virtual_module(sql)):
+        return "full-text" if module in FULL_TEXT_MODULES else "vector" if module == "vec0" else "virtual"
     return kind
 
 
@@ -265,12 +279,12 @@ def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int
     started = time.monotonic()
     if kind == "table" and budget > 0:
         try:
-            with database.interrupt.within(min(_COUNT_SECONDS, budget)):
-                count = database.own(f"SELECT count(*) FROM {identifier(name)}")[0][0]
+            with database.interrupt.shorten(min(_COUNT_SECONDS, budget)):
+                count = database.run_internal(f"SELECT count(*) FROM {identifier(name)}")[0][0]
             return count, True, time.monotonic() - started
         except sqlite3.Error as error:
             database.interrupt.check()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise
-    estimate = rows_by_statistics(database, name) if kind == "table" else None
+    estimate = estimate_row_count(database, name) if kind == "table" else None
     return estimate, False, time.monotonic() - started

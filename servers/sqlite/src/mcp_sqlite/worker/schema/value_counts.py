@@ -10,13 +10,13 @@ from typing import Any
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.values import text_of
+from mcp_sqlite.worker.language.values import encode_value
 
-__all__ = ["Measure", "facets"]
+__all__ = ["ValueLimits", "count_values"]
 
 
 @dataclass(frozen=True)
-class Measure:
+class ValueLimits:
     """What a column's values have to be to be told.
 
     Attributes:
@@ -30,8 +30,8 @@ class Measure:
     longest: int = 24
 
 
-def facets(
-    database: Database, table: str, columns: Sequence[tuple[Any, ...]], seconds: float, measure: Measure
+def count_values(
+    database: Database, table: str, columns: Sequence[tuple[Any, ...]], seconds: float, measure: ValueLimits
 ) -> dict[str, list[tuple[str, int]]]:
     """Values and how often they occur, by column, the most frequent first; of columns with few of them.
 
@@ -51,12 +51,12 @@ def facets(
             f"ORDER BY 2 DESC, 1 LIMIT {measure.values + 1}"
         )
         try:
-            with database.interrupt.within(left):
-                rows = database.own(sql)
+            with database.interrupt.shorten(left):
+                rows = database.run_internal(sql)
         except sqlite3.Error:
             database.interrupt.check()
             break
-        shown = [text_of(value) for value, _ in rows]
+        shown = [encode_value(value) for value, _ in rows]
         # Each its own value tells nothing; neither do a few rows.
         repeats = sum(count for _, count in rows) >= 2 * len(rows)
         if 0 < len(rows) <= measure.values and repeats and all(len(text) <= measure.longest for text in shown):

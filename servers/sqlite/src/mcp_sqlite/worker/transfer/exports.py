@@ -11,10 +11,10 @@ from typing import Any
 from mcp_batteries.sql.files import new_file
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
-from mcp_sqlite.worker.language.failure import Failure, reason
-from mcp_sqlite.worker.language.values import real, record
-from mcp_sqlite.worker.query.statements import execute, rows_of
-from mcp_sqlite.worker.record_files.file_tables import bring_files
+from mcp_sqlite.worker.language.failure import Failure, describe_os_error
+from mcp_sqlite.worker.language.values import encode_real, encode_record
+from mcp_sqlite.worker.query.statements import execute, iterate_rows
+from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.record_files.parquet import write_parquet
 
 __all__ = ["export_rows"]
@@ -27,9 +27,9 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     columns as an array, then an array per row. Parquet has a type for each column.
     """
     database = connections.reader(request["path"])
-    bring_files(database, Mode.READ, request["sql"])
+    load_named_files(database, Mode.READ, request["sql"])
     with (
-        database.interrupt.over(database.connection),
+        database.interrupt.reach(database.connection),
         # An open cursor locks others out, whatever fails below.
         closing(execute(database, Mode.READ, request["sql"], request.get("parameters"))) as cursor,
     ):
@@ -41,26 +41,26 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
 
             def rows() -> Iterator[tuple[Any, ...]]:
                 cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
-                return rows_of(database, cursor)
+                return iterate_rows(database, cursor)
 
-            with new_file(request["folder"], request["name"], Failure, reason) as raw:
+            with new_file(request["folder"], request["name"], Failure, describe_os_error) as raw:
                 count = write_parquet(raw, database, columns, rows, request["most"])
                 return {"rows": count, "bytes": raw.tell()}
         count = 0
-        with new_file(request["folder"], request["name"], Failure, reason) as raw:
+        with new_file(request["folder"], request["name"], Failure, describe_os_error) as raw:
             file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
             writer = csv.writer(file)
             is_csv = _ends(request, ".csv")
             if is_csv:
                 writer.writerow(columns)
             else:
-                file.write(record(columns))
-            for row in rows_of(database, cursor):
+                file.write(encode_record(columns))
+            for row in iterate_rows(database, cursor):
                 count += 1
                 if is_csv:
                     writer.writerow([_field(value) for value in row])
                 else:
-                    file.write(record(row))
+                    file.write(encode_record(row))
                 if raw.tell() > request["most"]:
                     raise Failure(
                         "too_large", f"The rows fill more than {request['most']:,} bytes.", "Export them in parts."
@@ -77,5 +77,5 @@ def _ends(request: dict[str, Any], ending: str) -> bool:
 
 def _field(value: Any) -> Any:
     if isinstance(value, float):
-        return real(value)
+        return encode_real(value)
     return f"x'{value.hex()}'" if isinstance(value, bytes) else value

@@ -10,15 +10,15 @@ from typing import Any
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Dialect, Seen
-from mcp_sqlite.worker.change.transaction import transaction
+from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.parameters import parameters
-from mcp_sqlite.worker.query.errors import explained
-from mcp_sqlite.worker.record_files.infer_schema import created
-from mcp_sqlite.worker.record_files.record_file import Source
-from mcp_sqlite.worker.schema.lookup import name_of, open_virtual, shadows
+from mcp_sqlite.worker.language.parameters import parse_parameters
+from mcp_sqlite.worker.query.errors import explain_error
+from mcp_sqlite.worker.record_files.infer_schema import infer_table
+from mcp_sqlite.worker.record_files.record_file import RecordFile
+from mcp_sqlite.worker.schema.lookup import find_shadow_tables, find_table, open_virtual_tables
 
 __all__ = ["import_rows"]
 
@@ -30,45 +30,45 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     convert, an empty field as NULL where the column takes it, from Parquet as each column's type has it.
     """
     database = connections.writer(request["path"])
-    source = Source(request["folder"], request["name"], database.interrupt)
+    source = RecordFile(request["folder"], request["name"], database.interrupt)
     made: str | None = None
     dialect: Dialect | None = None
     fields: list[Any] | None = None
     added: list[str] = []
     seen = Seen()
     try:
-        table = name_of(database, request["table"])
+        table = find_table(database, request["table"])
     except Failure as failure:
         if not request["make"]:
             way = "With `--write` and `--ddl` a new one can be made of the file."
-            raise Failure(failure.kind, failure.what, f"{failure.fix} {way}") from None
+            raise Failure(failure.kind, failure.message, f"{failure.fix} {way}") from None
         table = request["table"]
-        with source.opened() as file:
+        with source.open() as file:
             types = source.types(file)
             dialect = source.dialect(file)
-            looked = source.polled(source.records(file, dialect, grows=True))
-            if request["dry_run"] and database.part is None:
+            looked = source.until_interrupted(source.records(file, dialect, grows=True))
+            if request["dry_run"] and database.visible_schema is None:
                 looked = seen.through(looked)
-            fields, added, made = created(table, looked, typed=not source.is_csv, types=types)
+            fields, added, made = infer_table(table, looked, typed=not source.is_csv, types=types)
             collections.deque(looked if types and request["dry_run"] else (), maxlen=0)
     count = 0
     columns: list[str] = []
 
     def values(records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         nonlocal count
-        for count, item in enumerate(source.polled(records), 1):  # noqa: B007
-            yield parameters(source.stored(item, is_new=made is not None))  # pyright: ignore[reportReturnType]
+        for count, item in enumerate(source.until_interrupted(records), 1):  # noqa: B007
+            yield parse_parameters(source.to_column_values(item, is_new=made is not None))  # pyright: ignore[reportReturnType]
 
-    with source.opened() as file, transaction(database, keep=not request["dry_run"]):
+    with source.open() as file, Transaction(database, keep=not request["dry_run"]):
         dialect = dialect or source.dialect(file)
         if made is not None:
-            database.own(made)
-        open_virtual(database)
-        info = database.own(f"PRAGMA main.table_info({identifier(table)})")
+            database.run_internal(made)
+        open_virtual_tables(database)
+        info = database.run_internal(f"PRAGMA main.table_info({identifier(table)})")
         known = {str(row[1]).lower(): str(row[1]) for row in info}
         needed = {str(row[1]) for row in info if row[3]}
         numeric = {str(row[1]) for row in info if _is_numeric(str(row[2]))}
-        database.authorizer.shadows = shadows(database)
+        database.authorizer.shadow_tables = find_shadow_tables(database)
         records = source.records(file, dialect, fields)
         names = next(records, list[Any]())
         columns = [_column(table, known, name) for name in names]
@@ -79,23 +79,23 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             dialect = dialect._replace(decimals=frozenset(p for p in dialect.decimals if columns[p] in numeric))
             records = source.records(file, dialect, fields)
             next(records)
-        records = source.nulls(records, [name not in needed for name in columns])
+        records = source.with_nulls(records, [name not in needed for name in columns])
         if columns:
             marks = ", ".join("?" * len(columns))
             statement = f"INSERT INTO main.{identifier(table)} ({', '.join(map(identifier, columns))}) VALUES ({marks})"
             database.authorizer.begin(Mode.WRITE)
             try:
-                with database.interrupt.over(database.connection):
+                with database.interrupt.reach(database.connection):
                     database.connection.executemany(statement, values(records)).close()
             except Failure as failure:
-                where = f"Record {count}: " if failure.what.startswith("Parameter") else ""
+                where = f"Record {count}: " if failure.message.startswith("Parameter") else ""
                 raise Failure(
-                    failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
+                    failure.kind, where + failure.message, f"{failure.fix} Nothing was changed.".strip()
                 ) from None
             except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-                failure = explained(database, error)
+                failure = explain_error(database, error)
                 raise Failure(
-                    failure.kind, f"Record {count}: {failure.what}", f"{failure.fix} Nothing was changed.".strip()
+                    failure.kind, f"Record {count}: {failure.message}", f"{failure.fix} Nothing was changed.".strip()
                 ) from None
     return {
         "rows": count,
