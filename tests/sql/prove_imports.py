@@ -253,7 +253,7 @@ class Sqlite:
 
     async def call(self, do: str, **more: Any) -> str:
         """What went wrong; empty where nothing did."""
-        request = {"path": self.path, "folder": str(self.folder), "do": do, "most": 10**9, **more}
+        request = {"path": self.path, "folder": str(self.folder), "do": do, "max_bytes": 10**9, **more}
         self._connections.interrupt.start(60)
         try:
             operations.run(self._connections, request, lambda frame: None)

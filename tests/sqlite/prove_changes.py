@@ -239,7 +239,7 @@ def one(server: Server, pattern: Path, folder: Path, sql: str) -> str:
     counts = [step["rows"] for step, count in zip(done["steps"], expected, strict=True) if count >= 0]
     if counts != [count for count in expected if count >= 0]:
         return f"rows {counts}, {expected}"
-    back: list[str] = tried["back"]
+    back: list[str] = tried["undo"]
     with closing(sqlite3.connect(ours)) as connection:
         try:
             connection.executescript("\n".join(back))

@@ -109,7 +109,7 @@ class Server:
         spool = self.folder / "spool"
         request = {"do": do, "path": self.path, "spool": str(spool), "spool_bytes": 1_000_000, **PAGE, **more}
         if do == "export":
-            request |= {"folder": str(self.folder), "name": f"out.{ending}", "most": 1_000_000}
+            request |= {"folder": str(self.folder), "name": f"out.{ending}", "max_bytes": 1_000_000}
         if do == "change":
             request |= {"mode": "write", "dry_run": True, "parameters": None}
         if do == "watch":

@@ -235,11 +235,11 @@ def test_who_meets_a_journal_in_the_middle_of_a_call_tries_again(tmp_path: Path)
 FAILS = "SELECT CASE x WHEN 3 THEN abs(-9223372036854775808) ELSE x END FROM big ORDER BY rowid"
 LONG = "SELECT x, hex(randomblob(100000)) FROM big"
 FAILED: dict[str, dict[str, Any]] = {
-    "a file that is there": {"do": "export", "sql": "SELECT * FROM big", "name": "there.csv", "most": 1000},
-    "a file of too many rows": {"do": "export", "sql": LONG, "name": "new.jsonl", "most": 10},
-    "a file whose last row fails": {"do": "export", "sql": FAILS, "name": "new.csv", "most": 1000},
-    "Parquet that is there": {"do": "export", "sql": "SELECT * FROM big", "name": "there.parquet", "most": 1000},
-    "Parquet whose last row fails": {"do": "export", "sql": FAILS, "name": "new.parquet", "most": 10_000},
+    "a file that is there": {"do": "export", "sql": "SELECT * FROM big", "name": "there.csv", "max_bytes": 1000},
+    "a file of too many rows": {"do": "export", "sql": LONG, "name": "new.jsonl", "max_bytes": 10},
+    "a file whose last row fails": {"do": "export", "sql": FAILS, "name": "new.csv", "max_bytes": 1000},
+    "Parquet that is there": {"do": "export", "sql": "SELECT * FROM big", "name": "there.parquet", "max_bytes": 1000},
+    "Parquet whose last row fails": {"do": "export", "sql": FAILS, "name": "new.parquet", "max_bytes": 10_000},
     "rows the last of which fails": {"do": "query", "sql": FAILS, "limit": 10, "max_bytes": 1000},
     "rows that can't be kept": {"do": "query", "sql": "SELECT * FROM big", "limit": 1, "max_bytes": 1000},
     "records of a file that does not fit": {"do": "import", "table": "big", "name": "there.csv", "make": False},

@@ -320,7 +320,7 @@ def test_the_way_back_leads_back_or_says_what_is_lost(table: str, sql: str, said
     with closing(Server(tmp_path)) as server:
         tried, done = (server.change(path, sql, dry_run=dry_run) for dry_run in (True, False))
     assert not isinstance(tried, str) and not isinstance(done, str), (tried, done)
-    back = "\n".join(tried["back"])
+    back = "\n".join(tried["undo"])
     run(path, back)
     assert said in back and ("--" in back.replace("-- that", "")) == bool(said), back
     if "-- table" not in back:

@@ -101,7 +101,7 @@ class ImportTable(Table):
 class JoiningStatement(ReadStatement):
     """Runs where other databases can be read too, by their names."""
 
-    beside: tuple[Database, ...] = ()
+    others: tuple[Database, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ _MEMBERS = ["Ada", "Grace", "Edsger", "Barbara", "Tony", "Frances", "Donald", "M
 
 
 async def make_demo_database(path: str) -> None:
-    """Make the database at `path`, where nothing is yet; the same data each time."""
+    """Make the database at `path`, where nothing is yet, with the same data each time."""
     books = [
         (title, author, year, 5 + number * 7 % 20 + 0.5, 3 + number % 3)
         for number, (title, author, year) in enumerate(_BOOKS)
@@ -81,14 +81,14 @@ async def make_demo_database(path: str) -> None:
         )
         for number in range(20)
     ]
-    async with aiosqlite.connect(path) as made:
-        await made.executescript("PRAGMA journal_mode = WAL;" + _SCHEMA)
-        await made.executemany("INSERT INTO authors (name, born) VALUES (?, ?)", _AUTHORS)
-        await made.executemany(
+    async with aiosqlite.connect(path) as database:
+        await database.executescript("PRAGMA journal_mode = WAL;" + _SCHEMA)
+        await database.executemany("INSERT INTO authors (name, born) VALUES (?, ?)", _AUTHORS)
+        await database.executemany(
             "INSERT INTO books (title, author_id, published, price, copies) VALUES (?, ?, ?, ?, ?)", books
         )
-        await made.executemany("INSERT INTO members (name, email, joined) VALUES (?, ?, ?)", members)
-        await made.executemany("INSERT INTO loans (book_id, member_id, lent, returned) VALUES (?, ?, ?, ?)", loans)
-        await made.commit()
+        await database.executemany("INSERT INTO members (name, email, joined) VALUES (?, ?, ?)", members)
+        await database.executemany("INSERT INTO loans (book_id, member_id, lent, returned) VALUES (?, ?, ?, ?)", loans)
+        await database.commit()
         with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without FTS5
-            await made.executescript(_FTS)
+            await database.executescript(_FTS)

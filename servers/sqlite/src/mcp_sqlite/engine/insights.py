@@ -16,7 +16,7 @@ from mcp_batteries.errors import TooLarge, Unavailable
 
 __all__ = ["Insights"]
 
-_MOST = 200
+_MAX_NOTES = 200
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes (
     id INTEGER PRIMARY KEY,
@@ -39,36 +39,40 @@ class Insights:
     """
 
     def __init__(self, path: str, about: Iterable[str]) -> None:
-        self._path, self._about = path, "\n".join(sorted(about))
+        self._path = path
+        self._about = "\n".join(sorted(about))
 
     async def add(self, note: str) -> int:
-        """How many there are with `note`.
+        """Add a note, and return how many there are.
 
         Raises:
             TooLarge: there are as many as the memo takes.
             Unavailable: the file can't be used.
         """
         async with self._open() as memo:
-            added = await memo.execute(_ADD, {"about": self._about, "text": " ".join(note.split()), "most": _MOST})
+            added = await memo.execute(_ADD, {"about": self._about, "text": " ".join(note.split()), "most": _MAX_NOTES})
             await memo.commit()
             count = len(await self._notes(memo))
         if not added.rowcount:
-            raise TooLarge(f"The memo `memo://insights` has {_MOST} notes, the limit.", "Summarise them for the user.")
+            raise TooLarge(
+                f"The memo `memo://insights` has {_MAX_NOTES} notes, the limit.", "Summarise them for the user."
+            )
         return count
 
     async def text(self) -> str:
-        """The memo as Markdown.
+        """Return the memo as Markdown.
 
         Raises:
             Unavailable: the file can't be used.
         """
         async with self._open() as memo:
             notes = await self._notes(memo)
-        return "# Insights\n\n" + ("".join(f"- {note}\n" for note in notes) or "None yet.\n")
+        lines = [f"- {note}\n" for note in notes] or ["None yet.\n"]
+        return "# Insights\n\n" + "".join(lines)
 
     async def _notes(self, memo: aiosqlite.Connection) -> list[str]:
         rows = await memo.execute_fetchall("SELECT text FROM notes WHERE about = ? ORDER BY id", (self._about,))
-        return [str(row[0]) for row in rows]
+        return [str(text) for (text,) in rows]
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[aiosqlite.Connection]:

@@ -14,34 +14,61 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Cursor, Stop, in_thread
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.rows import Results, RowPage
+from mcp_sqlite.engine.requests import to_request
 from mcp_sqlite.engine.worker_pool import Remainder, WorkerPool
 from mcp_sqlite.engine.worker_process import to_problem
-from mcp_sqlite.policy import JoiningStatement, NextPage, ReadStatement
+from mcp_sqlite.policy import NextPage, ReadStatement
 
-__all__ = ["ResultPages", "to_request"]
+__all__ = ["ResultPages"]
 
-_MOST_RESULTS = 24
-_BYTES = 64 * 1024 * 1024
+_MAX_RESULTS = 24
+_MAX_RESULT_BYTES = 64 * 1024 * 1024
+_BLOCK_BYTES = 1 << 16
+_MAX_NAMED_TEXTS = 5
 
 
 @dataclass
 class _Result:
+    """A result that has more pages.
+
+    Attributes:
+        file: its lines behind the first page, each with the number of its cells that were cut.
+        remainder: what a worker still writes there.
+        lock: held while the file is read.
+    """
+
     statement: ReadStatement
     columns: list[str]
     file: IO[bytes]
-    rest: Remainder
+    remainder: Remainder
     notes: list[str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     finalizer: Any = None
 
     def __post_init__(self) -> None:
         self.finalizer = weakref.finalize(self, self.file.close)
+
+
+class _Position(NamedTuple):
+    """Where a page begins: in which result, at which byte, behind how many rows."""
+
+    name: str
+    offset: int
+    rows_before: int
+
+
+class _Slice(NamedTuple):
+    """Lines of a file, where they end, and whether more follow."""
+
+    lines: list[str]
+    end: int
+    has_more: bool
 
 
 class ResultPages:
@@ -52,66 +79,85 @@ class ResultPages:
     """
 
     def __init__(self, pool: WorkerPool, scratch: Scratch) -> None:
-        self._pool, self._scratch = pool, scratch
+        self._pool = pool
+        self._scratch = scratch
         self._results: OrderedDict[str, _Result] = OrderedDict()
 
     async def read_first(
         self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
     ) -> RowPage | Results:
-        """The first page of a statement's rows, or of several statements'.
+        """Return the first page of a statement's rows, or of several statements'.
 
         Raises:
             Problem: it fails; of several, all of them.
         """
         spool = self._scratch.new(".rows")
         request = {
-            "do": "query", **to_request(statement),
-            "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
-        }  # fmt: skip
-        with self._tidied(spool):
-            reply, rest = await self._pool.call_for_pages(request)
+            "do": "query",
+            **to_request(statement),
+            "limit": limit,
+            "max_bytes": max_bytes,
+            "max_cell": max_cell,
+            "spool": spool,
+            "spool_bytes": _MAX_RESULT_BYTES,
+        }
+        with self._removed_on_failure(spool):
+            reply, remainder = await self._pool.call_for_pages(request)
             if "results" not in reply:
-                return self._page(statement, reply, rest, spool)
-            found = [
-                to_problem(page["error"]) if "error" in page
-                else self._page(statement, page, _ended(page), f"{spool}{number}")
-                for number, page in enumerate(reply["results"])
-            ]  # fmt: skip
-            if all(isinstance(item, Problem) for item in found):
-                raise found[0] if isinstance(found[0], Problem) else AssertionError
-            return Results([item if isinstance(item, RowPage) else str(item) for item in found])
+                return self._open_page(statement, reply, remainder, spool)
+            return self._open_pages(statement, reply["results"], spool)
+
+    def _open_pages(self, statement: ReadStatement, replies: list[dict[str, Any]], spool: str) -> Results:
+        """Return the first pages of several statements, with the problems of those that fail in their place."""
+        pages: list[RowPage | str] = []
+        problems: list[Problem] = []
+        for number, reply in enumerate(replies):
+            if "error" in reply:
+                problems.append(to_problem(reply["error"]))
+                pages.append(str(problems[-1]))
+            else:
+                pages.append(self._open_page(statement, reply, _read_remainder(reply), f"{spool}{number}"))
+        if len(problems) == len(pages):
+            raise problems[0]
+        return Results(pages)
 
     async def run_change(
         self, request: Mapping[str, Any], statement: ReadStatement
     ) -> tuple[dict[str, Any], list[RowPage | None]]:
-        """What a change did, and the rows that each of its statements gave back."""
+        """Return what a change did, and the rows that each of its statements gave back."""
         spool = self._scratch.new(".rows")
-        with self._tidied(spool):
-            reply = await self._pool.call({**request, "spool": spool, "spool_bytes": _BYTES})
-            return reply, [
-                None if step["columns"] is None else self._page(statement, step, _ended(step), f"{spool}{number}")
-                for number, step in enumerate(reply["steps"])
-            ]
+        with self._removed_on_failure(spool):
+            reply = await self._pool.call({**request, "spool": spool, "spool_bytes": _MAX_RESULT_BYTES})
+            pages: list[RowPage | None] = []
+            for number, step in enumerate(reply["steps"]):
+                page = None
+                if step["columns"] is not None:
+                    page = self._open_page(statement, step, _read_remainder(step), f"{spool}{number}")
+                pages.append(page)
+            return reply, pages
 
-    def _page(self, statement: ReadStatement, reply: Mapping[str, Any], rest: Remainder | None, spool: str) -> RowPage:
-        """The first page of a result, whose other rows a worker has written to `spool`, or writes still."""
-        notes = _notes(reply)
+    def _open_page(
+        self, statement: ReadStatement, reply: Mapping[str, Any], remainder: Remainder | None, spool: str
+    ) -> RowPage:
+        """Return the first page of a result, whose other rows a worker has written to `spool`, or writes still."""
+        notes = _list_notes(reply)
         cursor = None
-        if rest is not None:
+        if remainder is not None:
             file = open(spool, "rb")  # noqa: SIM115 - a local file, kept with the result
             # Where an open file can't be unnamed it goes with the folder.
             with contextlib.suppress(PermissionError):
                 os.unlink(spool)
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(statement, reply["columns"], file, rest, notes)
-            while len(self._results) > _MOST_RESULTS:
-                self._results.popitem(last=False)[1].finalizer()
-            cursor = Cursor.encode("rows", [name, 0, reply["shown"]])
+            self._results[name] = _Result(statement, reply["columns"], file, remainder, notes)
+            while len(self._results) > _MAX_RESULTS:
+                _, oldest = self._results.popitem(last=False)
+                oldest.finalizer()
+            cursor = _encode_cursor(_Position(name, 0, reply["shown"]))
         return RowPage(reply["columns"], reply["lines"], 1, reply["shown"], cursor, reply["cut"], notes)
 
     @contextlib.contextmanager
-    def _tidied(self, spool: str) -> Generator[None]:
-        """Take away what a call that failed has left: files whose names begin with `spool`."""
+    def _removed_on_failure(self, spool: str) -> Generator[None]:
+        """Remove what a call that fails has left: files whose names begin with `spool`."""
         try:
             yield
         except BaseException:
@@ -120,38 +166,38 @@ class ResultPages:
                     os.unlink(path)
             raise
 
-    async def read_next(self, wanted: NextPage, *, limit: int, max_bytes: int) -> RowPage:
-        """The page behind a cursor.
+    async def read_next(self, next_page: NextPage, *, limit: int, max_bytes: int) -> RowPage:
+        """Return the page behind a cursor.
 
         Raises:
             Invalid: it is not known, or not any more, or is of another database than the one that was named.
         """
-        match Cursor.decode("rows", wanted.cursor):
-            case [str() as name, int() as offset, int() as shown] if offset >= 0:
-                result = self._results.get(name)
-            case _:
-                name, offset, shown, result = "", 0, 0, None
-        if result is None:
+        position = _decode_cursor(next_page.cursor)
+        result = self._results.get(position.name) if position is not None else None
+        if position is None or result is None:
             raise Invalid(
-                f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
+                f"The result behind the `cursor` is gone; the last {_MAX_RESULTS} are kept.", "Run the query again."
             )
-        wanted.check(result.statement)
-        self._results.move_to_end(name)
-        await result.rest.done.wait()
-        found, end, more = await in_thread(
-            lambda stop: _slice(result.file, result.lock, offset, limit, max_bytes, stop)
-        )
-        rows = len(found)
-        try:
-            cut = sum(int(line.partition(" ")[0]) for line in found)
-        except ValueError:
-            raise Invalid("The `cursor` is not one that was given.", "Run the query again.") from None
-        lines = "".join(line.partition(" ")[2] for line in found)
+        next_page.check(result.statement)
+        self._results.move_to_end(position.name)
+        await result.remainder.done.wait()
+        page = await in_thread(lambda stop: _read_slice(result, position.offset, limit, max_bytes, stop))
+        cut_cells = 0
+        lines: list[str] = []
+        for spooled_line in page.lines:
+            cut_in_line, _, line = spooled_line.partition(" ")
+            try:
+                cut_cells += int(cut_in_line)
+            except ValueError:
+                raise Invalid("The `cursor` is not one that was given.", "Run the query again.") from None
+            lines.append(line)
         notes = list(result.notes)
-        if not more and result.rest.stopped:
-            notes.append(f"not the end of the result: {result.rest.stopped}; narrow the query or page by a key")
-        following = Cursor.encode("rows", [name, end, shown + rows]) if more else None
-        return RowPage(result.columns, lines, shown + 1, rows, following, cut, notes)
+        if not page.has_more and result.remainder.stopped:
+            notes.append(f"not the end of the result: {result.remainder.stopped}; narrow the query or page by a key")
+        cursor = None
+        if page.has_more:
+            cursor = _encode_cursor(_Position(position.name, page.end, position.rows_before + len(lines)))
+        return RowPage(result.columns, "".join(lines), position.rows_before + 1, len(lines), cursor, cut_cells, notes)
 
     def close(self) -> None:
         """Forget all results."""
@@ -160,59 +206,75 @@ class ResultPages:
         self._results.clear()
 
 
-def _slice(
-    file: IO[bytes], lock: threading.Lock, offset: int, limit: int, max_bytes: int, stop: Stop
-) -> tuple[list[str], int, bool]:
-    """Whole lines from `offset` on, where they end, and whether more follow."""
-    size = os.fstat(file.fileno()).st_size
-    data = bytearray()
+def _encode_cursor(position: _Position) -> str:
+    return Cursor.encode("rows", list(position))
+
+
+def _decode_cursor(cursor: str) -> _Position | None:
+    """Return the position that a cursor stands for; None where it is none."""
+    match Cursor.decode("rows", cursor):
+        case [str() as name, int() as offset, int() as rows_before] if offset >= 0:
+            return _Position(name, offset, rows_before)
+        case _:
+            return None
+
+
+def _read_slice(result: _Result, offset: int, limit: int, max_bytes: int, stop: Stop) -> _Slice:
+    """Return whole lines from `offset` on, at least one."""
+    size = os.fstat(result.file.fileno()).st_size
+    content = _read_enough(result, offset, size, limit, max_bytes, stop)
+    lines: list[str] = []
+    used_bytes = 0
+    for line in content.splitlines(keepends=True):
+        is_full = len(lines) == limit or (lines and used_bytes + len(line) > max_bytes)
+        if is_full or not line.endswith(b"\n"):
+            break
+        lines.append(line.decode(errors="replace"))
+        used_bytes += len(line)
+    # A line that its writer could not end is none.
+    has_whole_line = b"\n" in content[used_bytes:]
+    has_unread_bytes = bool(lines) and offset + len(content) < size
+    return _Slice(lines, offset + used_bytes, has_whole_line or has_unread_bytes)
+
+
+def _read_enough(result: _Result, offset: int, size: int, limit: int, max_bytes: int, stop: Stop) -> bytes:
+    """Return the bytes from `offset` on, as many as a page can need."""
+    content = bytearray()
     while True:
         stop.check()
-        ends = data.count(b"\n")
-        full = ends > limit or (ends and len(data) > max_bytes + (1 << 16))
-        if full or offset + len(data) >= size:
-            break
-        with lock:  # two pages of one result may be read at once
-            file.seek(min(offset, size) + len(data))
-            data += file.read(1 << 16)
-    taken: list[str] = []
-    used = 0
-    for line in bytes(data).splitlines(keepends=True):
-        if not line.endswith(b"\n") or len(taken) == limit or (taken and used + len(line) > max_bytes):
-            break
-        taken.append(line.decode(errors="replace"))
-        used += len(line)
-    # A line that its writer could not end is none.
-    more = b"\n" in data[used:] or (bool(taken) and offset + len(data) < size)
-    return taken, offset + used, more
+        line_count = content.count(b"\n")
+        has_enough_bytes = line_count > 0 and len(content) > max_bytes + _BLOCK_BYTES
+        if line_count > limit or has_enough_bytes or offset + len(content) >= size:
+            return bytes(content)
+        with result.lock:  # two pages of one result may be read at once
+            result.file.seek(min(offset, size) + len(content))
+            content += result.file.read(_BLOCK_BYTES)
 
 
-def to_request(statement: ReadStatement) -> dict[str, Any]:
-    """A statement as a worker is told it."""
-    request = {"path": statement.database.address, "sql": statement.sql, "parameters": statement.parameters}
-    if isinstance(statement, JoiningStatement):
-        request["beside"] = {other.name: other.address for other in statement.beside}
-    return request
-
-
-def _ended(reply: Mapping[str, Any]) -> Remainder | None:
-    """What a worker has done behind a first page, where it told both at once."""
-    if (end := reply.get("rest")) is None:
+def _read_remainder(reply: Mapping[str, Any]) -> Remainder | None:
+    """Return what a worker has done behind a first page, where it answered both at once."""
+    last_frame = reply.get("rest")
+    if last_frame is None:
         return None
-    rest = Remainder()
-    rest.stopped = end["stopped"]
-    rest.done.set()
-    return rest
+    remainder = Remainder()
+    remainder.stopped = last_frame["stopped"]
+    remainder.done.set()
+    return remainder
 
 
-def _notes(reply: Mapping[str, Any]) -> list[str]:
+def _list_notes(reply: Mapping[str, Any]) -> list[str]:
     notes: list[str] = []
     if reply.get("immutable"):
         notes.append("opened as a file that can't change: what other programs write is not seen")
-    if masks := reply.get("masks"):
-        verb = "is" if len(masks) == 1 else "are"
-        notes.append(f"{', '.join(masks)} {verb} masked: every value counts as •••, in conditions too")
-    if texts := reply.get("texts"):
-        said = ", ".join(f"\"{text}\" is not a column, SQLite took it for the text '{text}'" for text in texts[:5])
-        notes.append(said)
+    masked_columns = reply.get("masks")
+    if masked_columns:
+        verb = "is" if len(masked_columns) == 1 else "are"
+        notes.append(f"{', '.join(masked_columns)} {verb} masked: every value counts as •••, in conditions too")
+    texts: list[str] = reply.get("texts") or []
+    if texts:
+        notes.append(", ".join(map(_describe_text, texts[:_MAX_NAMED_TEXTS])))
     return [*notes, *reply.get("files", ())]
+
+
+def _describe_text(text: str) -> str:
+    return f"\"{text}\" is not a column, SQLite took it for the text '{text}'"

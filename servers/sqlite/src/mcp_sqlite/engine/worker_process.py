@@ -19,8 +19,8 @@ from mcp_batteries.executables import NO_WINDOW
 
 __all__ = ["DatabaseLocked", "ProcessExited", "Worker", "WorkerDied", "raise_for_error", "to_problem"]
 
-_HEAD = struct.Struct(">I")
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_LENGTH = struct.Struct(">I")
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 _START_SECONDS = 20.0
 
 
@@ -36,7 +36,7 @@ class DatabaseLocked(Unavailable):
     """Raised when somebody else has locked the database; nothing was done."""
 
 
-_KINDS: dict[str, type[Problem]] = {
+_PROBLEMS: dict[str, type[Problem]] = {
     "conflict": Conflict,
     "invalid": Invalid,
     "locked": DatabaseLocked,
@@ -51,7 +51,7 @@ _KINDS: dict[str, type[Problem]] = {
 class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
     """A process, and the frames it has sent.
 
-    What comes is taken in the event loop's own callback: a stream between would cost as much as all the rest.
+    Its frames are read in the event loop's own callback: a stream between would cost as much as all the work.
     """
 
     _transport: asyncio.SubprocessTransport
@@ -67,6 +67,11 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
 
     @classmethod
     async def start(cls, options: Sequence[str]) -> Worker:
+        """Start a process, and return it when it is ready.
+
+        Raises:
+            WorkerDied: it does not start.
+        """
         # -P: no module of the folder the host started us in.
         command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
         loop = asyncio.get_running_loop()
@@ -78,10 +83,11 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         answers = cast("asyncio.ReadTransport", transport.get_pipe_transport(1))
         answers.set_protocol(worker)  # the one between the pipe and `pipe_data_received` takes a turn of the loop
         try:
-            if (ready := await worker.receive(_START_SECONDS)) is not None:
-                raise_for_error(ready)
-                return worker
-            raise ProcessExited
+            ready = await worker.receive(_START_SECONDS)
+            if ready is None:
+                raise ProcessExited
+            raise_for_error(ready)
+            return worker
         except ProcessExited:
             await worker.kill()
             raise WorkerDied("SQLite's process did not start.", "Try again.") from None
@@ -91,15 +97,16 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
 
     @property
     def is_alive(self) -> bool:
+        """Whether the process still runs."""
         return self._transport.get_returncode() is None
 
     def send(self, request: Mapping[str, Any]) -> None:
-        """Let a request go; nothing where the process has ended."""
-        body = _encode(request).encode()
-        self._requests.write(_HEAD.pack(len(body)) + body)
+        """Send a request; do nothing where the process has ended."""
+        body = _to_json(request).encode()
+        self._requests.write(_LENGTH.pack(len(body)) + body)
 
     async def receive(self, seconds: float) -> dict[str, Any] | None:
-        """The next frame; None if none comes within `seconds`.
+        """Return the next frame; None if none comes within `seconds`.
 
         Raises:
             Gone: the process has ended.
@@ -121,23 +128,25 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         return json.loads(self._frames.popleft())
 
     async def kill(self) -> None:
+        """End the process, and wait for its end."""
         with anyio.CancelScope(shield=True):
             if self.is_alive:
                 with suppress(ProcessLookupError):
                     self._transport.kill()
             for number in (0, 1):
-                if (pipe := self._transport.get_pipe_transport(number)) is not None:
+                pipe = self._transport.get_pipe_transport(number)
+                if pipe is not None:
                     pipe.close()
             await self._exited.wait()
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._data += data
-        while len(self._data) >= _HEAD.size:
-            end = _HEAD.size + _HEAD.unpack_from(self._data)[0]
+        while len(self._data) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._data)[0]
             if len(self._data) < end:
                 return
-            self._frames.append(bytes(self._data[_HEAD.size : end]))
+            self._frames.append(bytes(self._data[_LENGTH.size : end]))
             del self._data[:end]
             self._rouse()
 
@@ -161,17 +170,18 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
 
 
 def raise_for_error(frame: dict[str, Any]) -> dict[str, Any]:
-    """`frame`, unless the worker tells in it why it refuses.
+    """Return `frame`, unless the worker says in it why it refuses.
 
     Raises:
-        Problem: it does.
+        Problem: it refuses.
     """
-    if error := frame.get("error"):
+    error = frame.get("error")
+    if error:
         raise to_problem(error)
     return frame
 
 
 def to_problem(error: Sequence[str]) -> Problem:
-    """The problem that a worker told as kind, what and fix."""
-    kind, what, fix = error
-    return _KINDS[kind](what, fix)
+    """Return the problem that a worker sent as kind, message and fix."""
+    kind, message, fix = error
+    return _PROBLEMS[kind](message, fix)

@@ -7,23 +7,26 @@ whether it helps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcp_sqlite.worker.language.tokens import TOKEN
 
 __all__ = ["Comparisons", "combine_columns", "find_comparisons"]
 
-_EQUAL = {"=", "==", "IS", "IN"}
-_RANGE = {"<", "<=", ">", ">=", "BETWEEN", "LIKE", "GLOB"}
-_ENDS = {
+_EQUALITIES = {"=", "==", "IS", "IN"}
+_RANGES = {"<", "<=", ">", ">=", "BETWEEN", "LIKE", "GLOB"}
+# Words and signs at which an operand ends.
+_BOUNDARIES = {
     "SELECT", "FROM", "WHERE", "ON", "AND", "OR", "NOT", "HAVING", "GROUP", "ORDER", "LIMIT", "OFFSET", "UNION",
     "EXCEPT", "INTERSECT", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "WHEN", "THEN", "ELSE", "END",
     "CASE", "AS", "SET", "VALUES", "RETURNING", "WINDOW", "USING", "BY", "DISTINCT", "ESCAPE", "OVER", "FILTER",
     ",", ";",
 }  # fmt: skip
-_MOST_OPERANDS = 6
-_LONGEST = 200
+_CONSTANTS = ("NULL", "TRUE", "FALSE", "COLLATE", "NOCASE", "CURRENT_TIMESTAMP")
+_DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
+_MAX_OPERANDS = 6
+_MAX_EXPRESSION_LENGTH = 200
 
 
 @dataclass
@@ -31,6 +34,8 @@ class Comparisons:
     """What a statement compares, each as SQL without the names of tables, the first first.
 
     Attributes:
+        equal: what is compared for equality.
+        ranges: what is compared by order.
         orders: lists that rows are ordered or grouped by.
     """
 
@@ -46,116 +51,168 @@ class _Token:
 
     @property
     def word(self) -> str:
-        return self.text.upper() if self.kind == "word" else self.text if self.kind == "sign" else ""
+        """The word in capitals, or the sign; nothing for other tokens."""
+        match self.kind:
+            case "word":
+                return self.text.upper()
+            case "sign":
+                return self.text
+            case _:
+                return ""
+
+    @property
+    def is_comparison(self) -> bool:
+        return self.word in _EQUALITIES or self.word in _RANGES
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.text.startswith(("?", ":", "@", "$"))
+
+
+_END = _Token("sign", ";")
 
 
 def find_comparisons(sql: str) -> Comparisons:
-    """What `sql` compares, orders and groups by."""
-    tokens = [
-        _Token(match.lastgroup or "", match[0])
-        for match in TOKEN.finditer(sql)
-        if match.lastgroup not in ("skip", None)
-    ]
-    found = Comparisons()
-    no_case = any(token.word == "NOCASE" for token in tokens)
+    """Return what `sql` compares, orders and groups by."""
+    tokens = _split_tokens(sql)
+    comparisons = Comparisons()
+    ignores_case = any(token.word == "NOCASE" for token in tokens)
     for number, token in enumerate(tokens):
-        if token.word in _EQUAL or token.word in _RANGE:
-            kind = found.equal if token.word in _EQUAL else found.ranges
-            before = _operand(tokens, number - 1, -1)
-            for operand in (before, _operand(tokens, number + 1, 1)):
-                if operand is None:
-                    continue
-                kind.setdefault(operand)
-                if no_case or token.word == "LIKE":
-                    kind.setdefault(f"{operand} COLLATE NOCASE")
-        elif token.word == "BY" and number and tokens[number - 1].word in ("ORDER", "GROUP", "PARTITION"):
-            if items := _list(tokens, number + 1):
-                found.orders.append(items)
-        elif token.word == "USING" and number + 1 < len(tokens) and tokens[number + 1].word == "(":
-            for item in _list(tokens, number + 2):
-                found.equal.setdefault(item)
-    return found
+        previous_word = tokens[number - 1].word if number else ""
+        next_word = tokens[number + 1].word if number + 1 < len(tokens) else ""
+        if token.is_comparison:
+            operands = comparisons.equal if token.word in _EQUALITIES else comparisons.ranges
+            with_no_case = ignores_case or token.word == "LIKE"
+            for operand in (_read_operand_before(tokens, number), _read_operand_after(tokens, number)):
+                _add_operand(operands, operand, with_no_case=with_no_case)
+        elif token.word == "BY" and previous_word in ("ORDER", "GROUP", "PARTITION"):
+            items = _read_list(tokens[number + 1 :])
+            if items:
+                comparisons.orders.append(items)
+        elif token.word == "USING" and next_word == "(":
+            for item in _read_list(tokens[number + 2 :]):
+                comparisons.equal.setdefault(item)
+    return comparisons
 
 
-def _operand(tokens: Sequence[_Token], start: int, step: int) -> str | None:
-    """The operand of a comparison that ends, or begins, at `start`; None where it is not an expression over columns."""
-    taken: list[_Token] = []
+def _split_tokens(sql: str) -> list[_Token]:
+    return [
+        _Token(match.lastgroup, match[0])
+        for match in TOKEN.finditer(sql)
+        if match.lastgroup is not None and match.lastgroup != "skip"
+    ]
+
+
+def _add_operand(operands: dict[str, None], operand: str | None, *, with_no_case: bool) -> None:
+    if operand is None:
+        return
+    operands.setdefault(operand)
+    if with_no_case:
+        operands.setdefault(f"{operand} COLLATE NOCASE")
+
+
+def _read_operand_after(tokens: Sequence[_Token], comparison: int) -> str | None:
+    """Return the operand behind a comparison; None where it is not an expression over columns."""
+    following = (tokens[position] for position in range(comparison + 1, len(tokens)))
+    return _to_sql(_take_operand(following, "(", ")"))
+
+
+def _read_operand_before(tokens: Sequence[_Token], comparison: int) -> str | None:
+    """Return the operand in front of a comparison; None where it is not an expression over columns."""
+    preceding = (tokens[position] for position in range(comparison - 1, -1, -1))
+    operand = _take_operand(preceding, ")", "(")
+    return _to_sql(operand[::-1])
+
+
+def _take_operand(tokens: Iterable[_Token], opening: str, closing: str) -> list[_Token]:
+    """Return the tokens of the operand that `tokens` begin with, in the direction of reading."""
+    operand: list[_Token] = []
     depth = 0
-    opens, closes = ("(", ")") if step > 0 else (")", "(")
-    position = start
-    while 0 <= position < len(tokens):
-        token = tokens[position]
-        if token.word == opens:
+    for token in tokens:
+        if token.word == opening:
             depth += 1
-        elif token.word == closes:
+        elif token.word == closing:
             depth -= 1
             if depth < 0:
                 break
-        elif depth == 0 and (token.word in _ENDS or token.word in _EQUAL or token.word in _RANGE):
+        elif depth == 0 and (token.word in _BOUNDARIES or token.is_comparison):
             break
-        taken.append(token)
-        position += step
-    return _sql(taken if step > 0 else taken[::-1])
+        operand.append(token)
+    return operand
 
 
-def _list(tokens: Sequence[_Token], start: int) -> tuple[str, ...]:
+def _read_list(tokens: Sequence[_Token]) -> tuple[str, ...]:
+    """Return the expressions of the list that `tokens` begin with, with DESC behind those that have it."""
     items: list[str] = []
     item: list[_Token] = []
     depth = 0
-    for token in [*tokens[start:], _Token("sign", ";")]:
-        depth += {"(": 1, ")": -1}.get(token.word, 0)
-        ends = depth < 0 or (depth == 0 and token.word in _ENDS)
-        if not ends:
+    for token in [*tokens, _END]:
+        if token.word == "(":
+            depth += 1
+        elif token.word == ")":
+            depth -= 1
+        ends_item = depth < 0 or (depth == 0 and token.word in _BOUNDARIES)
+        if not ends_item:
             item.append(token)
             continue
-        direction = " DESC" if item and item[-1].word == "DESC" else ""
-        sql = _sql([part for part in item if part.word not in ("ASC", "DESC", "NULLS", "FIRST", "LAST")])
+        sql = _to_sql([part for part in item if part.word not in _DIRECTIONS])
         if sql is not None:
-            items.append(sql + direction)
+            is_descending = bool(item) and item[-1].word == "DESC"
+            items.append(f"{sql} DESC" if is_descending else sql)
         item = []
         if token.word != "," or depth < 0:
             break
     return tuple(items)
 
 
-def _sql(tokens: Sequence[_Token]) -> str | None:
-    """Tokens as SQL, without the names of tables; None where no column is among them, or a query is."""
-    parts: list[str] = []
-    columns = False
+def _to_sql(tokens: Sequence[_Token]) -> str | None:
+    """Return tokens as SQL, without the names of tables; None where no column is among them, or a query is."""
+    texts: list[str] = []
+    has_column = False
     position = 0
     while position < len(tokens):
         token = tokens[position]
-        following = tokens[position + 1].word if position + 1 < len(tokens) else ""
-        if token.word == "SELECT" or token.text[:1] in "?:@$":
+        next_word = tokens[position + 1].word if position + 1 < len(tokens) else ""
+        if token.word == "SELECT" or token.is_parameter:
             return None
-        if token.kind in ("word", "name") and following == ".":
+        if token.kind in ("word", "name") and next_word == ".":
             position += 2
             continue
-        if token.kind == "name" or (token.kind == "word" and following != "(" and token.word not in _ENDS):
-            columns = columns or token.word not in ("NULL", "TRUE", "FALSE", "COLLATE", "NOCASE", "CURRENT_TIMESTAMP")
-        parts.append(token.text)
+        has_column = has_column or _is_column(token, next_word)
+        texts.append(token.text)
         position += 1
-    text = " ".join(parts).replace(" ( ", "(").replace("( ", "(").replace(" )", ")").replace(" ,", ",")
-    return text if columns and len(text) <= _LONGEST else None
+    sql = " ".join(texts).replace(" ( ", "(").replace("( ", "(").replace(" )", ")").replace(" ,", ",")
+    return sql if has_column and len(sql) <= _MAX_EXPRESSION_LENGTH else None
 
 
-def combine_columns(found: Comparisons, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """Lists of what an index might be over, the narrowest first: of what is compared and of `columns`, if few are."""
-    equal = list(found.equal)[:_MOST_OPERANDS]
-    ranges = [item for item in found.ranges if item not in found.equal][:_MOST_OPERANDS]
+def _is_column(token: _Token, next_word: str) -> bool:
+    if token.word in _CONSTANTS:
+        return False
+    if token.kind == "name":
+        return True
+    return token.kind == "word" and next_word != "(" and token.word not in _BOUNDARIES
+
+
+def combine_columns(comparisons: Comparisons, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return lists of what an index might be over, the narrowest first.
+
+    Args:
+        columns: columns that the statement reads, to be combined with what it compares.
+    """
+    equal = list(comparisons.equal)[:_MAX_OPERANDS]
+    ranges = [item for item in comparisons.ranges if item not in comparisons.equal][:_MAX_OPERANDS]
+    # A dictionary keeps each list once, in order.
     lists: dict[tuple[str, ...], None] = {}
     for item in (*equal, *ranges, *columns):
         lists.setdefault((item,))
-    for order in found.orders:
+    for order in comparisons.orders:
         lists.setdefault(order)
         # All that the statement reads, so that the table itself is not needed.
         lists.setdefault((*order, *(item for item in columns if item not in order)))
-    pairs = itertools.permutations((*equal, *ranges), 2)
-    for pair in pairs:
+    for pair in itertools.permutations((*equal, *ranges), 2):
         lists.setdefault(pair)
-    tails = [(), *((item,) for item in ranges), *found.orders]
+    tails = [(), *((item,) for item in ranges), *comparisons.orders]
     for size in range(1, len(equal) + 1):
-        for head in itertools.combinations(equal, size):
-            for tail in tails:
-                lists.setdefault((*head, *(item for item in tail if item.removesuffix(" DESC") not in head)))
+        for head, tail in itertools.product(itertools.combinations(equal, size), tails):
+            lists.setdefault((*head, *(item for item in tail if item.removesuffix(" DESC") not in head)))
     return sorted(lists, key=len)

@@ -1,16 +1,17 @@
 """Finds indexes that would help a statement, by trying SQLite's planner on a copy of the schema and its statistics.
 
 In an empty copy of the schema candidates are made, and the planner is asked again; what it then uses would help. (The
-method of SQLite's `.expert`.) The planner believes any index to find ten rows of a value; so it is told of each what a
-sample of the table says, and what would find a large part of the table is not proposed.
+method of SQLite's `.expert`.) The planner believes any index to find ten rows of a value; so each gets statistics from
+a sample of the table, and what would find a large part of the table is not proposed.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.advisor.candidates import Comparisons, combine_columns, find_comparisons
@@ -18,26 +19,67 @@ from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limi
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.vectors import load_into
 from mcp_sqlite.worker.language.parameters import parse_parameters
+from mcp_sqlite.worker.query.statements import PlanStep
 from mcp_sqlite.worker.schema.lookup import estimate_row_count, query_unless_broken
 
 __all__ = ["IndexAdvice", "advise_indexes"]
 
 _PREFIX = "mcp_candidate_"
-_MOST_CANDIDATES = 150
-_MOST_WIDTH = 5
-_SAMPLE = 5000
-"""Rows of a table that are looked at, its first."""
+_MAX_CANDIDATES = 150
+_MAX_WIDTH = 5
+# Columns that a statement reads are combined only if they are few.
+_MAX_COMBINED_COLUMNS = 6
+# Rows of a table that are sampled, its first.
+_SAMPLE_ROWS = 5000
 _SAMPLE_SECONDS = 0.5
-_LARGE_PART = 0.12
-"""Of a table's rows: to find so many one by one takes as long as to read all."""
-_FEW_ROWS = 50
-"""A table that fits into a page or two is best read whole."""
-_FILLED_PAGES = 100
-"""A smaller database is one that is still to be filled: how many rows its tables have says nothing."""
-_TRIES = 4
-_RIVALS = 6
-"""Plans that are looked at beside the planner's own choice among all indexes."""
-_SEARCH = re.compile(r"(SEARCH|SCAN) .*?USING (?:COVERING )?INDEX (\w+)(?: \((.*)\))?")
+# To find this part of a table's rows one by one takes as long as to read all.
+_LARGE_SHARE = 0.12
+# A comparison by order finds about this part of what an equality leaves.
+_RANGE_SHARE = 0.3
+# A table that fits into a page or two is best read whole.
+_MIN_ROWS = 50
+# A smaller database is one that is still to be filled: how many rows its tables have says nothing.
+_MIN_PAGES = 100
+_ASSUMED_ROWS = 100_000
+# What the planner believes an index to find of a value.
+_ASSUMED_ROWS_PER_VALUE = 10
+_MAX_ROUNDS = 4
+# Plans that are compared with the planner's own choice among all indexes.
+_MAX_RIVALS = 6
+_MAX_NAME_LENGTH = 60
+_SEARCH = re.compile(r"(?P<operation>SEARCH|SCAN) .*?USING (?:COVERING )?INDEX (?P<index>\w+)(?: \((?P<terms>.*)\))?")
+_RANGE_TERM = re.compile(r"[<>]\?")
+_LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
+_OBJECTS = "SELECT sql, name FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
+_ADD_STATISTICS = "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)"
+
+
+class _Index(NamedTuple):
+    """A candidate: an index of a table over expressions."""
+
+    table: str
+    expressions: tuple[str, ...]
+
+    @property
+    def start(self) -> tuple[str, str]:
+        """The table and the first expression."""
+        return (self.table, self.expressions[0])
+
+
+class _ProposedIndex(NamedTuple):
+    """An index as the caller would make it."""
+
+    ddl: str
+    name: str
+
+
+class _Cost(NamedTuple):
+    """What one plan saves that another does not, the most important first."""
+
+    whole_tables: int
+    sorts: int
+    unbound_terms: int
+    table_visits: int
 
 
 @dataclass(frozen=True)
@@ -45,253 +87,349 @@ class IndexAdvice:
     """The plan with the indexes that help.
 
     Attributes:
-        rows: of EXPLAIN QUERY PLAN.
-        made: the candidates in it: their DDL, and the name that gives them.
+        indexes: the candidates in the plan, by their names there.
         tried: how many candidates the planner was shown.
     """
 
-    rows: list[tuple[int, int, int, str]] = field(default_factory=list[tuple[int, int, int, str]])
-    made: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    steps: list[PlanStep] = field(default_factory=list[PlanStep])
+    indexes: dict[str, _ProposedIndex] = field(default_factory=dict[str, _ProposedIndex])
     tried: int = 0
 
-    def cost(self) -> tuple[int, int, int, int]:
-        """What one index saves that another does not: tables read whole, sorts, rows searched, visits to the table."""
-        steps = [row[3] for row in self.rows]
-        terms = sum(step.count("=?") + step.count(">?") + step.count("<?") for step in steps)
-        return (
-            sum(step.startswith("SCAN ") and " USING " not in step for step in steps),
-            sum("TEMP B-TREE" in step for step in steps),
-            -terms,
-            -sum("COVERING" in step for step in steps),
-        )
+    def cost(self) -> _Cost:
+        """Return what the plan costs; covering indexes and bound terms count as negative costs."""
+        whole_tables = sorts = terms = covering = 0
+        for step in self.steps:
+            if step.detail.startswith("SCAN ") and " USING " not in step.detail:
+                whole_tables += 1
+            if "TEMP B-TREE" in step.detail:
+                sorts += 1
+            if "COVERING" in step.detail:
+                covering += 1
+            terms += sum(step.detail.count(term) for term in ("=?", ">?", "<?"))
+        return _Cost(whole_tables, sorts, -terms, -covering)
 
-    def named_rows(self) -> list[tuple[int, int, int, str]]:
-        """The plan, with candidates called as their DDL calls them."""
-        words = re.compile("|".join(map(re.escape, self.made)) or r"(?!)")
-        return [(*row[:3], words.sub(lambda found: self.made[found[0]][1], row[3])) for row in self.rows]
+    def steps_by_ddl_names(self) -> list[PlanStep]:
+        """Return the plan, with candidates called as their DDL calls them."""
+        if not self.indexes:
+            return self.steps
+        names = re.compile("|".join(map(re.escape, self.indexes)))
+        return [
+            step._replace(detail=names.sub(lambda match: self.indexes[match[0]].name, step.detail))
+            for step in self.steps
+        ]
 
 
-def advise_indexes(database: Database, sql: str, given: Any, reads: list[tuple[str, str]]) -> IndexAdvice:
-    """Indexes that the planner would use for `sql`, an EXPLAIN QUERY PLAN, and that find few of a table's rows."""
-    tables = _tables(database, reads)
+def advise_indexes(
+    database: Database, sql: str, parameters: Any, columns_read: Sequence[tuple[str, str]]
+) -> IndexAdvice:
+    """Return indexes that the planner would use for `sql`, and that find few of a table's rows.
+
+    Args:
+        sql: an EXPLAIN QUERY PLAN.
+        columns_read: pairs of table and column.
+    """
+    tables = _group_by_table(database, columns_read)
     if not tables:
         return IndexAdvice()
     try:
-        with _Copy(database, sql, parse_parameters(given, sql)) as copy:
-            return copy.advice(tables, find_comparisons(sql))
+        with _SchemaCopy(database, sql, parse_parameters(parameters, sql)) as copy:
+            return _Advisor(database, copy, tables, find_comparisons(sql), has_limit=bool(_LIMIT.search(sql))).advise()
     except sqlite3.Error:
         database.interrupt.check()
         return IndexAdvice()
 
 
-def _tables(database: Database, reads: list[tuple[str, str]]) -> dict[str, list[str]]:
-    known = {
-        str(name)
-        for (name,) in database.run_internal("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-    }
+def _group_by_table(database: Database, columns_read: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the columns that a statement reads, by table; of real tables only."""
+    rows = database.run_internal("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+    names = {str(name) for (name,) in rows}
     tables: dict[str, list[str]] = {}
-    for table, column in reads:
-        if table in known and not table.startswith("sqlite_"):
+    for table, column in columns_read:
+        if table in names and not table.startswith("sqlite_"):
             columns = tables.setdefault(table, [])
             if column and column != "ROWID":
                 columns.append(column)
     return tables
 
 
-@dataclass(frozen=True)
-class _Index:
-    table: str
-    parts: tuple[str, ...]
+class _SchemaCopy:
+    """An empty copy of a database's schema with its statistics, in which indexes can be tried.
 
-
-class _Copy:
-    """An empty copy of a database's schema, with candidates for indexes."""
+    Attributes:
+        indexes: those that are there now, by name.
+    """
 
     def __init__(self, database: Database, sql: str, values: Any) -> None:
-        self._database, self._sql, self._values = database, sql, values
+        self._database = database
+        self._sql = sql
+        self._values = values
         self._authorizer = Authorizer()
-        self._made: dict[str, _Index] = {}
-        self._key_of: dict[str, str] = {}
-        """The column by which a table's rows are kept, in small letters."""
-        self._rows_of: dict[str, int] = {}
-        self._per_value: dict[_Index, list[float]] = {}
-        self._tried = 0
+        self.indexes: dict[str, _Index] = {}
 
-    def __enter__(self) -> _Copy:
-        # No statement is kept: an EXPLAIN that was compiled before goes on telling of indexes that are gone.
-        copy = self._copy = sqlite3.connect(
+    def __enter__(self) -> _SchemaCopy:
+        # No statement is cached: an EXPLAIN that was compiled before goes on naming indexes that are gone.
+        self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False, cached_statements=0
         )
-        load_into(copy)
-        apply_limits(copy, self._authorizer, read_only=False)
-        copy.set_progress_handler(lambda: self._database.interrupt.is_due, 1000)
-        objects = "SELECT sql, name FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
-        part = self._database.visible_schema
-        for statement, name in self._database.run_internal(objects):
-            if part is not None and part.has_masked_order(str(name)):
-                continue
-            self._authorizer.begin(Mode.SCHEMA)
-            try:
-                copy.execute(statement)
-            except sqlite3.Error:
-                continue  # sqlite_* tables, shadow tables that their virtual table has made already
-        self._authorizer.begin(Mode.INTERNAL)
-        copy.execute("ANALYZE").close()
-        copy.execute("DELETE FROM sqlite_stat1").close()
-        known = query_unless_broken(self._database, "SELECT tbl, idx, stat FROM sqlite_stat1 LIMIT 10000")
-        known = [row for row in known if part is None or not part.has_masked_order(str(row[1]))]
-        copy.executemany("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", known).close()
+        load_into(self._connection)
+        apply_limits(self._connection, self._authorizer, read_only=False)
+        self._connection.set_progress_handler(lambda: self._database.interrupt.is_due, 1000)
+        self._copy_objects()
+        self._copy_statistics()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._authorizer.begin(Mode.INTERNAL)
-        self._copy.close()
+        self._connection.close()
 
-    def advice(self, tables: dict[str, list[str]], found: Comparisons) -> IndexAdvice:
-        """The best plan, with the narrowest indexes that give it."""
-        for table in tables:
-            self._count(table)
-        plain = self._planned()
-        for _ in range(_TRIES):
-            best = plain
-            for width in range(1, _MOST_WIDTH + 1):
-                self._make(tables, found, width)
-                plan = self._planned()
-                if plan.made and plan.cost() < best.cost():
-                    best = plan
-            poor = [name for name in best.made if self._finds_many(name, best)]
+    def _copy_objects(self) -> None:
+        for sql, name in self._database.run_internal(_OBJECTS):
+            if self._has_masked_order(str(name)):
+                continue
+            self._authorizer.begin(Mode.SCHEMA)
+            try:
+                self._connection.execute(sql)
+            except sqlite3.Error:
+                continue  # sqlite_* tables, shadow tables that their virtual table has made already
+
+    def _copy_statistics(self) -> None:
+        self._run_internal("ANALYZE")
+        self._run_internal("DELETE FROM sqlite_stat1")
+        rows = query_unless_broken(self._database, "SELECT tbl, idx, stat FROM sqlite_stat1 LIMIT 10000")
+        statistics = [(table, index, text) for table, index, text in rows if not self._has_masked_order(str(index))]
+        self._connection.executemany(_ADD_STATISTICS, statistics).close()
+
+    def _has_masked_order(self, index: str) -> bool:
+        visible_schema = self._database.visible_schema
+        return visible_schema is not None and visible_schema.has_masked_order(index)
+
+    def _run_internal(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        self._authorizer.begin(Mode.INTERNAL)
+        self._connection.execute(sql, parameters).close()
+
+    def make_index(self, name: str, index: _Index) -> bool:
+        """Make an index, if SQLite can."""
+        self._authorizer.begin(Mode.SCHEMA)
+        expressions = ", ".join(index.expressions)
+        try:
+            self._connection.execute(f"CREATE INDEX {name} ON {identifier(index.table)} ({expressions})").close()
+        except (sqlite3.Error, sqlite3.Warning):
+            return False  # a column of another table, a function that is not the same each time
+        self.indexes[name] = index
+        return True
+
+    def add_statistics(self, name: str, row_count: int, rows_per_value: Sequence[float]) -> None:
+        """Let the planner know what an index finds."""
+        numbers = " ".join(str(round(number)) for number in (row_count, *rows_per_value))
+        self._run_internal(_ADD_STATISTICS, [self.indexes[name].table, name, numbers])
+
+    def load_statistics(self) -> None:
+        """Have the planner use the statistics as they are now."""
+        self._run_internal("ANALYZE sqlite_master")
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index."""
+        del self.indexes[name]
+        self._run_internal(f"DROP INDEX {name}")
+
+    def plan(self, tried: int) -> IndexAdvice:
+        """Return the plan of the statement, with the candidates that it uses."""
+        self._authorizer.begin(Mode.EXPLAIN)
+        steps: list[PlanStep] = []
+        indexes: dict[str, _ProposedIndex] = {}
+        for number, parent, unused, detail in self._connection.execute(self._sql, self._values):
+            steps.append(PlanStep(number, parent, unused, str(detail)))
+        for step in steps:
+            for word in step.detail.split():
+                if word in self.indexes:
+                    indexes[word] = _propose(self.indexes[word])
+        return IndexAdvice(steps, indexes, tried)
+
+
+class _Advisor:
+    """Tries candidates for a statement.
+
+    Args:
+        tables: the columns that the statement reads, by table.
+        has_limit: whether it needs some rows only.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        copy: _SchemaCopy,
+        tables: dict[str, list[str]],
+        comparisons: Comparisons,
+        *,
+        has_limit: bool,
+    ) -> None:
+        self._database = database
+        self._copy = copy
+        self._tables = tables
+        self._comparisons = comparisons
+        self._has_limit = has_limit
+        self._row_counts = {table: self._count_rows(table) for table in tables}
+        self._rowid_aliases = {table: self._find_rowid_alias(table) for table in tables}
+        # What each candidate finds of a value of its first columns; nothing for those that can't be made.
+        self._rows_per_value: dict[_Index, list[float]] = {}
+        self._tried = 0
+
+    def advise(self) -> IndexAdvice:
+        """Return the best plan, with the narrowest indexes that give it."""
+        plain = self._copy.plan(self._tried)
+        for _ in range(_MAX_ROUNDS):
+            best = self._widen(plain)
+            poor = [name for name in best.indexes if self._finds_many(name, best)]
             if not poor:
-                if best is not plain:
-                    best = self._instead(best)
-                return (
-                    IndexAdvice(best.rows, best.made, self._tried)
-                    if best is not plain
-                    else IndexAdvice([], {}, self._tried)
-                )
+                return self._choose(plain, best)
             for name in poor:
-                self._forget(name)
-        return IndexAdvice([], {}, self._tried)
+                self._copy.drop_index(name)
+        return IndexAdvice(tried=self._tried)
 
-    def _instead(self, best: IndexAdvice) -> IndexAdvice:
-        """A better plan without indexes that begin as those of `best`, which may only spare a sort; else `best`."""
+    def _widen(self, plain: IndexAdvice) -> IndexAdvice:
+        """Return the best plan, by candidates that are wider and wider."""
+        best = plain
+        for width in range(1, _MAX_WIDTH + 1):
+            self._make_candidates(width)
+            plan = self._copy.plan(self._tried)
+            if plan.indexes and plan.cost() < best.cost():
+                best = plan
+        return best
+
+    def _choose(self, plain: IndexAdvice, best: IndexAdvice) -> IndexAdvice:
+        if best is plain:
+            return IndexAdvice(tried=self._tried)
+        best = self._find_rival(best)
+        return IndexAdvice(best.steps, best.indexes, self._tried)
+
+    def _find_rival(self, best: IndexAdvice) -> IndexAdvice:
+        """Return a better plan without indexes that begin as those of `best`; else `best`.
+
+        Those of `best` may only spare a sort.
+        """
         rival = best
-        for _ in range(_RIVALS):
-            begin = {(index.table, index.parts[0]) for index in map(self._made.get, rival.made) if index}
-            for name in [name for name, index in self._made.items() if (index.table, index.parts[0]) in begin]:
-                self._forget(name)
-            rival = self._planned()
-            if not rival.made:
+        for _ in range(_MAX_RIVALS):
+            indexes = self._copy.indexes
+            starts = {indexes[name].start for name in rival.indexes if name in indexes}
+            for name in [name for name, index in indexes.items() if index.start in starts]:
+                self._copy.drop_index(name)
+            rival = self._copy.plan(self._tried)
+            if not rival.indexes:
                 break
-            if rival.cost() < best.cost() and not any(self._finds_many(name, rival) for name in rival.made):
+            if rival.cost() < best.cost() and not any(self._finds_many(name, rival) for name in rival.indexes):
                 best = rival
         return best
 
-    def _make(self, tables: dict[str, list[str]], found: Comparisons, width: int) -> None:
+    def _make_candidates(self, width: int) -> None:
         """Make the candidates of `width` columns that are not there yet."""
         with self._database.interrupt.shorten(_SAMPLE_SECONDS):
-            for table, columns in tables.items():
-                for parts in combine_columns(found, columns if len(columns) <= 6 else ()):
-                    index = _Index(table, parts)
-                    if parts[0].strip('"`[]').lower() == self._key_of.get(table):
-                        continue  # That is how its rows are found already.
-                    if len(parts) == width and index not in self._per_value and self._tried < _MOST_CANDIDATES:
-                        self._make_one(index)
-        self._authorizer.begin(Mode.INTERNAL)
-        self._copy.execute("ANALYZE sqlite_master").close()
+            for table, columns in self._tables.items():
+                combined_columns = columns if len(columns) <= _MAX_COMBINED_COLUMNS else ()
+                for expressions in combine_columns(self._comparisons, combined_columns):
+                    if len(expressions) == width and not self._is_rowid_alias(table, expressions[0]):
+                        self._make_candidate(_Index(table, expressions))
+        self._copy.load_statistics()
 
-    def _make_one(self, index: _Index) -> None:
-        name = f"{_PREFIX}{len(self._per_value)}"
-        self._authorizer.begin(Mode.SCHEMA)
-        try:
-            self._copy.execute(f"CREATE INDEX {name} ON {identifier(index.table)} ({', '.join(index.parts)})").close()
-        except (sqlite3.Error, sqlite3.Warning):
-            self._per_value[index] = []  # a column of another table, a function that is not the same each time
+    def _is_rowid_alias(self, table: str, expression: str) -> bool:
+        """Return whether that is how rows are found already."""
+        return expression.strip('"`[]').lower() == self._rowid_aliases[table]
+
+    def _make_candidate(self, index: _Index) -> None:
+        if index in self._rows_per_value or self._tried >= _MAX_CANDIDATES:
+            return
+        name = f"{_PREFIX}{len(self._rows_per_value)}"
+        if not self._copy.make_index(name, index):
+            self._rows_per_value[index] = []
             return
         self._tried += 1
-        self._made[name] = index
-        rows = self._rows_of[index.table]
-        per_value = self._per_value[index] = [
-            max(1.0, rows / self._different(index.table, index.parts[:number], rows))
-            for number in range(1, len(index.parts) + 1)
-        ]
-        stat = " ".join(str(round(number)) for number in (rows, *per_value))
-        self._authorizer.begin(Mode.INTERNAL)
-        self._copy.execute("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", [index.table, name, stat]).close()
+        row_count = self._row_counts[index.table]
+        rows_per_value: list[float] = []
+        for number in range(1, len(index.expressions) + 1):
+            value_count = self._estimate_values(index.table, index.expressions[:number], row_count)
+            rows_per_value.append(max(1.0, row_count / value_count))
+        self._rows_per_value[index] = rows_per_value
+        self._copy.add_statistics(name, row_count, rows_per_value)
 
-    def _forget(self, name: str) -> None:
-        self._made.pop(name)
-        self._authorizer.begin(Mode.INTERNAL)
-        self._copy.execute(f"DROP INDEX {name}").close()
+    def _count_rows(self, table: str) -> int:
+        """Return how many rows a table has: what ANALYZE counted, or the largest row number."""
+        estimate = estimate_row_count(self._database, table)
+        if estimate is None:
+            rows = query_unless_broken(self._database, f"SELECT max(rowid) FROM main.{identifier(table)}")
+            estimate = rows[0][0] if rows else _ASSUMED_ROWS
+        return max(1, int(estimate or 1))
 
-    def _count(self, table: str) -> None:
-        """How many rows a table has: what ANALYZE told, or the largest row number."""
-        known = estimate_row_count(self._database, table)
-        found = query_unless_broken(self._database, f"SELECT max(rowid) FROM main.{identifier(table)}")
-        number = known if known is not None else (found[0][0] if found else 100_000)
-        self._rows_of[table] = max(1, int(number or 1))
-        key = query_unless_broken(self._database, "SELECT name FROM pragma_table_info(?) WHERE pk", [table])
-        alias = query_unless_broken(self._database, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", [table])
-        if len(key) == 1 and not alias:
-            self._key_of[table] = str(key[0][0]).lower()
+    def _find_rowid_alias(self, table: str) -> str | None:
+        """Return the column by which a table's rows are kept, in lower case."""
+        key_columns = query_unless_broken(self._database, "SELECT name FROM pragma_table_info(?) WHERE pk", [table])
+        key_indexes = query_unless_broken(
+            self._database, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", [table]
+        )
+        if len(key_columns) != 1 or key_indexes:
+            return None
+        ((name,),) = key_columns
+        return str(name).lower()
 
-    def _different(self, table: str, parts: tuple[str, ...], rows: int) -> float:
-        """How many different values the table has, from a sample (the estimator "Duj1" of Haas and others)."""
-        columns = ", ".join(f"{part.removesuffix(' DESC')} AS c{number}" for number, part in enumerate(parts))
-        names = ", ".join(f"c{number}" for number in range(len(parts)))
+    def _estimate_values(self, table: str, expressions: tuple[str, ...], row_count: int) -> float:
+        """Return how many different values the table has, from a sample (the estimator "Duj1" of Haas and others)."""
+        names = [f"c{number}" for number in range(len(expressions))]
+        columns = ", ".join(
+            f"{expression.removesuffix(' DESC')} AS {name}" for expression, name in zip(expressions, names, strict=True)
+        )
         sql = (
             f"SELECT sum(n), count(*), sum(n = 1) FROM (SELECT count(*) AS n FROM (SELECT {columns} FROM "
-            f"{identifier(table)} LIMIT {_SAMPLE}) GROUP BY {names})"
+            f"{identifier(table)} LIMIT {_SAMPLE_ROWS}) GROUP BY {', '.join(names)})"
         )
         self._database.authorizer.begin(Mode.READ)
         try:
-            taken, different, once = self._database.connection.execute(sql).fetchone()
+            sample_rows, value_count, once_count = self._database.connection.execute(sql).fetchone()
         except (sqlite3.Error, sqlite3.Warning):
-            return max(1.0, rows / 10)  # what the planner would believe
-        if not taken:
+            return max(1.0, row_count / _ASSUMED_ROWS_PER_VALUE)
+        if not sample_rows:
             return 1.0
-        rows = max(rows, taken)
-        return min(rows, taken * different / max(1.0, taken - once + once * taken / rows))
+        row_count = max(row_count, sample_rows)
+        repeated = sample_rows - once_count + once_count * sample_rows / row_count
+        return min(row_count, sample_rows * value_count / max(1.0, repeated))
 
     def _finds_many(self, name: str, plan: IndexAdvice) -> bool:
-        """Whether a candidate leads to a large part of its table, row by row, or the table is small."""
-        if self._database.run_internal("PRAGMA page_count")[0][0] < _FILLED_PAGES:
+        """Return whether a candidate leads to a large part of its table, row by row, or the table is small."""
+        if self._database.read_internal("PRAGMA page_count") < _MIN_PAGES:
             return False
-        index = self._made[name]
-        rows = self._rows_of[index.table]
-        for *_, detail in plan.rows:
-            match = _SEARCH.match(detail)
-            if match is None or match[2] != name:
+        index = self._copy.indexes[name]
+        for step in plan.steps:
+            match = _SEARCH.match(step.detail)
+            if match is None or match["index"] != name:
                 continue
-            if rows <= _FEW_ROWS:
+            if self._row_counts[index.table] <= _MIN_ROWS:
                 return True
-            if (
-                match[1] == "SCAN"
-                and "COVERING" not in detail
-                and not re.search(r"\bLIMIT\b", self._sql, re.IGNORECASE)
-            ):
-                return True  # to sort is faster than to fetch every row by itself
-            equal = (match[3] or "").count("=?")
-            if match[1] == "SEARCH" and equal and "COVERING" not in detail:
-                ranged = 0.3 if re.search(r"[<>]\?", match[3]) else 1.0
-                return ranged * self._per_value[index][min(equal, len(index.parts)) - 1] > _LARGE_PART * rows
+            if "COVERING" in step.detail:
+                continue
+            if match["operation"] == "SCAN":
+                if not self._has_limit:
+                    return True  # to sort is faster than to fetch every row by itself
+                continue
+            terms = match["terms"] or ""
+            if "=?" in terms:
+                return self._finds_large_share(index, terms)
         return False
 
-    def _planned(self) -> IndexAdvice:
-        self._authorizer.begin(Mode.EXPLAIN)
-        rows = [(row[0], row[1], row[2], str(row[3])) for row in self._copy.execute(self._sql, self._values)]
-        used = dict.fromkeys(word for row in rows for word in row[3].split() if word in self._made)
-        return IndexAdvice(rows, {name: _ddl(self._made[name]) for name in used}, self._tried)
+    def _finds_large_share(self, index: _Index, terms: str) -> bool:
+        column_count = min(terms.count("=?"), len(index.expressions))
+        rows = self._rows_per_value[index][column_count - 1]
+        if _RANGE_TERM.search(terms):
+            rows *= _RANGE_SHARE
+        return rows > _LARGE_SHARE * self._row_counts[index.table]
 
 
-def _listed(part: str) -> str:
-    column, _, direction = part.partition(" DESC")
+def _propose(index: _Index) -> _ProposedIndex:
+    words = [re.sub(r"\W+", "_", expression).strip("_").lower() for expression in index.expressions]
+    name = re.sub(r"\W", "_", "_".join((index.table, *words)))[:_MAX_NAME_LENGTH]
+    expressions = ", ".join(map(_quote_expression, index.expressions))
+    return _ProposedIndex(f"CREATE INDEX {identifier(name)} ON {identifier(index.table)} ({expressions});", name)
+
+
+def _quote_expression(expression: str) -> str:
+    """Return an expression with quotes around the name, if it is a column that needs them."""
+    column, descending, direction = expression.partition(" DESC")
     if not column.isidentifier() or direction:
-        return part
-    return identifier(column) if part == column else f"{identifier(column)} DESC"
-
-
-def _ddl(index: _Index) -> tuple[str, str]:
-    words = [re.sub(r"\W+", "_", part).strip("_").lower() for part in index.parts]
-    name = re.sub(r"\W", "_", "_".join((index.table, *words)))[:60]
-    listed = ", ".join(map(_listed, index.parts))
-    return f"CREATE INDEX {identifier(name)} ON {identifier(index.table)} ({listed});", name
+        return expression
+    return identifier(column) + descending

@@ -7,28 +7,43 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from mcp_sqlite.worker.connection.database import Database
 
-__all__ = ["BrokenKeys", "describe_broken_keys", "find_broken", "find_newly_broken"]
+__all__ = ["BrokenKeys", "BrokenRows", "ForeignKey", "describe_broken_keys", "find_broken", "find_newly_broken"]
 
-_KNOWN = 200_000
-"""Rows that are known one by one, of all keys together; of more only the number is."""
-_EXAMPLES = 2
-_KEYS = """SELECT m.name, k.id, k."from", k."table"
+# Rows that are known one by one, of all keys together; of more only the number is.
+_MAX_KNOWN_ROWS = 200_000
+_MAX_EXAMPLES = 2
+_KEY_COLUMNS = """SELECT m.name, k.id, k."from", k."table"
 FROM main.sqlite_master m, pragma_foreign_key_list(m.name, 'main') k WHERE m.type = 'table' ORDER BY 1, 2, k.seq"""
-_BROKEN = "SELECT fkid, rowid FROM pragma_foreign_key_check(?, 'main')"
+_BROKEN_ROWS = "SELECT fkid, rowid FROM pragma_foreign_key_check(?, 'main')"
 
-_Key = tuple[str, str, str]
-"""A table, its columns, and the table that they refer to."""
+
+class ForeignKey(NamedTuple):
+    """A table, its columns, and the table that they refer to."""
+
+    table: str
+    columns: str
+    parent: str
 
 
 @dataclass
 class BrokenRows:
-    """Rows whose key points nowhere: their number, and each by its rowid, which is None where there is none."""
+    """Rows whose key points nowhere.
+
+    Attributes:
+        known: each by its rowid, which is None where there is none; not all where they are many.
+    """
 
     number: int = 0
     known: Counter[int | None] = field(default_factory=Counter[int | None])
+
+    @property
+    def are_all_known(self) -> bool:
+        """Whether each of the rows is known by its rowid."""
+        return self.known.total() == self.number
 
 
 @dataclass(frozen=True)
@@ -39,36 +54,33 @@ class BrokenKeys:
         misfits: keys that refer to columns which are not unique, in SQLite's words; their rows can't be checked.
     """
 
-    rows: Mapping[_Key, BrokenRows]
+    rows: Mapping[ForeignKey, BrokenRows]
     misfits: frozenset[str]
 
     @property
     def number(self) -> int:
+        """The number of rows of all keys."""
         return sum(rows.number for rows in self.rows.values())
 
 
 def find_broken(database: Database) -> BrokenKeys:
-    """All that is broken, as this connection sees it.
+    """Return all that is broken, as this connection sees it.
 
     Raises:
         sqlite3.Error: the file is damaged, or the time is over.
     """
-    keys: dict[str, dict[int, _Key]] = {}
-    for table, number, column, parent in database.run_internal(_KEYS):
-        _, columns, _ = keys.setdefault(table, {}).get(number, (table, "", parent))
-        keys[table][number] = (table, f"{columns}, {column}" if columns else column, parent)
-    rows: dict[_Key, BrokenRows] = {}
+    rows: dict[ForeignKey, BrokenRows] = {}
     misfits: set[str] = set()
-    left = _KNOWN
-    for table, of_table in keys.items():
+    known_rows_left = _MAX_KNOWN_ROWS
+    for table, keys in _read_keys(database).items():
         try:
             with database.interrupt.reach(database.connection):
-                for number, row in database.connection.execute(_BROKEN, (table,)):
-                    found = rows.setdefault(of_table[number], BrokenRows())
-                    found.number += 1
-                    if left > 0:
-                        found.known[row] += 1
-                        left -= 1
+                for number, rowid in database.connection.execute(_BROKEN_ROWS, (table,)):
+                    broken = rows.setdefault(keys[number], BrokenRows())
+                    broken.number += 1
+                    if known_rows_left > 0:
+                        broken.known[rowid] += 1
+                        known_rows_left -= 1
         except sqlite3.OperationalError as error:
             if "foreign key mismatch" not in str(error):
                 raise
@@ -76,32 +88,54 @@ def find_broken(database: Database) -> BrokenKeys:
     return BrokenKeys(rows, frozenset(misfits))
 
 
-def find_newly_broken(before: BrokenKeys, now: BrokenKeys) -> dict[_Key, BrokenRows]:
-    """What is broken `now` and was not `before`. Where a table or column is called otherwise, that breaks nothing."""
-    gone = [rows for key, rows in before.rows.items() if key not in now.rows]
-    found: dict[_Key, BrokenRows] = {}
+def _read_keys(database: Database) -> dict[str, dict[int, ForeignKey]]:
+    """Return the foreign keys by table, and by the number that SQLite gives them there."""
+    keys: dict[str, dict[int, ForeignKey]] = {}
+    for table, number, column, parent in database.run_internal(_KEY_COLUMNS):
+        keys_of_table = keys.setdefault(table, {})
+        if number in keys_of_table:
+            column = f"{keys_of_table[number].columns}, {column}"
+        keys_of_table[number] = ForeignKey(table, column, parent)
+    return keys
+
+
+def find_newly_broken(before: BrokenKeys, now: BrokenKeys) -> dict[ForeignKey, BrokenRows]:
+    """Return what is broken `now` and was not `before`.
+
+    Where a table or column has been renamed, that breaks nothing.
+    """
+    renamed_away = [rows for key, rows in before.rows.items() if key not in now.rows]
+    newly_broken: dict[ForeignKey, BrokenRows] = {}
     for key, rows in now.rows.items():
-        if key not in before.rows and rows in gone:
-            gone.remove(rows)
+        if key not in before.rows and rows in renamed_away:
+            renamed_away.remove(rows)
             continue
-        was = before.rows.get(key, BrokenRows())
-        more = rows.number - was.number
-        if rows.known.total() == rows.number and was.known.total() == was.number:
-            new = rows.known - was.known
-            more = new.total()
-        else:
-            new = Counter[int | None]()
-        if more > 0:
-            found[key] = BrokenRows(more, new)
-    return found
+        new_rows = _subtract(rows, before.rows.get(key, BrokenRows()))
+        if new_rows.number > 0:
+            newly_broken[key] = new_rows
+    return newly_broken
 
 
-def describe_broken_keys(broken: Mapping[_Key, BrokenRows]) -> list[str]:
-    """A line for each key: of how many rows it points nowhere, and the rowids of some."""
-    lines: list[str] = []
-    for (table, columns, parent), rows in broken.items():
-        some = [str(row) for row in islice(rows.known, _EXAMPLES) if row is not None]
-        such = f": rowid {' and '.join(some)}" if len(some) == rows.number else f", such as rowid {' and '.join(some)}"
-        many = "1 row refers to a missing row" if rows.number == 1 else f"{rows.number:,} rows refer to missing rows"
-        lines.append(f"{table}.{columns}: {many} of {parent}{such if some else ''}")
-    return lines
+def _subtract(rows: BrokenRows, rows_before: BrokenRows) -> BrokenRows:
+    """Return the rows that were not broken before, or how many more there are where not all are known."""
+    if rows.are_all_known and rows_before.are_all_known:
+        new_rows = rows.known - rows_before.known
+        return BrokenRows(new_rows.total(), new_rows)
+    return BrokenRows(rows.number - rows_before.number)
+
+
+def describe_broken_keys(broken: Mapping[ForeignKey, BrokenRows]) -> list[str]:
+    """Return a line for each key: of how many rows it points nowhere, and the rowids of some."""
+    return [_describe_broken_key(key, rows) for key, rows in broken.items()]
+
+
+def _describe_broken_key(key: ForeignKey, rows: BrokenRows) -> str:
+    subject = "1 row refers to a missing row" if rows.number == 1 else f"{rows.number:,} rows refer to missing rows"
+    line = f"{key.table}.{key.columns}: {subject} of {key.parent}"
+    examples = [str(rowid) for rowid in islice(rows.known, _MAX_EXAMPLES) if rowid is not None]
+    if not examples:
+        return line
+    listed = " and ".join(examples)
+    if len(examples) == rows.number:
+        return f"{line}: rowid {listed}"
+    return f"{line}, such as rowid {listed}"

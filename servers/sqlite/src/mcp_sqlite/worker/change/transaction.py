@@ -1,16 +1,19 @@
-"""Runs callers' statements that change something: in one transaction, kept completely or not at all, or in a dry
-run."""
+"""Runs callers' statements that change something, in one transaction that is kept completely or not at all."""
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import time
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mcp_sqlite.worker.change import foreign_keys
-from mcp_sqlite.worker.change.objects import RenameTrail, build_undo, describe_difference, read_objects
+from mcp_sqlite.worker.change.objects import RenameTrail, SchemaSnapshot, describe_difference, read_objects
 from mcp_sqlite.worker.change.samples import sample_changes
+from mcp_sqlite.worker.change.schema_undo import build_undo
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import BUSY_MS, Database
@@ -32,223 +35,375 @@ from mcp_sqlite.worker.schema import lookup
 
 __all__ = ["Transaction", "run_change"]
 
-_RETURNED = 100
-"""Rows of RETURNING that are shown, if they are no more than so many bytes; a cursor leads to the rest."""
-_RETURNED_BYTES = 10_000
-_BEFORE = re.compile(BLANK)
-_DROPS = re.compile(BLANK + r"DROP\s+TABLE\b", re.IGNORECASE)
-_LETS_WAIT = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
-_BROKEN = 10
-"""Keys of whose rows it is told that they point nowhere now."""
+# Rows of RETURNING that are shown, if they are no more than so many bytes; a cursor leads to the others.
+_MAX_RETURNED_ROWS = 100
+_MAX_RETURNED_BYTES = 10_000
+_SPOOL_BUFFER_BYTES = 1 << 18
+_LEADING_BLANK = re.compile(BLANK)
+_DROP_TABLE = re.compile(BLANK + r"DROP\s+TABLE\b", re.IGNORECASE)
+_DEFERRED_KEYS = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
+# Keys that are named whose rows point nowhere now.
+_MAX_BROKEN_KEYS = 10
+_MAX_REFUSED_KEYS = 3
+# Statements that take longer say how long they took.
 _SLOW_SECONDS = 0.05
-"""Statements that take longer tell their time."""
+# How long a commit waits for readers, and what part of the time left: the answer has to say so.
 _COMMIT_SECONDS = 5.0
 _COMMIT_SHARE = 0.4
-"""How long a commit waits for readers, and what part of the time left: the answer has to say so."""
+_UNCHANGED = "Nothing was changed."
+
+
+@dataclass
+class _Step:
+    """What a statement did.
+
+    Attributes:
+        action: its first words, if it is about the schema.
+        row_count: rows that it changed itself.
+        total_row_count: the same with those that triggers and foreign keys changed.
+        tables: the tables whose rows it changed, with the triggers that did.
+        tables_written: the same, names only.
+        seconds: how long it took, if that was long.
+        returned: the frame of the rows it gave back; None where it gives none.
+    """
+
+    action: str
+    row_count: int
+    total_row_count: int
+    tables: list[str]
+    tables_written: list[str]
+    seconds: float | None
+    returned: dict[str, Any] | None
+
+    def to_frame(self) -> dict[str, Any]:
+        """Return the step as the server reads it."""
+        returned = {"columns": None} if self.returned is None else self.returned
+        return {
+            "action": self.action,
+            "rows": self.row_count,
+            "all": self.total_row_count,
+            "tables": self.tables,
+            "seconds": self.seconds,
+            **returned,
+        }
+
+
+@dataclass
+class _Change:
+    """A change under way.
+
+    Attributes:
+        parameters: the values for each of the statements.
+        steps: what its statements did until now.
+    """
+
+    connections: Connections
+    database: Database
+    request: dict[str, Any]
+    mode: Mode
+    statements: list[str]
+    parameters: list[Any]
+    steps: list[_Step] = field(default_factory=list[_Step])
+
+    @property
+    def is_migration(self) -> bool:
+        """Whether it may change the schema."""
+        return self.mode is not Mode.WRITE
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing of it is kept."""
+        return self.request["dry_run"]
+
+    @property
+    def defers_keys(self) -> bool:
+        """Whether foreign keys are checked at its end only."""
+        # A table is rebuilt by a copy that takes its name; until then every key that refers to it points nowhere
+        # (https://sqlite.org/lang_altertable.html#otheralter). All keys are checked at the end.
+        return self.is_migration and any(map(_DROP_TABLE.match, self.statements))
+
+    def run(self) -> dict[str, Any]:
+        """Run the statements in a transaction, and return what they did."""
+        answer: dict[str, Any] = {}
+        with Transaction(self.database, keep=not self.is_dry_run, checks_keys=not self.defers_keys):
+            self._read_shadow_tables()
+            before = self._read_objects()
+            trail = RenameTrail(self.database) if self.is_migration and self.is_dry_run else None
+            # A commit looks for keys that were deferred, which a dry run never gets to.
+            checks_keys = self.defers_keys or (self.is_dry_run and bool(self.database.run_internal(_DEFERRED_KEYS)))
+            broken_before = foreign_keys.find_broken(self.database) if checks_keys else None
+            for number in range(len(self.statements)):
+                self._run_statement(number, trail)
+            if checks_keys or self.is_migration:
+                answer |= self._check_keys(broken_before, refuses=checks_keys)
+            after = self._read_objects()
+            if self.is_migration:
+                answer["objects"] = describe_difference(before, after)
+            if self.is_dry_run:
+                answer["samples"] = sample_changes(
+                    self.connections, self.database, self._list_changed_tables(before, after)
+                )
+                answer["undo"] = build_undo(before, after, trail) if trail is not None else []
+        answer["steps"] = [step.to_frame() for step in self.steps]
+        return answer
+
+    def _read_objects(self) -> SchemaSnapshot:
+        if self.is_migration:
+            return read_objects(self.database)
+        return SchemaSnapshot({}, {})
+
+    def _read_shadow_tables(self) -> None:
+        self.database.authorizer.shadow_tables = lookup.find_shadow_tables(self.database)
+
+    def _list_changed_tables(self, before: SchemaSnapshot, after: SchemaSnapshot) -> set[str]:
+        """Return the tables that are new, gone or have another form, and those whose rows were changed."""
+        tables: set[str] = set()
+        for step in self.steps:
+            tables.update(step.tables_written)
+        for key in before.objects.keys() | after.objects.keys():
+            if key.is_table:
+                item = before.objects.get(key)
+                item_now = after.objects.get(key)
+                if item is None or item_now is None or item.sql != item_now.sql:
+                    tables.add(key.name)
+        return tables
+
+    def _run_statement(self, number: int, trail: RenameTrail | None) -> None:
+        sql = self.statements[number]
+        statement = {
+            **self.request,
+            "sql": sql,
+            "parameters": self.parameters[number],
+            "spool": f"{self.request['spool']}{number}",
+        }
+        if self.steps and self.database.authorizer.shadow_tables:
+            # A full-text table writes what it has gathered when a savepoint begins; in the middle of this
+            # statement it would look as if that wrote there.
+            self.database.run_internal("SAVEPOINT gathered")
+            self.database.run_internal("RELEASE gathered")
+        if trail is not None:
+            trail.observe_before(sql)
+        try:
+            if _has_value_sets(self.parameters[number]):
+                step = _run_with_value_sets(self.database, self.mode, statement)
+            else:
+                step = _run_once(self.database, self.mode, statement)
+        except Failure as failure:
+            message = failure.message
+            if len(self.statements) > 1:
+                message = f"Statement {number + 1} of {len(self.statements)}: {message}"
+            raise Failure(failure.kind, message, f"{failure.fix} {_UNCHANGED}".strip()) from None
+        self.steps.append(step)
+        if trail is not None:
+            trail.observe_after(step.action, step.tables_written)
+        if step.action:  # There may be a virtual table more, or one by another name.
+            self._read_shadow_tables()
+
+    def _check_keys(self, broken_before: foreign_keys.BrokenKeys | None, *, refuses: bool) -> dict[str, Any]:
+        """Return which foreign keys point nowhere now.
+
+        Raises:
+            Failure: some do that did not before, if the change `refuses` that; or some refer to what is not unique.
+        """
+        now = foreign_keys.find_broken(self.database)
+        if broken_before is None and (now.rows or now.misfits):
+            broken_before = _find_broken_before(self.connections, self.database)
+        if broken_before is None:
+            newly_broken = now.rows
+            misfits = sorted(now.misfits)
+        else:
+            newly_broken = foreign_keys.find_newly_broken(broken_before, now)
+            misfits = sorted(now.misfits - broken_before.misfits)
+        lines = foreign_keys.describe_broken_keys(newly_broken)
+        if refuses and newly_broken:
+            raise Failure(
+                "conflict",
+                f"Foreign keys would point nowhere: {'; '.join(lines[:_MAX_REFUSED_KEYS])}.",
+                f"Change or delete those rows in the same call. {_UNCHANGED}",
+            )
+        if misfits:
+            raise Failure(
+                "conflict",
+                f"SQLite says: `{misfits[0]}`.",
+                f"What a foreign key refers to is a primary key or has a unique index. {_UNCHANGED}",
+            )
+        if not self.is_migration:
+            return {}
+        number_before: int | None = None
+        if broken_before is not None:
+            number_before = now.number - sum(rows.number for rows in newly_broken.values())
+        return {"broken_keys": {"new": lines[:_MAX_BROKEN_KEYS], "number_before": number_before}}
 
 
 def run_change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """What statements do, in one transaction that is kept unless `dry_run`: rows per statement, objects of the schema.
+    """Return what statements do, in one transaction that is kept unless `dry_run`.
 
     `mode` is `write`, `schema` or `migrate`; nothing is kept when one statement fails. A dry run shows rows before and
     after too, and how to undo it.
     """
     database = connections.writer(request["path"])
     mode = Mode(request["mode"])
-    reshapes = mode is not Mode.WRITE
     statements = split_statements(request["sql"])
     if not statements:
         raise Failure("invalid", "There is no statement in `sql`.", "Pass at least one.")
-    given = allot_parameters(statements, request.get("parameters"))
-    steps: list[dict[str, Any]] = []
-    found: dict[str, Any] = {"steps": steps}
-    begun = time.monotonic()
-    # A table is rebuilt by a copy that takes its name; until then every key that refers to it points nowhere
-    # (https://sqlite.org/lang_altertable.html#otheralter). All keys are checked at the end.
+    parameters = allot_parameters(statements, request.get("parameters"))
+    started = time.monotonic()
     load_files_early(database, mode, statements)
-    keys_wait = reshapes and any(map(_DROPS.match, statements))
-    with Transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
-        database.authorizer.shadow_tables = lookup.find_shadow_tables(database)
-        before = read_objects(database) if reshapes else {}
-        trail = RenameTrail(database) if reshapes and request["dry_run"] else None
-        # A commit looks for keys that were let wait, which a dry run never gets to.
-        looks = keys_wait or (request["dry_run"] and bool(database.run_internal(_LETS_WAIT)))
-        broken = foreign_keys.find_broken(database) if looks else None
-        for number, sql in enumerate(statements):
-            part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
-            if steps and database.authorizer.shadow_tables:
-                # A full-text table writes what it has gathered when a savepoint begins; in the middle of this
-                # statement it would look as if that wrote there.
-                database.run_internal("SAVEPOINT gathered")
-                database.run_internal("RELEASE gathered")
-            if trail is not None:
-                trail.before(sql)
-            try:
-                steps.append(
-                    _repeated(database, mode, part) if _are_sets(given[number]) else _step(database, mode, part)
-                )
-            except Failure as failure:
-                where = f"Statement {number + 1} of {len(statements)}: " if len(statements) > 1 else ""
-                raise Failure(
-                    failure.kind, where + failure.message, f"{failure.fix} Nothing was changed.".strip()
-                ) from None
-            if trail is not None:
-                trail.behind(steps[-1]["what"], steps[-1]["written"])
-            if steps[-1]["what"]:  # There may be a virtual table more, or one by another name.
-                database.authorizer.shadow_tables = lookup.find_shadow_tables(database)
-        if looks or reshapes:
-            now = foreign_keys.find_broken(database)
-            if broken is None and (now.rows or now.misfits):
-                broken = _broken_before(connections, database)
-            lost = foreign_keys.find_newly_broken(broken, now) if broken is not None else now.rows
-            if looks and lost:
-                raise Failure(
-                    "conflict",
-                    f"Foreign keys would point nowhere: {'; '.join(foreign_keys.describe_broken_keys(lost)[:3])}.",
-                    "Change or delete those rows in the same call. Nothing was changed.",
-                )
-            if misfits := sorted(now.misfits - (broken.misfits if broken is not None else set())):
-                raise Failure(
-                    "conflict",
-                    f"SQLite says: `{misfits[0]}`.",
-                    "What a foreign key refers to is a primary key or has a unique index. Nothing was changed.",
-                )
-            if reshapes:
-                known = None if broken is None else now.number - sum(rows.number for rows in lost.values())
-                found["broken"] = {"lost": foreign_keys.describe_broken_keys(lost)[:_BROKEN], "known": known}
-        after = read_objects(database) if reshapes else {}
-        if reshapes:
-            found["objects"] = describe_difference(before, after)
-        if request["dry_run"]:
-            written = {name for step in steps for name in step["written"]}
-            tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
-            found["samples"] = sample_changes(connections, database, written | tables)
-            found["back"] = build_undo(before, after, trail) if trail is not None else []
-    return found | {"files": database.describe_files(request["sql"]), "seconds": time.monotonic() - begun}
+    answer = _Change(connections, database, request, mode, statements, parameters).run()
+    answer["files"] = database.describe_files(request["sql"])
+    answer["seconds"] = time.monotonic() - started
+    return answer
 
 
-def _are_sets(given: Any) -> bool:
-    """Whether values for one statement are several sets of them: no value is a list."""
-    values = cast("list[Any]", given) if isinstance(given, list) else []
-    return bool(values) and all(isinstance(item, list) for item in values)
+def _has_value_sets(parameters: Any) -> bool:
+    """Return whether values for one statement are several sets of them: no value is a list."""
+    if not isinstance(parameters, list):
+        return False
+    values = cast("list[Any]", parameters)
+    return bool(values) and all(isinstance(value, list) for value in values)
 
 
-def _repeated(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
-    """What a statement did, run once with each set of values."""
-    sets: list[list[Any]] = request["parameters"]
-    first: dict[str, Any] | None = None
-    begun = time.monotonic()
-    for number, values in enumerate(sets, 1):
+def _run_with_value_sets(database: Database, mode: Mode, statement: dict[str, Any]) -> _Step:
+    """Return what a statement did, run once with each set of values."""
+    value_sets: list[list[Any]] = statement["parameters"]
+    total: _Step | None = None
+    started = time.monotonic()
+    for number, values in enumerate(value_sets, 1):
         try:
-            step = _step(database, mode, {**request, "parameters": values})
+            step = _run_once(database, mode, {**statement, "parameters": values})
         except Failure as failure:
-            raise Failure(failure.kind, f"Set {number} of {len(sets)}: {failure.message}", failure.fix) from None
-        if step["columns"] is not None:
+            message = f"Set {number} of {len(value_sets)}: {failure.message}"
+            raise Failure(failure.kind, message, failure.fix) from None
+        if step.returned is not None:
             raise Failure("invalid", "Several sets of values have no RETURNING.", "Leave it out, or send one set.")
-        if first is None:
-            first = step
+        if total is None:
+            total = step
         else:
-            first["rows"] += step["rows"]
-            first["all"] += step["all"]
+            total.row_count += step.row_count
+            total.total_row_count += step.total_row_count
         try:
             database.interrupt.check()
         except sqlite3.Error as error:
             raise explain_error(database, error) from None
-    assert first is not None
-    seconds = time.monotonic() - begun
-    return {**first, "seconds": seconds if seconds > _SLOW_SECONDS else None}
+    assert total is not None
+    total.seconds = _seconds_if_slow(started)
+    return total
 
 
-def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
-    load_named_files(database, mode, request["sql"])
-    begun, started = time.monotonic(), database.connection.total_changes
+def _seconds_if_slow(started: float) -> float | None:
+    seconds = time.monotonic() - started
+    return seconds if seconds > _SLOW_SECONDS else None
+
+
+def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Step:
+    """Return what a statement did."""
+    sql: str = statement["sql"]
+    load_named_files(database, mode, sql)
+    started = time.monotonic()
+    changes_before = database.connection.total_changes
     if mode is Mode.WRITE:
-        refuse_misspelled_columns(database, mode, request["sql"], request["parameters"])
-    cursor = execute(database, mode, request["sql"], request["parameters"])
-    found: dict[str, Any] = {"columns": None}
-    if cursor.description is not None:
-        found = _returned(database, cursor, request)
+        refuse_misspelled_columns(database, mode, sql, statement["parameters"])
+    cursor = execute(database, mode, sql, statement["parameters"])
+    returned = None if cursor.description is None else _read_returned(database, cursor, statement)
     authorizer = database.authorizer
-    if cursor.description is None and not authorizer.tables_written and not authorizer.changes_schema:
-        raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
-    rows = cursor.rowcount
-    shown = {
-        name: trigger
-        for name, trigger in authorizer.tables_written.items()
-        if name.lower() not in authorizer.shadow_tables
-    }
-    shown = {name: trigger for name, trigger in shown.items() if database.is_visible(name)}
     written = dict(authorizer.tables_written)
-    what = " ".join(_BEFORE.sub("", request["sql"], count=1).split()[:2]).upper() if authorizer.changes_schema else ""
-    if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
-        rows = database.run_internal("SELECT changes()")[0][0] if written else 0
-    seconds = time.monotonic() - begun
-    return {
-        "what": what,
-        "rows": rows,
-        # What a virtual table writes for itself is counted too, and is nobody's business.
-        "all": database.connection.total_changes - started if shown == written else rows,
-        "tables": [name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in shown.items()],
-        "written": list(shown),
-        "seconds": seconds if seconds > _SLOW_SECONDS else None,
-        **found,
+    changes_schema = authorizer.changes_schema
+    if cursor.description is None and not written and not changes_schema:
+        raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
+    visible = {
+        table: trigger
+        for table, trigger in written.items()
+        if table.lower() not in authorizer.shadow_tables and database.is_visible(table)
     }
+    action = ""
+    if changes_schema:
+        words = _LEADING_BLANK.sub("", sql, count=1).split()
+        action = " ".join(words[:2]).upper()
+    row_count = _count_changed_rows(database, cursor, has_written=bool(written))
+    # What a virtual table writes for itself is counted too, and is nobody's business.
+    total_row_count = row_count
+    if visible == written:
+        total_row_count = database.connection.total_changes - changes_before
+    return _Step(
+        action,
+        row_count,
+        total_row_count,
+        [table if trigger is None else f"{table} (trigger {trigger})" for table, trigger in visible.items()],
+        list(visible),
+        _seconds_if_slow(started),
+        returned,
+    )
 
 
-def _returned(database: Database, cursor: sqlite3.Cursor, request: dict[str, Any]) -> dict[str, Any]:
-    """The rows of RETURNING, the first of them shown and all others in the file `spool`."""
-    lines = RowEncoder(request["max_cell"])
-    taken: list[str] = []
-    room = _RETURNED_BYTES
-    found: dict[str, Any] = {"columns": [column[0] for column in cursor.description]}
+def _count_changed_rows(database: Database, cursor: sqlite3.Cursor, *, has_written: bool) -> int:
+    if cursor.rowcount >= 0:
+        return cursor.rowcount
+    # sqlite3 knows the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE.
+    return database.read_internal("SELECT changes()") if has_written else 0
+
+
+def _read_returned(database: Database, cursor: sqlite3.Cursor, statement: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of RETURNING, the first of them to be shown and all others in the file `spool`."""
+    encoder = RowEncoder(statement["max_cell"])
+    lines: list[str] = []
+    bytes_left = _MAX_RETURNED_BYTES
+    columns = [column[0] for column in cursor.description]
+    rest: dict[str, Any] = {}
     rows = iterate_rows(database, cursor)
     for row in rows:
-        text = lines.encode_within(row, _RETURNED_BYTES)
-        room -= len(text.encode())
-        if taken and (room < 0 or len(taken) == _RETURNED):
-            with open(request["spool"], "xb", buffering=1 << 18) as spool:
-                first = f"0 {text}"
-                found["rest"] = spool_rows(spool, rows, lines, first, _RETURNED_BYTES, request["spool_bytes"])
-            # What is not kept is done all the same.
-            for _ in rows:
-                pass
+        line = encoder.encode_within(row, _MAX_RETURNED_BYTES)
+        bytes_left -= len(line.encode())
+        if lines and (bytes_left < 0 or len(lines) == _MAX_RETURNED_ROWS):
+            with open(statement["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
+                spooled = spool_rows(spool, rows, encoder, f"0 {line}", _MAX_RETURNED_BYTES, statement["spool_bytes"])
+            rest["rest"] = spooled
+            # What is not spooled is done all the same.
+            deque(rows, maxlen=0)
             break
-        taken.append(text)
-    return found | {"lines": "".join(taken), "shown": len(taken), "more": "rest" in found, "cut": lines.cut_cells}
+        lines.append(line)
+    return {
+        "columns": columns,
+        **rest,
+        "lines": "".join(lines),
+        "shown": len(lines),
+        "more": "rest" in rest,
+        "cut": encoder.cut_cells,
+    }
 
 
 class Transaction:
-    """A block in one transaction that holds the write lock; kept at its end if `keep` and nothing was raised."""
+    """A block in one transaction that holds the write lock; kept at its end if `keep` and nothing was raised.
+
+    Inside it the busy timeout is 0 until COMMIT: a second connection opened there may meet our own lock.
+    """
 
     def __init__(self, database: Database, *, keep: bool, checks_keys: bool = True) -> None:
-        self.database, self.keep, self.checks_keys = database, keep, checks_keys
+        self._database = database
+        self._keep = keep
+        self._checks_keys = checks_keys
 
     def __enter__(self) -> None:
         try:
-            if not self.checks_keys:
-                self.database.run_internal("PRAGMA foreign_keys = OFF")
-            self.database.run_internal("BEGIN IMMEDIATE")
+            if not self._checks_keys:
+                self._database.run_internal("PRAGMA foreign_keys = OFF")
+            self._database.run_internal("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
-            self.database.run_internal("PRAGMA foreign_keys = ON")
-            raise explain_error(self.database, error) from None
+            self._database.run_internal("PRAGMA foreign_keys = ON")
+            raise explain_error(self._database, error) from None
         # Until the commit a lock is wanted only to write pages early. SQLite keeps them where that fails, and would
         # wait anew in each statement for a reader that may be our own.
-        self.database.set_busy_timeout(0)
+        self._database.set_busy_timeout(0)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        database, left = self.database, self.database.interrupt.seconds_left
-        database.interrupt.deadline = float("inf") if kind else database.interrupt.deadline
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        database = self._database
+        seconds_left = database.interrupt.seconds_left
+        if error_type is not None:
+            database.interrupt.deadline = math.inf
         database.connection.set_progress_handler(None, 0)
         try:
-            if not database.connection.in_transaction:
-                if kind is None:
-                    raise Failure("conflict", "The statement ended its transaction.", "Nothing was changed.")
-            elif kind is None and self.keep:
-                # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
-                seconds = min(_COMMIT_SECONDS, left * _COMMIT_SHARE)
-                database.set_busy_timeout(max(BUSY_MS, round(seconds * 1000)))
-                database.run_internal("COMMIT")
-            else:
+            if error_type is None:
+                self._end(seconds_left)
+            elif database.connection.in_transaction:
                 database.run_internal("ROLLBACK")
         except sqlite3.Error as error:
             if database.connection.in_transaction:
@@ -260,9 +415,21 @@ class Transaction:
             database.remember_file_state()
             database.check_interrupt_while_running()
 
+    def _end(self, seconds_left: float) -> None:
+        """Commit what was done without an error, or roll it back in a dry run."""
+        if not self._database.connection.in_transaction:
+            raise Failure("conflict", "The statement ended its transaction.", _UNCHANGED)
+        if not self._keep:
+            self._database.run_internal("ROLLBACK")
+            return
+        # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
+        seconds = min(_COMMIT_SECONDS, seconds_left * _COMMIT_SHARE)
+        self._database.set_busy_timeout(max(BUSY_MS, round(seconds * 1000)))
+        self._database.run_internal("COMMIT")
 
-def _broken_before(connections: Connections, database: Database) -> foreign_keys.BrokenKeys | None:
-    """What was broken before the transaction under way, if it lets others read."""
+
+def _find_broken_before(connections: Connections, database: Database) -> foreign_keys.BrokenKeys | None:
+    """Return what was broken before the transaction under way, if it lets others read."""
     try:
         return foreign_keys.find_broken(connections.reader(database.path))
     except (Failure, sqlite3.Error):

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.database import Database, VisibleNames, file_uri, read_file_state
@@ -15,48 +16,60 @@ from mcp_sqlite.worker.language.failure import Failure
 __all__ = ["Connections"]
 
 
+class _Purpose(NamedTuple):
+    """A database's file, and whether the connection to it can change it."""
+
+    path: str
+    writable: bool
+
+
 class Connections:
     """What this worker has open; one connection per database and purpose.
 
     Args:
+        visible_names: what the operator says is served, by the path of the database; of others everything is.
         folder: the operator's, whose files can be read as tables.
     """
 
     def __init__(
-        self, interrupt: Interrupt, parts: Mapping[str, VisibleNames] | None = None, folder: str | None = None
+        self,
+        interrupt: Interrupt,
+        visible_names: Mapping[str, VisibleNames] | None = None,
+        folder: str | None = None,
     ) -> None:
-        self.interrupt, self.folder = interrupt, folder
-        self._parts = parts or {}
-        self._part_of: dict[str, VisibleNames | None] = {}
-        self._open: dict[tuple[str, bool], Database] = {}
-        self._looked_at: dict[tuple[str, bool], Database] = {}
-        """Those of this request: one request is about one file, whatever is at its path meanwhile."""
-        self._led: dict[str, str] = {}
+        self.interrupt = interrupt
+        self.folder = folder
+        self._configured_names = visible_names or {}
+        self._visible_names: dict[str, VisibleNames | None] = {}
+        self._open: dict[_Purpose, Database] = {}
+        # Those of this request: one request is about one file, whatever is at its path meanwhile.
+        self._of_request: dict[_Purpose, Database] = {}
+        self._resolved_paths: dict[str, str] = {}
 
     def reader(self, path: str) -> Database:
-        """A connection that can't change the file at `path`."""
-        return self._get(path, writable=False)
+        """Return a connection that can't change the file at `path`."""
+        return self._get(_Purpose(path, writable=False))
 
     def writer(self, path: str) -> Database:
-        """A connection that can."""
-        return self._get(path, writable=True)
+        """Return a connection that can change the file at `path`."""
+        return self._get(_Purpose(path, writable=True))
 
     def use_reader(self, path: str, database: Database) -> None:
         """Read the file at `path` by `database` until the request ends, whatever else is open."""
-        self._looked_at[path, False] = database
+        self._of_request[_Purpose(path, writable=False)] = database
 
     @contextmanager
-    def attach_others(self, path: str, beside: Mapping[str, str]) -> Generator[None]:
-        """Let the reader of `path` be one that sees other files too, by their names in `beside`, while the block lasts.
+    def attach_others(self, path: str, others: Mapping[str, str]) -> Generator[None]:
+        """Let the reader of `path` see the files `others` too, by their names there, while the block lasts.
 
         The statement that may run on it is compiled once they are there; it can attach nothing itself.
         """
-        for other in beside.values():
+        for other in others.values():
             self.reader(self.resolve(other))  # what it needs to be readable is done as for any other
         database = Database(path, self.interrupt, folder=self.folder)
         try:
-            database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(beside))
-            for name, other in beside.items():
+            database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(others))
+            for name, other in others.items():
                 uri = f"{file_uri(self.resolve(other))}?mode=ro"
                 database.run_internal(f"ATTACH ? AS {identifier(name)}", [uri])
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -64,18 +77,20 @@ class Connections:
             yield
         finally:
             database.close()
-            self._looked_at.clear()
+            self._of_request.clear()
 
     def begin_request(self) -> None:
-        """A new request: what the last one has looked up may be another thing by now."""
-        self._looked_at.clear()
+        """Forget what the last request has looked up: it may be another thing by now."""
+        self._of_request.clear()
         for database in self._open.values():
-            database.key_columns.clear()
+            database.table_keys.clear()
 
     def end_request(self) -> None:
-        """Leave nothing of this request: what read files is closed, and their tables with it."""
-        for key in [key for key, database in self._open.items() if database.file_bytes_read]:
-            self._open.pop(key).close()
+        """Leave nothing of this request: close what read files, and their tables with it."""
+        for purpose, database in list(self._open.items()):
+            if database.file_bytes_read:
+                del self._open[purpose]
+                database.close()
 
     def close(self) -> None:
         """Close all that is open."""
@@ -84,46 +99,52 @@ class Connections:
         self._open.clear()
 
     def resolve(self, path: str) -> str:
-        """The file that `path` leads to now; what was open of another one, where a link led before, is closed."""
-        real = os.path.realpath(path)
-        before = self._led.get(path, real)
-        if before != real:
-            self._forget(before)
-        self._led[path] = real
-        self._part_of[real] = self._parts.get(path)
-        return real
+        """Return the file that `path` leads to now; close what is open of another one, where a link led before."""
+        resolved = os.path.realpath(path)
+        previous = self._resolved_paths.get(path, resolved)
+        if previous != resolved:
+            self._close_file(previous)
+        self._resolved_paths[path] = resolved
+        self._visible_names[resolved] = self._configured_names.get(path)
+        return resolved
 
     def visible_names(self, path: str) -> VisibleNames | None:
-        """What is served of the file at `path`, which this request has resolved."""
-        return self._part_of[path]
+        """Return what is served of the file at `path`, which this request has resolved."""
+        return self._visible_names[path]
 
-    def _get(self, path: str, *, writable: bool) -> Database:
-        key = path, writable
-        if key not in self._looked_at:
-            self._looked_at[key] = self._current(path, writable=writable)
-        return self._looked_at[key]
+    def _get(self, purpose: _Purpose) -> Database:
+        if purpose not in self._of_request:
+            self._of_request[purpose] = self._open_current(purpose)
+        return self._of_request[purpose]
 
-    def _current(self, path: str, *, writable: bool) -> Database:
-        known = self._open.get((path, writable))
+    def _open_current(self, purpose: _Purpose) -> Database:
+        database = self._open.get(purpose)
+        visible_names = self.visible_names(purpose.path)
         try:
-            if known is not None and known.visible_names == self.visible_names(path) and not known.is_outdated():
-                known.roll_back_hot_journal()
-                known.refresh_visible_schema()
-                return known
-            read_file_state(path)
+            if database is not None and database.visible_names == visible_names and not database.is_outdated():
+                database.roll_back_hot_journal()
+                database.refresh_visible_schema()
+                return database
+            read_file_state(purpose.path)
         except OSError:
-            self._forget(path)
+            self._close_file(purpose.path)
             raise Failure("not_found", "The database's file is gone.", "Ask the operator to put it back.") from None
         except Failure:
-            self._forget(path)
+            self._close_file(purpose.path)
             raise
-        if known is not None:
-            self._open.pop((path, writable)).close()
-        opened = self._open[path, writable] = Database(
-            path, self.interrupt, writable=writable, visible_names=self.visible_names(path), folder=self.folder
+        if database is not None:
+            del self._open[purpose]
+            database.close()
+        database = Database(
+            purpose.path,
+            self.interrupt,
+            writable=purpose.writable,
+            visible_names=visible_names,
+            folder=self.folder,
         )
-        return opened
+        self._open[purpose] = database
+        return database
 
-    def _forget(self, path: str) -> None:
-        for key in [key for key in self._open if key[0] == path]:
-            self._open.pop(key).close()
+    def _close_file(self, path: str) -> None:
+        for purpose in [purpose for purpose in self._open if purpose.path == path]:
+            self._open.pop(purpose).close()

@@ -1,7 +1,8 @@
-"""Why a running statement has to end: its deadline, or the caller's cancel."""
+"""The reasons for which a running statement has to end: its deadline, or the caller's cancel."""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 import time
@@ -12,22 +13,27 @@ __all__ = ["Interrupt"]
 
 
 class Interrupt:
-    """Why the running statement has to end: its deadline, or the caller's cancel, set from another thread."""
+    """Ends running statements at their deadline, or when another thread hears the caller's cancel.
+
+    Attributes:
+        deadline: when the request has to end, by the monotonic clock.
+    """
 
     def __init__(self) -> None:
-        self.deadline = float("inf")
-        self._cancelled = False
+        self.deadline: float = math.inf
+        self._is_cancelled = False
         self._running: set[sqlite3.Connection] = set()
         self._lock = threading.Lock()
 
     def start(self, seconds: float) -> None:
-        """A new request, which has `seconds`."""
-        self._cancelled = False
+        """Begin a new request, which has `seconds`."""
+        self._is_cancelled = False
         self.deadline = time.monotonic() + seconds
 
     def cancel(self) -> None:
+        """Interrupt what runs on any connection, and refuse what would run next."""
         with self._lock:
-            self._cancelled = True
+            self._is_cancelled = True
             for connection in self._running:
                 connection.interrupt()
 
@@ -38,14 +44,16 @@ class Interrupt:
 
     @property
     def is_cancelled(self) -> bool:
-        return self._cancelled
+        """Whether the caller has cancelled the request."""
+        return self._is_cancelled
 
     @property
     def is_due(self) -> bool:
-        return self._cancelled or time.monotonic() > self.deadline
+        """Whether the request has to end now."""
+        return self._is_cancelled or time.monotonic() > self.deadline
 
     def check(self) -> None:
-        """Return, or raise what SQLite raises when it is interrupted."""
+        """Raise what SQLite raises when it is interrupted, if the request has to end now."""
         if self.is_due:
             raise sqlite3.OperationalError("interrupted")
 
@@ -62,8 +70,9 @@ class Interrupt:
 
     @contextmanager
     def shorten(self, seconds: float) -> Generator[None]:
-        """An earlier deadline for a part of the work."""
-        deadline, self.deadline = self.deadline, min(self.deadline, time.monotonic() + seconds)
+        """Have an earlier deadline, in `seconds`, while the block lasts."""
+        deadline = self.deadline
+        self.deadline = min(deadline, time.monotonic() + seconds)
         try:
             yield
         finally:

@@ -9,17 +9,44 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["find_lock_holder"]
 
-_FIRST, _LAST = 0x40000000, 0x40000000 + 511
-"""The bytes of a database file that stand for its locks (https://sqlite.org/fileformat2.html#the_lock_byte_page)."""
-_WAL_FIRST, _WAL_LAST = 120, 122
-"""The bytes of a `-shm` file that stand for writing (https://sqlite.org/walformat.html#wal_locks)."""
+
+class _Span(NamedTuple):
+    """The bytes of a file from the first to the last."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: _Span) -> bool:
+        return self.first <= other.last and self.last >= other.first
+
+
+class _Lock(NamedTuple):
+    """A line of /proc/locks.
+
+    Attributes:
+        kind: READ or WRITE.
+        file: its device and inode, as the system writes them.
+    """
+
+    kind: str
+    process: int
+    file: str
+    span: _Span
+
+
+# The bytes of a database file that stand for its locks (https://sqlite.org/fileformat2.html#the_lock_byte_page).
+_DATABASE_LOCKS = _Span(0x40000000, 0x40000000 + 511)
+# The bytes of a `-shm` file that stand for writing (https://sqlite.org/walformat.html#wal_locks).
+_WAL_LOCKS = _Span(120, 122)
+_END_OF_FILE = 1 << 63
 
 
 def find_lock_holder(path: str) -> str | None:
-    """In words, which program holds a lock on the database at `path` that others wait for; None if nobody can tell.
+    """Return in words which program holds a lock on the database at `path` that others wait for; None if unknown.
 
     Who writes is named before those who read.
     """
@@ -29,49 +56,58 @@ def find_lock_holder(path: str) -> str | None:
         lines = Path("/proc/locks").read_text("ascii").splitlines()
     except OSError:
         return None
-    places = _places(path)
-    found: list[tuple[bool, int]] = []
-    for kind, pid, place, first, last in map(_parsed, lines):
-        span = places.get(place, (0, -1))
-        if pid > 0 and pid != os.getpid() and first <= span[1] and last >= span[0]:
-            found.append((kind != "WRITE", pid))
-    if not found:
-        return None
-    reads, pid = min(found)
-    if _parent(pid) == os.getppid():
+    spans = _find_lock_spans(path)
+    readers: list[int] = []
+    writers: list[int] = []
+    for lock in map(_parse_lock, lines):
+        if lock is None or lock.process <= 0 or lock.process == os.getpid() or lock.file not in spans:
+            continue
+        if lock.span.overlaps(spans[lock.file]):
+            (writers if lock.kind == "WRITE" else readers).append(lock.process)
+    if writers:
+        return _describe_process(min(writers), "writes")
+    if readers:
+        return _describe_process(min(readers), "reads")
+    return None
+
+
+def _describe_process(process: int, verb: str) -> str:
+    if _read_parent(process) == os.getppid():
         return "another call of this server"
-    name = _read(f"/proc/{pid}/comm").strip() or "?"
-    return f"another program, `{name}` (process {pid}), which {'reads' if reads else 'writes'}"
+    name = _read_text(f"/proc/{process}/comm").strip() or "?"
+    return f"another program, `{name}` (process {process}), which {verb}"
 
 
-def _places(path: str) -> dict[str, tuple[int, int]]:
-    spans = {path: (_FIRST, _LAST), f"{path}-shm": (_WAL_FIRST, _WAL_LAST)}
-    places: dict[str, tuple[int, int]] = {}
-    for name, span in spans.items():
+def _find_lock_spans(path: str) -> dict[str, _Span]:
+    """Return the bytes that stand for locks by the file they are in, as /proc/locks writes it."""
+    spans: dict[str, _Span] = {}
+    for name, span in ((path, _DATABASE_LOCKS), (f"{path}-shm", _WAL_LOCKS)):
         try:
-            found = os.stat(name)
+            status = os.stat(name)
         except OSError:
             continue
-        places[f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"] = span
-    return places
+        device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+        spans[f"{device}:{status.st_ino}"] = span
+    return spans
 
 
-def _parsed(line: str) -> tuple[str, int, str, int, int]:
-    """Kind, process, place (device and inode), first and last byte of a line; process 0 if no lock is held."""
+def _parse_lock(line: str) -> _Lock | None:
+    """Return the lock of a line; None if none is held."""
     words = line.split()
     if len(words) != 8 or words[1] not in ("POSIX", "OFDLCK"):
-        return "", 0, "", 0, 0
-    last = (1 << 63) if words[7] == "EOF" else int(words[7])
-    return words[3], int(words[4]), words[5], int(words[6]), last
+        return None
+    _, _, _, kind, process, file, first, last = words
+    last_byte = _END_OF_FILE if last == "EOF" else int(last)
+    return _Lock(kind, int(process), file, _Span(int(first), last_byte))
 
 
-def _parent(pid: int) -> int:
+def _read_parent(process: int) -> int:
     # The name before it may hold anything, parentheses too.
-    words = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    words = _read_text(f"/proc/{process}/stat").rpartition(")")[2].split()
     return int(words[1]) if len(words) > 1 else 0
 
 
-def _read(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         return Path(path).read_text("utf-8", "replace")
     except OSError:

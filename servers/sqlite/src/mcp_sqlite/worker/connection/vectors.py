@@ -18,10 +18,12 @@ from mcp_sqlite.worker.language.values import RowEncoder
 __all__ = ["load", "load_into"]
 
 _PACKAGE = "sqlite_vec"
-_ENTRY = "sqlite3_vec_init"
-_NONE = "The operator can leave `--sqlite-vec` away, or use a Python whose sqlite3 loads extensions, such as uv's."
+_ENTRY_POINT = "sqlite3_vec_init"
+_HOW_TO_LOAD = (
+    "The operator can leave `--sqlite-vec` away, or use a Python whose sqlite3 loads extensions, such as uv's."
+)
+# The library, for connections that load it themselves.
 _path: str | None = None
-"""The library, for connections that load it themselves."""
 
 
 def load() -> None:
@@ -31,11 +33,11 @@ def load() -> None:
         Failure: it is not installed, or this Python's SQLite can't load it.
     """
     global _path
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec(_PACKAGE)
+    if package is None or package.origin is None:
         raise Failure("unavailable", "sqlite-vec is not installed.", "The operator can: `mcp-sqlite[sqlite-vec]`.")
     # Not by its module, which imports numpy where that is.
-    path = os.path.join(os.path.dirname(found.origin), "vec0")
+    path = os.path.join(os.path.dirname(package.origin), "vec0")
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         _path = path
     else:
@@ -46,12 +48,12 @@ def load() -> None:
         connection.execute("SELECT vec_version()").close()
         connection.close()
     except sqlite3.Error as error:
-        raise Failure("unavailable", f"sqlite-vec can't be loaded: {error}.", _NONE) from None
+        raise Failure("unavailable", f"sqlite-vec can't be loaded: {error}.", _HOW_TO_LOAD) from None
     RowEncoder.shortens_vectors = True
 
 
 def load_into(connection: sqlite3.Connection) -> None:
-    """Load it into `connection`, where that has to be done one by one and the operator asked for it."""
+    """Load it into `connection`, if the operator asked for it and connections have to do that one by one."""
     if _path is None:
         return
     connection.enable_load_extension(True)
@@ -64,18 +66,20 @@ def load_into(connection: sqlite3.Connection) -> None:
 def _register(path: str) -> None:
     """Have SQLite itself call the library's entry for each new connection (sqlite3_auto_extension).
 
-    The way for a Python that was built without loading, as is its build's default, over a SQLite that has it.
+    This is the way for a Python that was built without loading, as is its build's default, over a SQLite that has it.
     """
     import _sqlite3
 
     ending = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
     try:
-        # What is linked into or preloaded by the program comes before what the module was linked with.
-        libraries = [ctypes.CDLL(None) if sys.platform != "win32" else None, ctypes.CDLL(_sqlite3.__file__)]
-        register = next(item for item in libraries if hasattr(item, "sqlite3_auto_extension")).sqlite3_auto_extension
-        entry = getattr(ctypes.CDLL(path + ending), _ENTRY)
-        said = register(ctypes.cast(entry, ctypes.c_void_p))
+        libraries = [ctypes.CDLL(_sqlite3.__file__)]
+        if sys.platform != "win32":
+            # What is linked into or preloaded by the program comes before what the module was linked with.
+            libraries.insert(0, ctypes.CDLL(None))
+        library = next(library for library in libraries if hasattr(library, "sqlite3_auto_extension"))
+        entry_point = getattr(ctypes.CDLL(path + ending), _ENTRY_POINT)
+        code = library.sqlite3_auto_extension(ctypes.cast(entry_point, ctypes.c_void_p))
     except (OSError, AttributeError, StopIteration) as error:
-        raise Failure("unavailable", f"This Python's SQLite can't load sqlite-vec: {error}.", _NONE) from None
-    if said != sqlite3.SQLITE_OK:
-        raise Failure("unavailable", f"This Python's SQLite does not take sqlite-vec: error {said}.", _NONE)
+        raise Failure("unavailable", f"This Python's SQLite can't load sqlite-vec: {error}.", _HOW_TO_LOAD) from None
+    if code != sqlite3.SQLITE_OK:
+        raise Failure("unavailable", f"This Python's SQLite does not take sqlite-vec: error {code}.", _HOW_TO_LOAD)

@@ -1,25 +1,47 @@
-"""The failure of a request, in words for the caller."""
+"""The failure of a request in words for the caller, and the codes of the errors behind it."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 
-__all__ = ["Failure", "describe_os_error"]
+__all__ = ["Failure", "describe_os_error", "extended_code", "is_locked", "primary_code"]
 
 
 class Failure(Exception):
-    """Raised when a request fails for a reason the caller can understand.
+    """Raised when a request fails for a reason that the caller can understand.
 
-    Args:
-        kind: the name of the `Problem` the server makes of it, in lower case.
+    Attributes:
+        kind: the name of the `Problem` that the server makes of it, in lower case.
+        message: what failed.
+        fix: what the caller can do next.
     """
 
     def __init__(self, kind: str, message: str, fix: str = "") -> None:
         super().__init__(message)
-        self.kind, self.message, self.fix = kind, message, fix
+        self.kind = kind
+        self.message = message
+        self.fix = fix
 
 
 def describe_os_error(error: OSError) -> str:
-    """Why the system refused, in the C library's words: those of Windows come in the language of its user."""
-    words = os.strerror(error.errno) if error.errno else ""
-    return words if words and not words.startswith("Unknown error") else error.strerror or type(error).__name__
+    """Return why the system refused, in the C library's words: Windows has its own in the language of its user."""
+    message = os.strerror(error.errno) if error.errno else ""
+    if message and not message.startswith("Unknown error"):
+        return message
+    return error.strerror or type(error).__name__
+
+
+def extended_code(error: BaseException) -> int:
+    """Return SQLite's extended result code (https://sqlite.org/rescode.html); 0 where the error has none."""
+    return getattr(error, "sqlite_errorcode", 0)
+
+
+def primary_code(error: BaseException) -> int:
+    """Return SQLite's primary result code; 0 where the error has none."""
+    return extended_code(error) & 0xFF
+
+
+def is_locked(error: BaseException) -> bool:
+    """Return whether somebody else holds a lock that the statement needs."""
+    return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -14,12 +14,15 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 BLANK = r"(?s:[\s\ufeff]|--[^\n]*(?:\n|\Z)|(?>/\*.*?(?:\*/|\Z)))*"
-_BEFORE = f"(?>(?:{BLANK};)*{BLANK})"
-EMPTY_STATEMENT = re.compile(_BEFORE)
-"""What stands before a statement, or in place of one."""
-EXPLAIN_PREFIX = re.compile(rf"\A{_BEFORE}EXPLAIN\b(?:{BLANK}QUERY\b{BLANK}PLAN\b)?", re.IGNORECASE)
+_LEADING_TEXT = f"(?>(?:{BLANK};)*{BLANK})"
+# What stands before a statement, or in place of one.
+EMPTY_STATEMENT = re.compile(_LEADING_TEXT)
+EXPLAIN_PREFIX = re.compile(rf"\A{_LEADING_TEXT}EXPLAIN\b(?:{BLANK}QUERY\b{BLANK}PLAN\b)?", re.IGNORECASE)
 
 
 def terminate(sql: str) -> str:
-    """A statement of the schema with its `;`, also where a comment is the end of what SQLite keeps of it."""
-    return next((sql + end for end in (";", "\n;", "*/;") if sqlite3.complete_statement(sql + end)), f"{sql};")
+    """Return a statement of the schema with its `;`, also where SQLite keeps a comment as its end."""
+    for terminator in (";", "\n;", "*/;"):
+        if sqlite3.complete_statement(sql + terminator):
+            return sql + terminator
+    return f"{sql};"

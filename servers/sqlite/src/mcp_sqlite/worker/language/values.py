@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 __all__ = ["NotUtf8", "RowEncoder", "decode_text", "encode_real", "encode_record", "encode_value"]
 
-_EXACT = 2**53
-_SHORTEST = 16
-_SHORTEST_VECTOR = 64
-"""Bytes."""
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+_MAX_EXACT_INTEGER = 2**53
+_MIN_CELL_LENGTH = 16
+_MIN_VECTOR_BYTES = 64
+_VALUE_LENGTH = 100
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class NotUtf8(bytes):
@@ -28,7 +28,7 @@ class NotUtf8(bytes):
 
 
 def decode_text(raw: bytes) -> str | NotUtf8:
-    """The `text_factory` of a connection that reads any database."""
+    """Return a TEXT value; as the `text_factory` of a connection it reads any database."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -36,99 +36,113 @@ def decode_text(raw: bytes) -> str | NotUtf8:
 
 
 def encode_record(row: Sequence[Any]) -> str:
-    """One line for `row` in a file, whole; `parameters` reads it back the same.
+    """Return one line for `row` in a file, whole; `parse_parameters` reads it back the same.
 
     JSON itself has integers of any size.
     """
     if all(isinstance(value, str | None) or (isinstance(value, int) and type(value) is not bool) for value in row):
-        return _encode(row) + "\n"
-    cells = [_encode(_plain(value)) if not isinstance(value, float) else encode_real(value) for value in row]
+        return _to_json(row) + "\n"
+    cells = [encode_real(value) if isinstance(value, float) else _to_json(_encode_bytes(value)) for value in row]
     return f"[{','.join(cells)}]\n"
 
 
-def _plain(value: Any) -> Any:
+def _encode_bytes(value: Any) -> Any:
     if not isinstance(value, bytes):
         return value
-    shown: dict[str, Any] = {"base64": base64.b64encode(value).decode()}
-    return {**shown, "text": True} if isinstance(value, NotUtf8) else shown
+    encoded: dict[str, Any] = {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, NotUtf8):
+        encoded["text"] = True
+    return encoded
 
 
 def encode_real(value: float) -> str:
-    """A real as files have it: 1e999 is what SQLite, and every reader of JSON, takes for an infinity."""
-    return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "-1e999")
+    """Return a real as files have it: 1e999 is what SQLite, and every reader of JSON, takes for an infinity."""
+    if math.isfinite(value):
+        return repr(value)
+    return "1e999" if value > 0 else "-1e999"
 
 
 class RowEncoder:
-    """Rows as lines of JSON arrays, with long cells cut.
+    """Writes rows as lines of JSON arrays, with long cells cut.
 
-    Args:
+    Attributes:
+        shortens_vectors: whether bytes that can only be a vector are its first numbers: a thousand of them tell a
+            reader nothing.
         max_cell: characters of a text and bytes of a blob beyond which it is cut, and says so.
+        cut_cells: the number of cells that were cut until now.
     """
 
     shortens_vectors: ClassVar[bool] = False
-    """Whether bytes that can only be a vector are its first numbers: a thousand of them tell a reader nothing."""
 
     def __init__(self, max_cell: int) -> None:
         self.max_cell = max_cell
         self.cut_cells = 0
-        """Cells cut so far."""
 
     def encode(self, row: Sequence[Any]) -> str:
-        """One line for `row`, with its end."""
-        return _encode([value if value is None else self._cell(value) for value in row]) + "\n"
+        """Return one line for `row`, with its line break."""
+        return _to_json([value if value is None else self._encode_cell(value) for value in row]) + "\n"
 
-    def encode_within(self, row: Sequence[Any], room: int) -> str:
-        """The same, with cells cut further where the line would have more than `room` bytes."""
-        cut, asked = self.cut_cells, self.max_cell
-        text = self.encode(row)
-        while len(text) * 4 > room and len(text.encode()) > room and self.max_cell > _SHORTEST:
-            self.cut_cells, self.max_cell = cut, max(_SHORTEST, min(self.max_cell, room) // 4)
-            text = self.encode(row)
-        self.max_cell = asked
-        return text
+    def encode_within(self, row: Sequence[Any], max_bytes: int) -> str:
+        """Return the same, with cells cut further where the line would have more than `max_bytes`."""
+        cut_before = self.cut_cells
+        requested_length = self.max_cell
+        line = self.encode(row)
+        while len(line) * 4 > max_bytes and len(line.encode()) > max_bytes and self.max_cell > _MIN_CELL_LENGTH:
+            self.cut_cells = cut_before
+            self.max_cell = max(_MIN_CELL_LENGTH, min(self.max_cell, max_bytes) // 4)
+            line = self.encode(row)
+        self.max_cell = requested_length
+        return line
 
-    def _cell(self, value: Any) -> Any:
+    def _encode_cell(self, value: Any) -> Any:
         match value:
             case int():
-                return value if -_EXACT <= value <= _EXACT else str(value)
+                return value if -_MAX_EXACT_INTEGER <= value <= _MAX_EXACT_INTEGER else str(value)
             case float():
-                return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+                if math.isfinite(value):
+                    return value
+                return "Infinity" if value > 0 else "-Infinity"
             case str():
                 if len(value) <= self.max_cell:
                     return value
                 self.cut_cells += 1
                 return f"{value[: self.max_cell]}…[{len(value) - self.max_cell} more characters]"
             case _:
-                return self._bytes(value)
+                return self._encode_blob(value)
 
-    def _bytes(self, value: bytes) -> dict[str, Any] | str:
-        if self.shortens_vectors and (short := _vector(value)) is not None:
-            return short
-        shown: dict[str, Any] = {"base64": base64.b64encode(value[: self.max_cell]).decode()}
+    def _encode_blob(self, value: bytes) -> dict[str, Any] | str:
+        if self.shortens_vectors:
+            vector = _shorten_vector(value)
+            if vector is not None:
+                return vector
+        encoded: dict[str, Any] = {"base64": base64.b64encode(value[: self.max_cell]).decode()}
         if len(value) > self.max_cell:
             self.cut_cells += 1
-            shown["more_bytes"] = len(value) - self.max_cell
+            encoded["more_bytes"] = len(value) - self.max_cell
         if isinstance(value, NotUtf8):
-            shown["text"] = True
-        return shown
+            encoded["text"] = True
+        return encoded
 
 
-def _vector(value: bytes) -> str | None:
-    """The float32 numbers in `value`, short; None where it is something else.
+def _shorten_vector(value: bytes) -> str | None:
+    """Return the first of the float32 numbers in `value`; None where it is something else.
 
     The numbers of an embedding are near 1. Other bytes read as float32 are so by chance only: less than a quarter of
     all patterns, and no text, since letters make them huge or tiny.
     """
-    if len(value) < _SHORTEST_VECTOR or len(value) % 4:
+    if len(value) < _MIN_VECTOR_BYTES or len(value) % 4:
         return None
     numbers = struct.unpack(f"<{len(value) // 4}f", value)
-    usual = sum(1e-9 < abs(number) < 1e4 for number in numbers)
-    if 2 * usual < len(numbers) or not all(number == 0 or 1e-20 < abs(number) < 1e4 for number in numbers):
+    usual_count = sum(1e-9 < abs(number) < 1e4 for number in numbers)
+    if 2 * usual_count < len(numbers):
+        return None
+    if not all(number == 0 or 1e-20 < abs(number) < 1e4 for number in numbers):
         return None
     first = ",".join(f"{number:.4g}" for number in numbers[:3])
     return f"[{first},… {len(numbers):,} numbers, all by vec_to_json()]"
 
 
 def encode_value(value: Any) -> str:
-    """A value as a line of JSON shows it."""
-    return RowEncoder(100).encode([value])[1:-2]
+    """Return a value as a line of JSON shows it."""
+    line = RowEncoder(_VALUE_LENGTH).encode([value])
+    return line.removeprefix("[").removesuffix("]\n")

@@ -13,15 +13,16 @@ from mcp_sqlite.worker.schema import lookup
 
 __all__ = ["find_hint"]
 
-_HINTED = 200
-"""Tables among whose columns a misspelt one is looked for."""
-_TEXTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+# Tables among whose columns a misspelt one is looked for.
+_MAX_SEARCHED_TABLES = 200
+_TEXT_OR_COMMENT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 _OTHER_TOOLS = re.compile(
     r"near \"(?:SHOW|DESCRIBE|DESC|USE|\.)\"|unrecognized token: \"\\"
     r"|no such table: (?:information_schema|pg_catalog)\.",
     re.IGNORECASE,
 )
+# What SQLite has in place of functions of other databases.
 _FUNCTIONS = {
     **dict.fromkeys(("now", "getdate", "sysdate"), "`datetime('now')`"),
     **dict.fromkeys(("curdate", "today"), "`date('now')`"),
@@ -50,9 +51,10 @@ _FUNCTIONS = {
     "stddev": "no such aggregate: compute it from `avg(x * x)` and `avg(x)`",
     "rand": "`random()`",
 }
+# What SQLite has in place of the syntax of other databases.
 _DIALECTS = [
-    (re.compile(pattern, re.IGNORECASE | re.DOTALL), words)
-    for pattern, words in (
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), replacement)
+    for pattern, replacement in (
         (r"\bSELECT\s+(?:DISTINCT\s+)?TOP\b", "`LIMIT n` at the end, not TOP"),
         (r"\bFETCH\s+(?:FIRST|NEXT)\b", "`LIMIT n OFFSET m`, not FETCH"),
         (r"\bILIKE\b", "`LIKE`, which ignores the case of ASCII letters, not ILIKE"),
@@ -84,48 +86,61 @@ _DIALECTS = [
 ]  # fmt: skip
 
 
-def find_hint(database: Database, said: str, sql: str) -> str:
-    """One sentence on what to do about `said`, SQLite's words on `sql`; nothing where nobody knows."""
+def find_hint(database: Database, message: str, sql: str) -> str:
+    """Return one sentence on what to do about `message`, SQLite's words on `sql`; nothing where nobody knows."""
     # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
-    if " binding" in said or "supplied a sequence" in said or "supplied a dictionary" in said:
+    if " binding" in message or "supplied a sequence" in message or "supplied a dictionary" in message:
         return explain_parameters(find_placeholders(sql))
-    kind, _, name = said.partition(": ")
-    if kind == "no such table" and (way := _to_file(database, name)):
-        return way
-    if said == "no such module: vec0":
+    problem, _, name = message.partition(": ")
+    if problem == "no such table":
+        file_hint = _explain_file_name(database, name)
+        if file_hint:
+            return file_hint
+    if message == "no such module: vec0":
         return "It is sqlite-vec's; the operator can start the server with `--sqlite-vec`."
-    if "constraint is required on vec0 knn queries" in said:
+    if "constraint is required on vec0 knn queries" in message:
         return "Say how many: `WHERE embedding MATCH ? AND k = 10 ORDER BY distance`."
-    if kind == "no such function" and name.lower() in _FUNCTIONS:
+    if problem == "no such function" and name.lower() in _FUNCTIONS:
         return f"SQLite has {_FUNCTIONS[name.lower()]}."
-    if _OTHER_TOOLS.match(said):
+    if _OTHER_TOOLS.match(message):
         return "`list_tables` and `get_table` tell what there is."
-    bare = _TEXTS.sub(lambda found: "''" if found[0].startswith("'") else " ", sql)
-    if " constraint failed" in said:  # A statement that ran is SQLite's own dialect.
-        return _meant(database, said, bare)
-    if other := other_parameter(bare, r"[?:@$]\w*"):
-        return f"Write ? in place of `{other}`, and pass the values as an array in `parameters`."
-    if kind not in ("no such table", "no such module"):
-        for pattern, words in _DIALECTS:
-            if pattern.search(bare):
-                return f"SQLite has {words}."
-    return _meant(database, said, EXPLAIN_PREFIX.sub("", bare))
+    return _find_hint_in_sql(database, message, _TEXT_OR_COMMENT.sub(_blank_out, sql))
 
 
-def _to_file(database: Database, name: str) -> str:
-    """How a file is named, where that is what a table was meant to be."""
+def _blank_out(match: re.Match[str]) -> str:
+    """Return what stands for a text or a comment where these say nothing."""
+    return "''" if match[0].startswith("'") else " "
+
+
+def _find_hint_in_sql(database: Database, message: str, sql: str) -> str:
+    """Return what the words of a statement say, in which no text or comment is left."""
+    if " constraint failed" in message:  # A statement that ran is SQLite's own dialect.
+        return _find_intended_name(database, message, sql)
+    parameter = other_parameter(sql, r"[?:@$]\w*")
+    if parameter:
+        return f"Write ? in place of `{parameter}`, and pass the values as an array in `parameters`."
+    if not message.startswith(("no such table: ", "no such module: ")):
+        for pattern, replacement in _DIALECTS:
+            if pattern.search(sql):
+                return f"SQLite has {replacement}."
+    return _find_intended_name(database, message, EXPLAIN_PREFIX.sub("", sql))
+
+
+def _explain_file_name(database: Database, name: str) -> str:
+    """Return how a file is named, where that is what a table was meant to be."""
     is_call = re.match(r"read_(?:csv|json|ndjson|parquet)", name, re.IGNORECASE)
     if not (is_call or re.search(r"\.(?:csv|tsv|jsonl?|parquet)$", name, re.IGNORECASE)):
         return ""
     if database.folder is None:
         return "Files can be read as tables where the operator names their folder with `--files`."
-    shown = name if name in database.file_tables else "below/a.csv"
-    return f'The name of a file stands in quotes: FROM "{shown}".'
+    example = name if name in database.file_tables else "below/a.csv"
+    return f'The name of a file stands in quotes: FROM "{example}".'
 
 
-_MOVES = [
-    (re.compile(pattern), words)
-    for pattern, words in (
+# What to do about an error that names nothing which could be spelled in another way.
+_REMEDIES = [
+    (re.compile(pattern), remedy)
+    for pattern, remedy in (
         ("ambiguous column name", "Write the table, or its alias, before it: `o.id`."),
         ("incomplete input", "The statement stops too early: write it to its end."),
         ("unrecognized token", "A text stands in '...': look for a quote that is not closed."),
@@ -154,82 +169,118 @@ _MOVES = [
         ("CHECK constraint failed", "Send values that pass the check."),
     )
 ]  # fmt: skip
-"""What to do about an error that names nothing which could be spelled in another way."""
-_KEYS = """
+_FOREIGN_KEYS = """
 SELECT m.name, f."from", f."table", coalesce(f."to", 'its primary key') FROM main.sqlite_master m
 JOIN pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' LIMIT 1000
 """
 _OBJECTS = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
-_MOST_COLUMNS = 60
-"""Told of the tables that a statement names."""
+# Columns that are listed of the tables that a statement names.
+_MAX_LISTED_COLUMNS = 60
+_MAX_LISTED_KEYS = 5
+_HOW_TO_FIND_NAMES = "`list_tables` and `get_table` tell the names."
+_MIN_FUNCTION_SIMILARITY = 0.7
 
 
-def _meant(database: Database, said: str, sql: str) -> str:
-    kind, _, name = said.partition(": ")
-    if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
-        word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
-        tables = lookup.list_table_names(database)
-        columns = [column for table in lookup.find_named_tables(sql, tables) for column in _columns(database, table)]
-        return where_it_stopped(word, sql, tables, columns)
-    if said == "FOREIGN KEY constraint failed":
-        return _keys(database, sql)
-    if found := re.fullmatch("table (.+) has no column named (.+)", said):
-        return _column(database, found[2], [found[1]], [])
-    if found := re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", said):
-        return f"Name those that you give values for. {_listed(database, [found[1]])}".strip()
-    if kind == "no such function":
-        return near(
-            name, [str(row[0]) for row in database.run_internal("SELECT DISTINCT name FROM pragma_function_list")], 0.7
-        )
-    if kind in ("no such index", "no such trigger"):
-        there = [
-            str(row[0])
-            for row in database.run_internal(_OBJECTS, [kind.split()[-1]])
-            if database.is_visible(str(row[1]))
-        ]
-        return near(name, there) or "`search_schema` finds those there are."
-    if kind not in ("no such table", "no such view", "no such column"):
-        moves = ((pattern.search(said), words) for pattern, words in _MOVES)
-        return next((words.format(*found.groups()) for found, words in moves if found), "")
+def _find_intended_name(database: Database, message: str, sql: str) -> str:
+    """Return the name that was meant by one that is not there, or what else there is to do about `message`."""
+    problem, _, name = message.partition(": ")
+    if (problem.endswith("syntax error") and problem.startswith('near "')) or name == "syntax error":
+        return _explain_syntax_error(database, problem, sql)
+    if message == "FOREIGN KEY constraint failed":
+        return _list_foreign_keys(database, sql)
+    missing_column = re.fullmatch("table (.+) has no column named (.+)", message)
+    if missing_column is not None:
+        return _suggest_column(database, missing_column[2], [missing_column[1]], [])
+    miscounted = re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", message)
+    if miscounted is not None:
+        return f"Name those that you give values for. {_list_columns(database, [miscounted[1]])}".strip()
+    match problem:
+        case "no such function":
+            functions = database.run_internal("SELECT DISTINCT name FROM pragma_function_list")
+            return near(name, [str(function) for (function,) in functions], _MIN_FUNCTION_SIMILARITY)
+        case "no such index" | "no such trigger":
+            return _suggest_object(database, problem.split()[-1], name)
+        case "no such table" | "no such view":
+            table = name.rpartition(".")[2]
+            return near(table, lookup.list_table_names(database)) or _HOW_TO_FIND_NAMES
+        case "no such column":
+            return _explain_missing_column(database, name, sql)
+        case _:
+            return _find_remedy(message)
+
+
+def _explain_syntax_error(database: Database, problem: str, sql: str) -> str:
+    near_word = re.match('near "([^"]+)"', problem)
     tables = lookup.list_table_names(database)
-    if kind != "no such column":
-        return near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
-    text = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
-    return text + _column(database, name, lookup.find_named_tables(sql, tables), tables[:_HINTED])
+    columns: list[str] = []
+    for table in lookup.find_named_tables(sql, tables):
+        columns += _name_columns(database, table)
+    return where_it_stopped(near_word[1] if near_word else "", sql, tables, columns)
 
 
-def _column(database: Database, name: str, named: Sequence[str], others: Sequence[str]) -> str:
-    """What was meant by the column `name` of the tables `named`, or of `others`; else the columns there are."""
-    above, _, plain = name.replace('"', "").rpartition(".")
-    columns = [column for table in named for column in _columns(database, table)]
-    if above and plain.casefold() in map(str.casefold, columns):
-        return f"No table of the statement is called `{above}`."
-    if meant := near(plain, columns):
-        return meant
-    if there := [table for table in others if plain.casefold() in map(str.casefold, _columns(database, table))]:
-        return f"It is a column of {', '.join(f'`{table}`' for table in there[:3])}."
-    return _listed(database, named) or "`list_tables` and `get_table` tell the names."
+def _suggest_object(database: Database, kind: str, name: str) -> str:
+    rows = database.run_internal(_OBJECTS, [kind])
+    names = [str(other) for other, table in rows if database.is_visible(str(table))]
+    return near(name, names) or "`search_schema` finds those there are."
 
 
-def _listed(database: Database, tables: Sequence[str]) -> str:
-    """The columns of `tables`, in a sentence for each; empty where they are too many."""
-    there = {table: _columns(database, table) for table in tables}
-    if sum(map(len, there.values())) > _MOST_COLUMNS:
-        return ""
-    return " ".join(f"`{table}` has: {', '.join(f'`{name}`' for name in names)}." for table, names in there.items())
+def _explain_missing_column(database: Database, name: str, sql: str) -> str:
+    tables = lookup.list_table_names(database)
+    quotes = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
+    named = lookup.find_named_tables(sql, tables)
+    return quotes + _suggest_column(database, name, named, tables[:_MAX_SEARCHED_TABLES])
 
 
-def _columns(database: Database, table: str) -> list[str]:
-    return [str(row[1]) for row in lookup.list_columns(database, table)]
+def _find_remedy(message: str) -> str:
+    for pattern, remedy in _REMEDIES:
+        match = pattern.search(message)
+        if match is not None:
+            return remedy.format(*match.groups())
+    return ""
 
 
-def _keys(database: Database, sql: str) -> str:
-    """The foreign keys of the tables that a statement names, of which SQLite does not say which one it broke."""
-    keys = [
-        f"`{table}.{column}` to `{other}.{key}`"
-        for table, column, other, key in database.run_internal(_KEYS)
-        if database.is_visible(table) and database.is_visible(other) and lookup.find_named_tables(sql, [table, other])
+def _suggest_column(database: Database, name: str, named: Sequence[str], others: Sequence[str]) -> str:
+    """Return what was meant by the column `name` of the tables `named`, or of `others`; else the columns there are."""
+    qualifier, _, column = name.replace('"', "").rpartition(".")
+    columns: list[str] = []
+    for table in named:
+        columns += _name_columns(database, table)
+    if qualifier and column.casefold() in map(str.casefold, columns):
+        return f"No table of the statement is called `{qualifier}`."
+    suggestion = near(column, columns)
+    if suggestion:
+        return suggestion
+    owners = [
+        f"`{table}`" for table in others if column.casefold() in map(str.casefold, _name_columns(database, table))
     ]
+    if owners:
+        return f"It is a column of {', '.join(owners[:3])}."
+    return _list_columns(database, named) or _HOW_TO_FIND_NAMES
+
+
+def _list_columns(database: Database, tables: Sequence[str]) -> str:
+    """Return the columns of `tables`, in a sentence for each; nothing where they are too many."""
+    sentences: list[str] = []
+    count = 0
+    for table in tables:
+        columns = _name_columns(database, table)
+        count += len(columns)
+        sentences.append(f"`{table}` has: {', '.join(f'`{name}`' for name in columns)}.")
+    return " ".join(sentences) if count <= _MAX_LISTED_COLUMNS else ""
+
+
+def _name_columns(database: Database, table: str) -> list[str]:
+    return [str(column.name) for column in lookup.list_columns(database, table)]
+
+
+def _list_foreign_keys(database: Database, sql: str) -> str:
+    """Return the foreign keys of the tables that a statement names: SQLite does not say which one it broke."""
+    keys: list[str] = []
+    for table, column, parent, parent_column in database.run_internal(_FOREIGN_KEYS):
+        is_visible = database.is_visible(table) and database.is_visible(parent)
+        if is_visible and lookup.find_named_tables(sql, [table, parent]):
+            keys.append(f"`{table}.{column}` to `{parent}.{parent_column}`")
     if not keys:
         return "`get_table` shows the keys of a table."
-    return f"A row that is pointed to has to be there: {', '.join(keys[:5])}{', ...' * (len(keys) > 5)}."
+    more = ", ..." if len(keys) > _MAX_LISTED_KEYS else ""
+    return f"A row that is pointed to has to be there: {', '.join(keys[:_MAX_LISTED_KEYS])}{more}."

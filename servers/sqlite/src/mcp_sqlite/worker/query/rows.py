@@ -8,91 +8,117 @@ from typing import Any
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.keys import FORM, values_of
 from mcp_sqlite.worker.connection.connections import Connections
-from mcp_sqlite.worker.connection.database import Database
+from mcp_sqlite.worker.connection.database import Database, TableKey
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.query.statements import run_query
-from mcp_sqlite.worker.schema.lookup import find_table
+from mcp_sqlite.worker.schema.lookup import find_table, read_all_columns, read_table_info
 
 __all__ = ["list_key_columns", "read_row", "read_rows"]
 
-_BYTES = 100_000
-_CELL = 10_000
+_MAX_BYTES = 100_000
+_MAX_CELL = 10_000
+_MAX_QUOTED_NAME = 100
+_ROWID_NAMES = ("rowid", "_rowid_", "oid")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _REAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
 
 
 def read_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The first `limit` rows in the order of the key, or the last, of those whose `column` is `value` if asked."""
+    """Return the first `limit` rows in the order of the key, or the last, of those whose `column` is `value`."""
     database = connections.reader(request["path"])
-    table, keys = _looked_up(database, request["table"])
-    turned = " DESC" if request.get("newest") else ""
-    if turned and not keys:
+    table, key_columns = _find_key(database, request["table"])
+    direction = " DESC" if request.get("newest") else ""
+    if direction and not key_columns:
         raise Failure("not_found", f"Rows of `{table}` have no key, so none is known as the newest.", "")
-    order = f" ORDER BY {', '.join(key + turned for key in keys)}" if keys else ""
-    where, values = "", []
+    sql = f"SELECT * FROM {identifier(table)}"
+    values: list[Any] = []
     if "column" in request:
-        known = {
-            str(item[1]).lower(): str(item[1])
-            for item in database.run_internal(f"PRAGMA main.table_xinfo({identifier(table)})")
-        }
-        column = known.get(request["column"].lower())
-        if column is None:
-            raise Failure(
-                "not_found", f"`{table}` has no column `{request['column'][:100]}`.", "`get_table` lists them."
-            )
-        where, values = f" WHERE {_is(identifier(column))}", _spelled(request["value"])
-    sql = f"SELECT * FROM {identifier(table)}{where}{order}"
-    return _page(connections, request, sql, values, request["limit"])
+        column = _find_column(database, table, request["column"])
+        sql += f" WHERE {_build_comparison(identifier(column))}"
+        values = _interpret(request["value"])
+    if key_columns:
+        sql += f" ORDER BY {', '.join(column + direction for column in key_columns)}"
+    return _read_page(connections, request, sql, values, request["limit"])
 
 
 def read_row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The row whose primary key, or rowid where there is none, is `key`."""
+    """Return the row whose primary key, or rowid where there is none, is `key`."""
     database = connections.reader(request["path"])
-    table, keys = _looked_up(database, request["table"])
-    parts = values_of(request["key"], len(keys))
-    if not keys:
+    table, key_columns = _find_key(database, request["table"])
+    key_values = values_of(request["key"], len(key_columns))
+    if not key_columns:
         raise Failure("not_found", f"Rows of `{table}` have no key.", "Ask with `?column=...&value=...`.")
-    if len(keys) != len(parts):
-        raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", FORM)
-    where = " AND ".join(f"({_is(key)})" for key in keys)
-    sql = f"SELECT * FROM {identifier(table)} WHERE {where}"
-    found = _page(connections, request, sql, [value for part in parts for value in _spelled(part)], 1)
-    if not found["shown"]:
+    if len(key_columns) != len(key_values):
+        raise Failure("not_found", f"A row of `{table}` has a key of {len(key_columns)} values.", FORM)
+    condition = " AND ".join(f"({_build_comparison(column)})" for column in key_columns)
+    values: list[Any] = []
+    for text in key_values:
+        values += _interpret(text)
+    page = _read_page(connections, request, f"SELECT * FROM {identifier(table)} WHERE {condition}", values, 1)
+    if not page["shown"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
-    return found
+    return page
 
 
-def _is(column: str) -> str:
+def _find_column(database: Database, table: str, name: str) -> str:
+    """Return the column `name` as the table spells it."""
+    spelling: str | None = None
+    for column in read_all_columns(database, table):
+        if str(column.name).lower() == name.lower():
+            spelling = str(column.name)
+    if spelling is None:
+        message = f"`{table}` has no column `{name[:_MAX_QUOTED_NAME]}`."
+        raise Failure("not_found", message, "`get_table` lists them.")
+    return spelling
+
+
+def _build_comparison(column: str) -> str:
     # A column without a type keeps a number as a number, which no text equals.
     return f"{column} = ? OR (typeof({column}) IN ('integer', 'real') AND {column} = ?)"
 
 
-def _spelled(text: str) -> list[Any]:
-    """`text`, and the number that it spells, or NULL."""
-    if _INTEGER.fullmatch(text) and -(2**63) <= (value := int(text)) < 2**63:
-        return [text, value]
-    return [text, float(text) if _REAL.fullmatch(text) else None]
+def _interpret(text: str) -> list[Any]:
+    """Return `text`, and the number that it spells, or NULL."""
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if -(2**63) <= number < 2**63:
+            return [text, number]
+    if _REAL.fullmatch(text):
+        return [text, float(text)]
+    return [text, None]
 
 
-def _looked_up(database: Database, word: str) -> tuple[str, list[str]]:
-    if word not in database.key_columns:
-        table = find_table(database, word)
-        database.key_columns[word] = table, list_key_columns(database, table)
-    return database.key_columns[word]
+def _find_key(database: Database, table: str) -> TableKey:
+    if table not in database.table_keys:
+        name = find_table(database, table)
+        database.table_keys[table] = TableKey(name, list_key_columns(database, name))
+    return database.table_keys[table]
 
 
 def list_key_columns(database: Database, table: str) -> list[str]:
-    """The primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
-    columns = database.run_internal(f"PRAGMA main.table_info({identifier(table)})")
-    keys = [identifier(str(name)) for _, name in sorted((item[5], item[1]) for item in columns if item[5])]
-    kind = database.run_internal("SELECT type FROM sqlite_master WHERE name = ?", [table])
-    taken = {str(item[1]).lower() for item in columns}
-    free = [name for name in ("rowid", "_rowid_", "oid") if name not in taken]
-    if database.visible_schema is not None and database.visible_schema.is_masked(table):
-        free = []  # what is read in its place is a view
-    return keys or (free[:1] if kind and kind[0][0] == "table" else [])
+    """Return the primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
+    columns = read_table_info(database, table)
+    key_columns = sorted((column.key_position, column.name) for column in columns if column.key_position)
+    if key_columns:
+        return [identifier(str(name)) for _, name in key_columns]
+    kinds = database.run_internal("SELECT type FROM sqlite_master WHERE name = ?", [table])
+    if not kinds or kinds[0] != ("table",):
+        return []
+    if database.is_masked(table):
+        return []  # what is read in its place is a view
+    names = {str(column.name).lower() for column in columns}
+    return [name for name in _ROWID_NAMES if name not in names][:1]
 
 
-def _page(connections: Connections, request: dict[str, Any], sql: str, values: list[Any], limit: int) -> dict[str, Any]:
-    wanted = {"path": request["path"], "sql": sql, "parameters": values, "limit": limit}
-    return run_query(connections, {**wanted, "max_bytes": _BYTES, "max_cell": _CELL}, lambda _: None)
+def _read_page(
+    connections: Connections, request: dict[str, Any], sql: str, values: list[Any], limit: int
+) -> dict[str, Any]:
+    query = {
+        "path": request["path"],
+        "sql": sql,
+        "parameters": values,
+        "limit": limit,
+        "max_bytes": _MAX_BYTES,
+        "max_cell": _MAX_CELL,
+    }
+    return run_query(connections, query, lambda _: None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.authorizer import Mode
@@ -21,101 +22,153 @@ from mcp_sqlite.worker.schema.lookup import (
 
 __all__ = ["search_schema", "search_text"]
 
-_BYTES = 10_000
+_MAX_BYTES = 10_000
+_MAX_LINE_LENGTH = 200
+_MAX_MESSAGE_LENGTH = 300
+
+
+class _SchemaObject(NamedTuple):
+    """A table, view, index or trigger, and the table that it belongs to."""
+
+    kind: str
+    name: str
+    table: str
+    sql: str
+
+
+class _FullTextTable(NamedTuple):
+    """A full-text table, and the module that it is made by."""
+
+    name: str
+    module: str
 
 
 def search_schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Where `text` occurs, case aside, in names of tables, columns, indexes and triggers, and in the DDL."""
+    """Return where `text` occurs, case aside, in names of tables, columns, indexes and triggers, and in the DDL."""
     database = connections.reader(request["path"])
     text = request["text"].casefold()
+    limit: int = request["limit"]
     hits: list[str] = []
-    objects = database.run_internal(
+    for item in _list_schema_objects(database):
+        if len(hits) > limit or sum(map(len, hits)) > _MAX_BYTES:
+            break
+        # The definition repeats the names.
+        hits += list(_search_names(database, item, text)) or list(_search_definition(item, text))
+    page = hits[:limit]
+    while page and sum(len(hit.encode()) for hit in page) > _MAX_BYTES:
+        page = page[: len(page) * 3 // 4]
+    return {"hits": page, "more": len(hits) > len(page)}
+
+
+def _list_schema_objects(database: Database) -> list[_SchemaObject]:
+    rows = database.run_internal(
         "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY tbl_name, type DESC"
     )
-    hidden = find_shadow_tables(database)
-    for kind, name, table, sql in objects:
-        if str(table).lower() in hidden or not database.is_visible(str(table)):
-            continue
-        if len(hits) > request["limit"] or sum(map(len, hits)) > _BYTES:
-            break
-        said = False
-        if text in name.casefold():
-            hits.append(f"{kind} {name}" + (f" on {table}" if table != name else ""))
-            said = True
-        if kind in ("table", "view"):
-            for column in list_columns(database, name):
-                if text in str(column[1]).casefold():
-                    hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
-                    said = True
-        if not said:
-            for number, line in enumerate(sql.split("\n"), 1):
-                if text in line.casefold():
-                    hits.append(f"line {number} of {kind} {name}: {line.strip()[:200]}")
-    shown, room = hits[: request["limit"]], _BYTES
-    while shown and sum(len(hit.encode()) for hit in shown) > room:
-        shown = shown[: len(shown) * 3 // 4]
-    return {"hits": shown, "more": len(hits) > len(shown)}
+    shadow_tables = find_shadow_tables(database)
+    objects = [_SchemaObject(*row) for row in rows]
+    return [
+        item
+        for item in objects
+        if str(item.table).lower() not in shadow_tables and database.is_visible(str(item.table))
+    ]
+
+
+def _search_names(database: Database, item: _SchemaObject, text: str) -> Iterator[str]:
+    if text in item.name.casefold():
+        owner = f" on {item.table}" if item.table != item.name else ""
+        yield f"{item.kind} {item.name}{owner}"
+    if item.kind in ("table", "view"):
+        for column in list_columns(database, item.name):
+            if text in str(column.name).casefold():
+                yield f"column {item.name}.{column.name} {column.type}".rstrip()
+
+
+def _search_definition(item: _SchemaObject, text: str) -> Iterator[str]:
+    for number, line in enumerate(item.sql.split("\n"), 1):
+        if text in line.casefold():
+            yield f"line {number} of {item.kind} {item.name}: {line.strip()[:_MAX_LINE_LENGTH]}"
 
 
 def search_text(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Rows of a full-text table that match, the best first, as a snippet and the columns.
+    """Return rows of a full-text table that match, the best first, as a snippet and the columns.
 
     Words that are not in the syntax of FTS are looked for as they are.
     """
     database = connections.reader(request["path"])
-    virtual = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
-    tables = [
-        (str(name), str(sql))
-        for name, sql in database.run_internal(virtual)
-        if parse_virtual_module(str(sql)) in FULL_TEXT_MODULES
-    ]
-    tables = [item for item in tables if database.is_visible(item[0])]
-    if request.get("table") is not None:
-        wanted = find_table(database, request["table"])
-        tables = [item for item in tables if item[0] == wanted]
-    if len(tables) != 1:
-        words = ", ".join(f"`{name}`" for name, _ in tables)
-        if tables:
-            raise Failure("invalid", "There are several full-text tables.", f"Name one as `table`: {words}.")
-        there = f"There is no full-text table{' of that name' if request.get('table') is not None else ''}."
-        raise Failure("not_found", there, "Use `query_rows` with LIKE.")
-    name, sql = tables[0]
-    table = identifier(name)
-    newer = parse_virtual_module(sql) == "fts5"
-    order, snippet = (
-        ("ORDER BY rank", f"snippet({table}, -1, '[', ']', '…', 16)")
-        if newer
-        else ("", f"snippet({table}, '[', ']', '…')")
+    full_text_table = _choose_full_text_table(database, request.get("table"))
+    sql = _build_search(full_text_table)
+    quoted_words = " ".join('"' + word.replace('"', '""') + '"' for word in request["text"].split())
+    try:
+        return _run_search(database, full_text_table, sql, request["text"], request)
+    except sqlite3.OperationalError as error:
+        database.interrupt.check()
+        if request["text"] == quoted_words:
+            raise _explain_search_error(error) from None
+    try:
+        return _run_search(database, full_text_table, sql, quoted_words, request)
+    except sqlite3.OperationalError as error:
+        database.interrupt.check()
+        raise _explain_search_error(error) from None
+
+
+def _explain_search_error(error: sqlite3.Error) -> Failure:
+    message = str(error)[:_MAX_MESSAGE_LENGTH]
+    return Failure("invalid", f"SQLite says: `{message}`.", "Search for plain words.")
+
+
+def _choose_full_text_table(database: Database, table: str | None) -> _FullTextTable:
+    """Return the full-text table `table`, or the only one."""
+    rows = database.run_internal(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     )
-    statement = f"SELECT rowid, {snippet} AS snippet, * FROM {table} WHERE {table} MATCH ? {order} LIMIT ?"
-    plain = " ".join('"' + word.replace('"', '""') + '"' for word in request["text"].split())
-    for attempt in (request["text"], plain):
-        try:
-            return {"table": name, **_matches(database, statement, attempt, request)}
-        except sqlite3.OperationalError as error:
-            database.interrupt.check()
-            if attempt == plain:
-                raise Failure("invalid", f"SQLite says: `{str(error)[:300]}`.", "Search for plain words.") from None
-    raise AssertionError
+    candidates = [_FullTextTable(str(name), parse_virtual_module(str(sql))) for name, sql in rows]
+    tables = [item for item in candidates if item.module in FULL_TEXT_MODULES and database.is_visible(item.name)]
+    if table is not None:
+        name = find_table(database, table)
+        tables = [item for item in tables if item.name == name]
+    if len(tables) == 1:
+        return tables[0]
+    if tables:
+        names = ", ".join(f"`{item.name}`" for item in tables)
+        raise Failure("invalid", "There are several full-text tables.", f"Name one as `table`: {names}.")
+    message = "There is no full-text table." if table is None else "There is no full-text table of that name."
+    raise Failure("not_found", message, "Use `query_rows` with LIKE.")
 
 
-def _matches(database: Database, statement: str, text: str, request: dict[str, Any]) -> dict[str, Any]:
-    lines = RowEncoder(request["max_cell"])
-    shown: list[str] = []
+def _build_search(full_text_table: _FullTextTable) -> str:
+    table = identifier(full_text_table.name)
+    order = ""
+    snippet = f"snippet({table}, '[', ']', '…')"
+    if full_text_table.module == "fts5":
+        order = "ORDER BY rank"
+        snippet = f"snippet({table}, -1, '[', ']', '…', 16)"
+    return f"SELECT rowid, {snippet} AS snippet, * FROM {table} WHERE {table} MATCH ? {order} LIMIT ?"
+
+
+def _run_search(
+    database: Database, full_text_table: _FullTextTable, sql: str, text: str, request: dict[str, Any]
+) -> dict[str, Any]:
+    encoder = RowEncoder(request["max_cell"])
+    lines: list[str] = []
     size = 0
+    has_more = False
     database.authorizer.begin(Mode.READ)
     with database.interrupt.reach(database.connection):
-        cursor = database.connection.execute(statement, [text, request["limit"] + 1])
+        cursor = database.connection.execute(sql, [text, request["limit"] + 1])
         for row in cursor:
-            line = lines.encode_within(row, request["max_bytes"])
+            line = encoder.encode_within(row, request["max_bytes"])
             size += len(line.encode())
-            if shown and (size > request["max_bytes"] or len(shown) == request["limit"]):
-                cursor.close()
-                return _hits(cursor, shown, lines, more=True)
-            shown.append(line)
-    return _hits(cursor, shown, lines, more=False)
-
-
-def _hits(cursor: sqlite3.Cursor, shown: list[str], lines: RowEncoder, *, more: bool) -> dict[str, Any]:
-    columns = [column[0] for column in cursor.description]
-    return {"columns": columns, "lines": "".join(shown), "rows": len(shown), "more": more, "cut": lines.cut_cells}
+            if lines and (size > request["max_bytes"] or len(lines) == request["limit"]):
+                has_more = True
+                break
+            lines.append(line)
+        columns = [column[0] for column in cursor.description]
+        cursor.close()
+    return {
+        "table": full_text_table.name,
+        "columns": columns,
+        "lines": "".join(lines),
+        "rows": len(lines),
+        "more": has_more,
+        "cut": encoder.cut_cells,
+    }

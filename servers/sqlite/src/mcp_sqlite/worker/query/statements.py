@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.sql.misspelt import near
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
@@ -22,6 +23,7 @@ from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
 
 __all__ = [
+    "PlanStep",
     "Send",
     "allot_parameters",
     "execute",
@@ -37,158 +39,238 @@ __all__ = [
 
 Send = Callable[[dict[str, Any]], None]
 
-_MOST = 50
-"""Statements of one call."""
-_PROGRAM = ["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]
+_MAX_STATEMENTS = 50
+_MIN_PAGE_BYTES = 1000
+_PROGRAM_COLUMNS = ["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]
 _ADDRESS = re.compile(r"\A(vtab):[0-9A-Fa-fx]+\Z")
-_NAMES = re.compile(
+# A name in double quotes, and all that could be mistaken for one.
+_QUOTED_NAME = re.compile(
     r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)|`[^`]*`|\[[^\]]*\]|\bAS\s+"(?:[^"]|"")*"|"(\w+(?:\ \w+)*)\"""",
     re.DOTALL | re.IGNORECASE,
 )
-_LIKE_A_COLUMN = 0.7
-_MOST_OF_IT = 0.8
-"""What part of the time left a statement may take while others wait behind it."""
+_MIN_COLUMN_SIMILARITY = 0.7
+# What part of the time left a statement may take while others wait behind it.
+_SHARE_OF_TIME = 0.8
 _PLAN_SECONDS = 0.2
+# It is answered without the path of the file, which is the operator's business.
 _DATABASE_LIST = re.compile(r"\s*PRAGMA\s+database_list\s*;?\s*", re.IGNORECASE)
-"""Answered without the path of the file, which is the operator's business."""
+_DATABASE_LIST_ANSWER = "SELECT 0 AS seq, 'main' AS name, '' AS file"
+_ROWS_BETWEEN_CHECKS = 256
+_SPOOL_BUFFER_BYTES = 1 << 18
+_EXECUTION_ERRORS = (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError)
+
+
+class PlanStep(NamedTuple):
+    """A row of EXPLAIN QUERY PLAN (https://sqlite.org/eqp.html)."""
+
+    number: int
+    parent: int
+    unused: int
+    detail: str
+
+
+class _Instruction(NamedTuple):
+    """A row of EXPLAIN (https://sqlite.org/opcode.html)."""
+
+    address: int
+    opcode: str
+    p1: int
+    p2: int
+    p3: int
+    p4: str | None
+    p5: int
+    comment: str | None
 
 
 def run_statements(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
-    """The first page of each statement in `sql`, all of one moment, as `results`; of one statement that of `query`.
+    """Return the first page of each statement in `sql`, all of one moment, as `results`; of one that of `run_query`.
 
-    What fails is told in its place as `error`, unless it would do more than read: that fails the call.
+    What fails has an `error` in its place, unless it would do more than read: that fails the call.
     """
     statements = split_statements(request["sql"])
-    if len(statements) <= 1:
-        return run_query(connections, request | ({"sql": statements[0]} if statements else {}), send)
-    given = allot_parameters(statements, request.get("parameters"))
+    if not statements:
+        return run_query(connections, request, send)
+    if len(statements) == 1:
+        return run_query(connections, request | {"sql": statements[0]}, send)
+    parameters = allot_parameters(statements, request.get("parameters"))
     database = connections.reader(request["path"])
     results: list[dict[str, Any]] = []
-    left: int = request["max_bytes"]
+    bytes_left: int = request["max_bytes"]
     load_files_early(database, Mode.READ, statements)
     database.run_internal("BEGIN")
     try:
         for number, sql in enumerate(statements):
             # What one leaves of its share goes to those behind it.
-            room = max(1000, left // (len(statements) - number))
-            part = {**request, "sql": sql, "parameters": given[number], "max_bytes": room}
-            part |= {"spool": f"{request['spool']}{number}", "spool_bytes": request["spool_bytes"] // len(statements)}
-            page: dict[str, Any] = {}
-            last = number + 1 == len(statements)
-            try:
-                with database.interrupt.shorten(database.interrupt.seconds_left * (1 if last else _MOST_OF_IT)):
-                    end = run_query(connections, part, page.update)
-                page = page | {"rest": end} if page else end
-            except Failure as failure:
-                if failure.kind in ("refused", "locked"):
-                    where = f"Statement {number + 1} of {len(statements)}: "
-                    raise Failure(failure.kind, where + failure.message, failure.fix) from None
-                page = {"error": [failure.kind, failure.message, failure.fix]}
+            share = bytes_left // (len(statements) - number)
+            query = {
+                **request,
+                "sql": sql,
+                "parameters": parameters[number],
+                "max_bytes": max(_MIN_PAGE_BYTES, share),
+                "spool": f"{request['spool']}{number}",
+                "spool_bytes": request["spool_bytes"] // len(statements),
+            }
+            is_last = number + 1 == len(statements)
+            page = _run_one_of_several(connections, database, query, f"{number + 1} of {len(statements)}", is_last)
             results.append(page)
-            left -= len(page.get("lines", "").encode())
+            bytes_left -= len(page.get("lines", "").encode())
     finally:
         if database.connection.in_transaction:
             database.run_internal("ROLLBACK")
     return {"results": results}
 
 
-def allot_parameters(statements: list[str], given: Any) -> list[Any]:
-    """The values for each of `statements`; names serve all of them.
+def _run_one_of_several(
+    connections: Connections, database: Database, query: dict[str, Any], number: str, is_last: bool
+) -> dict[str, Any]:
+    """Return the first page of a statement, with what became of the others as `rest`; or why it fails."""
+    page: dict[str, Any] = {}
+    share = 1 if is_last else _SHARE_OF_TIME
+    try:
+        with database.interrupt.shorten(database.interrupt.seconds_left * share):
+            last_frame = run_query(connections, query, page.update)
+    except Failure as failure:
+        if failure.kind in ("refused", "locked"):
+            raise Failure(failure.kind, f"Statement {number}: {failure.message}", failure.fix) from None
+        return {"error": [failure.kind, failure.message, failure.fix]}
+    if page:
+        return page | {"rest": last_frame}
+    return last_frame
+
+
+def allot_parameters(statements: list[str], parameters: Any) -> list[Any]:
+    """Return the values for each of `statements`; names serve all of them.
 
     Raises:
         Failure: an array has not one entry for each.
     """
-    if len(statements) == 1 or not given or isinstance(given, dict):
-        return [given] * len(statements)
-    if len(given) != len(statements) or not all(isinstance(item, list | dict | None) for item in given):
+    if len(statements) == 1 or not parameters or isinstance(parameters, dict):
+        return [parameters] * len(statements)
+    entries = cast("list[Any]", parameters)
+    if len(entries) != len(statements) or not all(isinstance(entry, list | dict | None) for entry in entries):
         raise Failure(
             "invalid",
             f"`sql` holds {len(statements)} statements, and `parameters` no array of values for each.",
             "Pass an array with one entry per statement: an array, an object or null. Or an object with names for all.",
         )
-    return list(given)
+    return list(entries)
 
 
 def run_query(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
-    """The first page of a query's rows; all others go to the file `spool`, from which later pages are read.
+    """Return the first page of a query's rows; all others go to the file `spool`, from which later pages are read.
 
-    The page is sent as soon as it is full. The rest is read to its end then and there, within the deadline and
+    The page is sent as soon as it is full. The others are read to their end then and there, within the deadline and
     `spool_bytes`, so that all pages show one moment and no lock outlives the query. A line there begins with the
     number of its cells that were cut. No row has more than `max_bytes`, or six times `max_cell`, unless
     it has that many columns.
     """
     database = connections.reader(request["path"])
     try:
-        return _query(database, request, send)
+        return _run_query(database, request, send)
     except Failure as failure:
-        if failure.kind == "stopped" and (again := _read_again(database, request["sql"], request.get("parameters"))):
-            raise Failure("stopped", failure.message, again) from None
-        raise
+        if failure.kind != "stopped":
+            raise
+        advice = _explain_repeated_scans(database, request["sql"], request.get("parameters"))
+        if not advice:
+            raise
+        raise Failure("stopped", failure.message, advice) from None
 
 
-def _query(database: Database, request: dict[str, Any], send: Send) -> dict[str, Any]:
-    lines = RowEncoder(request["max_cell"])
+@dataclass
+class _Page:
+    """The first page of a result.
+
+    Attributes:
+        next_line: the first line that does not fit, as it is spooled; None where all lines fit.
+    """
+
+    lines: list[str] = field(default_factory=list[str])
+    next_line: str | None = None
+
+
+def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[str, Any]:
+    sql = request["sql"]
+    encoder = RowEncoder(request["max_cell"])
     # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
-    room = max(request["max_bytes"], 6 * request["max_cell"])
-    load_named_files(database, Mode.READ, request["sql"])
+    max_row_bytes = max(request["max_bytes"], 6 * request["max_cell"])
+    load_named_files(database, Mode.READ, sql)
     with database.interrupt.reach(database.connection):
-        texts = find_names_taken_as_text(database, Mode.READ, request["sql"], request.get("parameters"))
-        cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
+        names_taken_as_text = find_names_taken_as_text(database, Mode.READ, sql, request.get("parameters"))
+        cursor = execute(database, Mode.READ, sql, request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
-        page: dict[str, Any] = {
-            "columns": [column[0] for column in cursor.description],
-            "immutable": database.immutable,
-            "masks": list(database.authorizer.masked_columns_read),
-            "texts": texts,
-            "files": database.describe_files(request["sql"]),
-        }
+        columns = [column[0] for column in cursor.description]
+        masked_columns = list(database.authorizer.masked_columns_read)
         rows = iterate_rows(database, cursor)
-        if page["columns"] == _PROGRAM and EXPLAIN_PREFIX.match(request["sql"]):
-            rows = map(_without_addresses, rows)
-        taken: list[str] = []
-        size = 0
-        more: str | None = None
-        for row in rows:
-            cut = lines.cut_cells
-            text = lines.encode_within(row, room)
-            size += len(text.encode())
-            if taken and (size > request["max_bytes"] or len(taken) == request["limit"]):
-                more, lines.cut_cells = f"{lines.cut_cells - cut} {text}", cut
-                break
-            taken.append(text)
-        page |= {"lines": "".join(taken), "shown": len(taken), "more": more is not None, "cut": lines.cut_cells}
-        if more is None or not request.get("spool"):
+        if columns == _PROGRAM_COLUMNS and EXPLAIN_PREFIX.match(sql):
+            rows = map(_remove_addresses, rows)
+        page = _fill_page(rows, encoder, max_row_bytes, request["max_bytes"], request["limit"])
+        frame: dict[str, Any] = {
+            "columns": columns,
+            "immutable": database.immutable,
+            "masks": masked_columns,
+            "texts": names_taken_as_text,
+            "files": database.describe_files(sql),
+            "lines": "".join(page.lines),
+            "shown": len(page.lines),
+            "more": page.next_line is not None,
+            "cut": encoder.cut_cells,
+        }
+        if page.next_line is None or not request.get("spool"):
             cursor.close()
-            return page
-        with open(request["spool"], "xb", buffering=1 << 18) as spool:
+            return frame
+        with open(request["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
             # There before the page is sent: the server opens it then, and takes its name away.
-            send(page)
-            return spool_rows(spool, rows, lines, more, room, request["spool_bytes"])
+            send(frame)
+            return spool_rows(spool, rows, encoder, page.next_line, max_row_bytes, request["spool_bytes"])
+
+
+def _fill_page(
+    rows: Iterable[tuple[Any, ...]], encoder: RowEncoder, max_row_bytes: int, max_bytes: int, limit: int
+) -> _Page:
+    """Return the rows that fit on the first page, at least one."""
+    page = _Page()
+    size = 0
+    for row in rows:
+        cut_before = encoder.cut_cells
+        line = encoder.encode_within(row, max_row_bytes)
+        size += len(line.encode())
+        if page.lines and (size > max_bytes or len(page.lines) == limit):
+            page.next_line = f"{encoder.cut_cells - cut_before} {line}"
+            encoder.cut_cells = cut_before
+            break
+        page.lines.append(line)
+    return page
 
 
 def spool_rows(
-    file: BinaryIO, rows: Iterator[tuple[Any, ...]], lines: RowEncoder, text: str, longest: int, most: int
+    file: BinaryIO,
+    rows: Iterator[tuple[Any, ...]],
+    encoder: RowEncoder,
+    first_line: str,
+    max_row_bytes: int,
+    max_bytes: int,
 ) -> dict[str, Any]:
-    """Write the line `text`, and one for each of `rows`, to a file for later pages; at most `most` bytes."""
-    room = most
+    """Write `first_line`, and a line for each of `rows`, to a file for later pages; at most `max_bytes`."""
+    line = first_line
+    bytes_left = max_bytes
     count = 0
     stopped: str | None = None
     try:
         while True:
-            data = text.encode()
-            room -= len(data)
-            if room < 0:
-                stopped = f"only {most:,} bytes of a result are kept"
+            encoded = line.encode()
+            bytes_left -= len(encoded)
+            if bytes_left < 0:
+                stopped = f"only {max_bytes:,} bytes of a result are kept"
                 break
-            file.write(data)
+            file.write(encoded)
             count += 1
             row = next(rows, None)
             if row is None:
                 break
-            lines.cut_cells = 0
-            text = lines.encode_within(row, longest)
-            text = f"{lines.cut_cells} {text}"
+            encoder.cut_cells = 0
+            line = encoder.encode_within(row, max_row_bytes)
+            line = f"{encoder.cut_cells} {line}"
     except Failure as failure:
         stopped = failure.message
     return {"spooled": count, "stopped": stopped}
@@ -204,57 +286,80 @@ def load_files_early(database: Database, mode: Mode, statements: list[str]) -> N
             load_named_files(database, mode, sql)
 
 
-def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cursor:
-    """The cursor of one statement of a caller's, compiled under `mode`; its first row may have been read.
+def execute(database: Database, mode: Mode, sql: str, parameters: Any) -> sqlite3.Cursor:
+    """Return the cursor of one statement of a caller's, compiled under `mode`; its first row may have been read.
 
     Raises:
-        Failure: It may not run, is wrong, or was stopped.
+        Failure: it may not run, is wrong, or was stopped.
     """
-    values = parse_parameters(given, sql)
-    if (closed := find_closed_module_in_full_join(sql)) is not None:
-        raise Failure("refused", f"It would read `{closed}`, which is closed.", "")
+    values = parse_parameters(parameters, sql)
+    closed_module = find_closed_module_in_full_join(sql)
+    if closed_module is not None:
+        raise Failure("refused", f"It would read `{closed_module}`, which is closed.", "")
     if mode is Mode.READ and _DATABASE_LIST.fullmatch(sql):
-        sql = "SELECT 0 AS seq, 'main' AS name, '' AS file"
-    if (part := database.visible_schema) is not None:
-        sql = part.hide_masked_order(
-            database.run_internal,
-            lambda sql: _planned(database, mode, f"EXPLAIN QUERY PLAN {sql}", values),
-            part.rewrite(sql),
+        sql = _DATABASE_LIST_ANSWER
+    if database.visible_schema is not None:
+        sql = database.visible_schema.rewrite(sql)
+        sql = database.visible_schema.hide_masked_order(
+            database.run_internal, lambda sql: _plan(database, mode, sql, values), sql
         )
     try:
         if EXPLAIN_PREFIX.match(sql):
             lookup.reread_schema(database)
-        database.authorizer.begin(mode)
-        try:
-            return database.connection.execute(sql, values)
-        except sqlite3.Error:
-            if not database.authorizer.denied_rows:
-                raise
-            # Perhaps it was a virtual table that prepares its own writes when it is first used, as an R-Tree does.
-            lookup.open_virtual_tables(database)
-            database.authorizer.begin(mode)
-            return database.connection.execute(sql, values)
-    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+        return _compile_and_start(database, mode, sql, values)
+    except _EXECUTION_ERRORS as error:
         raise explain_error(database, error, sql) from None
 
 
-def _without_addresses(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Of a virtual table EXPLAIN tells where in this process's memory it is.
+def _compile_and_start(database: Database, mode: Mode, sql: str, values: Any) -> sqlite3.Cursor:
+    database.authorizer.begin(mode)
+    try:
+        return database.connection.execute(sql, values)
+    except sqlite3.Error:
+        if not database.authorizer.denied_rows:
+            raise
+    # Perhaps it was a virtual table that prepares its own writes when it is first used, as an R-Tree does.
+    lookup.open_virtual_tables(database)
+    database.authorizer.begin(mode)
+    return database.connection.execute(sql, values)
+
+
+def _remove_addresses(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Of a virtual table EXPLAIN says where in this process's memory it is.
     return tuple(_ADDRESS.sub(r"\1", cell) if isinstance(cell, str) else cell for cell in row)
 
 
-def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
-    """What EXPLAIN tells of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
+def _plan(database: Database, mode: Mode, sql: str, values: Any) -> list[PlanStep]:
+    """Return the plan of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
+    return [PlanStep(*row) for row in _explain(database, mode, f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+def _compile(database: Database, mode: Mode, sql: str, values: Any) -> list[_Instruction]:
+    """Return the program of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
+    rows = _explain(database, mode, f"EXPLAIN {sql}", values)
+    # A text that begins with QUERY PLAN makes it another statement.
+    return [_Instruction(*row) for row in rows if len(row) == len(_PROGRAM_COLUMNS)]
+
+
+def _explain(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
     try:
         lookup.reread_schema(database)
         database.authorizer.begin(mode)
         return database.connection.execute(sql, values).fetchall()
-    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
+    except _EXECUTION_ERRORS:
         return []
 
 
-def _read_again(database: Database, sql: str, given: Any) -> str:
-    """What a statement reads whole again and again, and how it need not; empty where its plan says nothing of it.
+@dataclass
+class _RepeatedScans:
+    """Tables that are read whole again and again: by subqueries for each row, and by joins."""
+
+    subqueries: list[str] = field(default_factory=list[str])
+    joins: list[str] = field(default_factory=list[str])
+
+
+def _explain_repeated_scans(database: Database, sql: str, parameters: Any) -> str:
+    """Return what a statement reads whole again and again, and how it need not; nothing if its plan has no such thing.
 
     SQLite indexes what it joins by itself, but only by plain columns, and never inside of a correlated subquery
     (https://sqlite.org/optoverview.html#automatic_query_time_indexes).
@@ -262,82 +367,96 @@ def _read_again(database: Database, sql: str, given: Any) -> str:
     if database.visible_schema is not None or database.interrupt.is_cancelled:
         return ""
     database.interrupt.deadline = max(database.interrupt.deadline, time.monotonic() + _PLAN_SECONDS)
-    steps: list[tuple[int, int, int, str]] = _planned(
-        database, Mode.READ, f"EXPLAIN QUERY PLAN {sql}", parse_parameters(given, sql)
-    )
-    inside: set[int] = set()
-    looping: set[int] = set()
-    subqueries: list[str] = []
-    joined: list[str] = []
-    for step, parent, _, detail in steps:
-        if parent in inside or detail.startswith("CORRELATED"):
-            inside.add(step)
-        word, _, name = detail.partition(" ")
-        if word == "SCAN" and "CONSTANT ROW" not in detail and " USING " not in detail and " VIRTUAL " not in detail:
-            (subqueries if parent in inside else joined if parent in looping else []).append(f"`{name}`")
-        if word in ("SCAN", "SEARCH"):
-            looping.add(parent)
-    said: list[str] = []
-    if subqueries:
-        said.append(
-            f"For each row a subquery reads all of {_and(subqueries)}: join it, or write `x IN (SELECT y FROM ...)`."
+    scans = _find_repeated_scans(_plan(database, Mode.READ, sql, parse_parameters(parameters, sql)))
+    sentences: list[str] = []
+    if scans.subqueries:
+        tables = ", ".join(dict.fromkeys(scans.subqueries))
+        sentences.append(
+            f"For each row a subquery reads all of {tables}: join it, or write `x IN (SELECT y FROM ...)`."
         )
-    if joined:
-        said.append(
-            f"For each row before it all of {_and(joined)} is read: compare columns, not expressions; "
+    if scans.joins:
+        tables = ", ".join(dict.fromkeys(scans.joins))
+        sentences.append(
+            f"For each row before it all of {tables} is read: compare columns, not expressions; "
             "`WITH m AS MATERIALIZED (SELECT lower(x) AS k, ...)` makes one a column."
         )
-    return " ".join([*said, "Or an index: `explain_query` says which."]) if said else ""
+    if not sentences:
+        return ""
+    return " ".join([*sentences, "Or an index: `explain_query` says which."])
 
 
-def _and(names: list[str]) -> str:
-    return ", ".join(dict.fromkeys(names))
+def _find_repeated_scans(steps: Iterable[PlanStep]) -> _RepeatedScans:
+    scans = _RepeatedScans()
+    inside_subqueries: set[int] = set()
+    loops: set[int] = set()
+    for step in steps:
+        if step.parent in inside_subqueries or step.detail.startswith("CORRELATED"):
+            inside_subqueries.add(step.number)
+        operation, _, table = step.detail.partition(" ")
+        if operation == "SCAN" and _is_plain_scan(step.detail):
+            if step.parent in inside_subqueries:
+                scans.subqueries.append(f"`{table}`")
+            elif step.parent in loops:
+                scans.joins.append(f"`{table}`")
+        if operation in ("SCAN", "SEARCH"):
+            loops.add(step.parent)
+    return scans
 
 
-def find_names_taken_as_text(database: Database, mode: Mode, sql: str, given: Any) -> list[str]:
-    """Names in double quotes that SQLite found nowhere, so that it took them for texts.
+def _is_plain_scan(detail: str) -> bool:
+    return not any(word in detail for word in ("CONSTANT ROW", " USING ", " VIRTUAL "))
+
+
+def find_names_taken_as_text(database: Database, mode: Mode, sql: str, parameters: Any) -> list[str]:
+    """Return names in double quotes that SQLite found nowhere, so that it took them for texts.
 
     That is a quirk of SQLite (https://sqlite.org/quirks.html): a misspelt column finds nothing, or everything.
     """
-    if '"' not in sql or not (names := dict.fromkeys(found[1] for found in _NAMES.finditer(sql) if found[1])):
+    if '"' not in sql:
         return []
-    program = _planned(database, mode, f"EXPLAIN {sql}", parse_parameters(given, sql))
-    texts = names.keys() & {row[5] for row in program if row[1] == "String8"}
-    return [name for name in names if name in texts and not _is_name(database, mode, sql, name, given)]
+    names: dict[str, None] = dict.fromkeys(match[1] for match in _QUOTED_NAME.finditer(sql) if match[1])
+    if not names:
+        return []
+    program = _compile(database, mode, sql, parse_parameters(parameters, sql))
+    texts = {instruction.p4 for instruction in program if instruction.opcode == "String8"}
+    return [name for name in names if name in texts and not _is_name(database, mode, sql, name, parameters)]
 
 
-def _is_name(database: Database, mode: Mode, sql: str, name: str, given: Any) -> bool:
-    """Whether `sql` has a meaning with `name` in brackets, which SQLite never takes for a text."""
-    bracketed = _NAMES.sub(lambda found: f"[{name}]" if found[1] == name else found[0], sql)
-    return bool(_planned(database, mode, f"EXPLAIN {bracketed}", parse_parameters(given, sql)))
+def _is_name(database: Database, mode: Mode, sql: str, name: str, parameters: Any) -> bool:
+    """Return whether `sql` has a meaning with `name` in brackets, which SQLite never takes for a text."""
+    bracketed = _QUOTED_NAME.sub(lambda match: f"[{name}]" if match[1] == name else match[0], sql)
+    return bool(_compile(database, mode, bracketed, parse_parameters(parameters, sql)))
 
 
-def refuse_misspelled_columns(database: Database, mode: Mode, sql: str, given: Any) -> None:
+def refuse_misspelled_columns(database: Database, mode: Mode, sql: str, parameters: Any) -> None:
     """Return if no text in a statement that changes rows looks like a column that is misspelt.
 
     Raises:
         Failure: one does.
     """
-    for name in find_names_taken_as_text(database, mode, sql, given):
-        if meant := near(name, _columns(database, sql), _LIKE_A_COLUMN):
-            what = f'There is no column `"{name}"`, and SQLite would take it for a text.'
-            raise Failure("not_found", what, f"{meant} A text stands in '...'.")
+    for name in find_names_taken_as_text(database, mode, sql, parameters):
+        suggestion = near(name, _list_named_columns(database, sql), _MIN_COLUMN_SIMILARITY)
+        if suggestion:
+            message = f'There is no column `"{name}"`, and SQLite would take it for a text.'
+            raise Failure("not_found", message, f"{suggestion} A text stands in '...'.")
 
 
-def _columns(database: Database, sql: str) -> list[str]:
-    tables = lookup.find_named_tables(sql, lookup.list_table_names(database))
-    return [str(row[1]) for table in tables for row in lookup.list_columns(database, table)]
+def _list_named_columns(database: Database, sql: str) -> list[str]:
+    columns: list[str] = []
+    for table in lookup.find_named_tables(sql, lookup.list_table_names(database)):
+        columns += [str(column.name) for column in lookup.list_columns(database, table)]
+    return columns
 
 
 def iterate_rows(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
-    """The rows left in `cursor`.
+    """Return the rows left in `cursor`.
 
     Raises:
         Failure: SQLite stopped on the way.
     """
     try:
-        for number, row in enumerate(cursor):
-            if number % 256 == 255:
+        for number, row in enumerate(cursor, 1):
+            if number % _ROWS_BETWEEN_CHECKS == 0:
                 database.interrupt.check()
             yield row
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
@@ -345,7 +464,7 @@ def iterate_rows(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[A
 
 
 def split_statements(sql: str) -> list[str]:
-    """The statements in `sql`, told apart by SQLite's own tokenizer."""
+    """Return the statements in `sql`, told apart by SQLite's own tokenizer."""
     statements: list[str] = []
     start = 0
     position = sql.find(";")
@@ -355,7 +474,8 @@ def split_statements(sql: str) -> list[str]:
             start = position + 1
         position = sql.find(";", position + 1)
     statements.append(sql[start:])
-    found = [item for item in statements if not EMPTY_STATEMENT.fullmatch(item)]
-    if len(found) > _MOST:
-        raise Failure("too_large", f"`sql` holds {len(found)} statements, the limit is {_MOST}.", "Send them in parts.")
-    return found
+    statements = [statement for statement in statements if not EMPTY_STATEMENT.fullmatch(statement)]
+    if len(statements) > _MAX_STATEMENTS:
+        message = f"`sql` holds {len(statements)} statements, the limit is {_MAX_STATEMENTS}."
+        raise Failure("too_large", message, "Send them in parts.")
+    return statements

@@ -1,8 +1,9 @@
 """Files that statements name as tables (`FROM "exports/a.csv"`): temporary tables, as long as a call lasts.
 
 It does not parse statements for that. When SQLite compiles a statement, it names a missing table; if that is the name
-of a served file, the file is loaded, and the statement compiled again. The connection that loaded one is closed when
-the call ends (`Connections.finish`), so nothing is left for another call.
+of a served file, the file is loaded, and the statement compiled again. So a caller's statement goes through
+`load_named_files` before it is compiled. The connection that loaded one is closed when the call ends
+(`Connections.end_request`), so nothing is left for another call.
 """
 
 from __future__ import annotations
@@ -13,30 +14,47 @@ import json
 import os
 import re
 import sqlite3
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 from mcp_batteries.sql.files import as_path, is_path
 from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.records import Dialect
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join, set_defensive
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowed
-from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.language.failure import Failure, primary_code
 from mcp_sqlite.worker.language.parameters import parse_parameters
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
-from mcp_sqlite.worker.record_files.infer_schema import find_numeric_texts, infer_table
+from mcp_sqlite.worker.record_files.infer_schema import InferredTable, find_numeric_texts, infer_table
 from mcp_sqlite.worker.record_files.record_file import ENDINGS, RecordFile
 from mcp_sqlite.worker.schema import lookup
 
 __all__ = ["load_named_files"]
 
+# The bytes of the files of one call.
 _MAX_FILE_BYTES = 64_000_000
-"""Of the files of one call."""
+# The pages of the temporary tables of one call: what a compressed file holds can be much more.
 _MAX_TABLE_PAGES = 65_536
-"""Of the temporary tables of one call: what a compressed file holds can be much more."""
-_LOOKED_AT, _TOLD = 1000, 8
-"""Records among which text columns that hold numbers are looked for, and how many of those are told."""
-_NAMED = re.compile("|".join(map(re.escape, ENDINGS)), re.IGNORECASE)
-_MISSING = re.compile(r"no such table: (.+)", re.DOTALL)
+# Records among which text columns that hold numbers are looked for.
+_MAX_SAMPLE_RECORDS = 1000
+# How many of those columns are named.
+_MAX_NAMED_COLUMNS = 8
+_ENDING = re.compile("|".join(map(re.escape, ENDINGS)), re.IGNORECASE)
+_NO_SUCH_TABLE = re.compile(r"no such table: (.+)", re.DOTALL)
+_COMPILE_ERRORS = (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError)
+
+
+class _LoadedFile(NamedTuple):
+    """A file that is a table now.
+
+    Attributes:
+        sample: some of its records, if all their values are texts.
+    """
+
+    dialect: Dialect
+    table: InferredTable
+    sample: list[list[Any]]
 
 
 def load_named_files(database: Database, mode: Mode, sql: str) -> None:
@@ -45,52 +63,64 @@ def load_named_files(database: Database, mode: Mode, sql: str) -> None:
     Raises:
         Failure: one can't be read.
     """
-    if database.folder is None or not _NAMED.search(sql):
+    if database.folder is None or not _ENDING.search(sql):
         return
-    while (name := _missing(database, mode, sql)) is not None:
+    while True:
+        name = _find_missing_file(database, mode, sql)
+        if name is None:
+            break
         try:
-            _load(database, database.folder, name)
+            _load_file(database, database.folder, name)
         except Failure:
             if name.startswith("main."):
-                return  # A view that names a file means a table of the database.
+                return  # a view that names a file means a table of the database
             raise
     for name in database.file_tables:
-        _refuse_twins(database.folder, name, sql)
+        _refuse_other_spellings(database.folder, name, sql)
 
 
-def _refuse_twins(folder: str, name: str, sql: str) -> None:
-    """Return when no other file is meant by another spelling of `name`, which is the same table to SQLite."""
-    for spelt in {found[0] for found in re.finditer(re.escape(name), sql, re.IGNORECASE | re.ASCII)} - {name}:
-        one, other = (os.path.join(folder, *path.split("/")) for path in (name, spelt))
-        if os.path.exists(other) and not os.path.samefile(one, other):
+def _refuse_other_spellings(folder: str, name: str, sql: str) -> None:
+    """Raise a failure if another file is meant by another spelling of `name`, which is the same table to SQLite."""
+    spellings = {match[0] for match in re.finditer(re.escape(name), sql, re.IGNORECASE | re.ASCII)}
+    path = os.path.join(folder, *name.split("/"))
+    for spelling in spellings - {name}:
+        other_path = os.path.join(folder, *spelling.split("/"))
+        if os.path.exists(other_path) and not os.path.samefile(path, other_path):
             raise Failure(
-                "refused", f"`{name}` and `{spelt}` are one name in SQL, and two files.", "Read them in two calls."
+                "refused", f"`{name}` and `{spelling}` are one name in SQL, and two files.", "Read them in two calls."
             )
 
 
-def _missing(database: Database, mode: Mode, sql: str) -> str | None:
-    """The file that a statement needs, as far as it is understood without."""
+def _find_missing_file(database: Database, mode: Mode, sql: str) -> str | None:
+    """Return the file that a statement needs, as far as it is understood without; None if it needs none."""
     if database.visible_schema is not None:
         database.visible_schema.rewrite(sql)
     if find_closed_module_in_full_join(sql) is not None:
         return None
-    for again in (True, False):
-        try:
-            lookup.reread_schema(database)
-            database.authorizer.begin(mode)
-            database.connection.execute(f"EXPLAIN {EXPLAIN_PREFIX.sub('', sql)}").close()
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-            if again and database.authorizer.denied_rows:
-                lookup.open_virtual_tables(database)
-                continue
-            found = _MISSING.fullmatch(str(error))
-            named = found is not None and found[1].lower().endswith(ENDINGS) and found[1] not in database.file_tables
-            return found[1] if found and named else None
+    error = _try_compiling(database, mode, sql)
+    if error is not None and database.authorizer.denied_rows:
+        lookup.open_virtual_tables(database)
+        error = _try_compiling(database, mode, sql)
+    if error is None:
         return None
+    match = _NO_SUCH_TABLE.fullmatch(str(error))
+    if match is None or match[1] in database.file_tables or not match[1].lower().endswith(ENDINGS):
+        return None
+    return match[1]
+
+
+def _try_compiling(database: Database, mode: Mode, sql: str) -> Exception | None:
+    """Return what SQLite says against a statement."""
+    try:
+        lookup.reread_schema(database)
+        database.authorizer.begin(mode)
+        database.connection.execute(f"EXPLAIN {EXPLAIN_PREFIX.sub('', sql)}").close()
+    except _COMPILE_ERRORS as error:
+        return error
     return None
 
 
-def _load(database: Database, folder: str, name: str) -> None:
+def _load_file(database: Database, folder: str, name: str) -> None:
     path = as_path(name)
     if not is_path(path):
         raise Failure(
@@ -103,60 +133,78 @@ def _load(database: Database, folder: str, name: str) -> None:
     database.file_bytes_read += file.seek(0, io.SEEK_END)
     file.seek(0)
     try:
-        dialect = source.dialect(file)
-        looked = source.until_interrupted(source.records(file, dialect, grows=True))
-        sample: list[list[Any]] = []
-        if source.is_csv:
-            sample = [list(record) for record in itertools.islice(looked, 1 + _LOOKED_AT)]
-            looked = itertools.chain(sample, looked)
-        fields, columns, made = infer_table(name, looked, typed=not source.is_csv, types=source.types(file))
-        records = source.until_interrupted(source.records(file, dialect, fields))
-        next(records)
-        records = source.with_nulls(records, [True] * len(fields))
-        marks = ", ".join("?" * len(fields))
-        with temporary_objects_allowed(database.run_internal, lambda on: set_defensive(database.connection, on)):
-            database.run_internal(f"PRAGMA temp.max_page_count = {_MAX_TABLE_PAGES}")
-            database.run_internal("SAVEPOINT file")
-            try:
-                database.run_internal(made.replace("CREATE", "CREATE TEMP", 1))
-                database.authorizer.begin(Mode.INTERNAL)
-                with database.interrupt.reach(database.connection):
-                    database.connection.executemany(
-                        f"INSERT INTO temp.{identifier(name)} VALUES ({marks})",
-                        (parse_parameters(source.to_column_values(record, is_new=True)) for record in records),
-                    ).close()
-            except BaseException:
-                if database.connection.in_transaction:  # SQLite itself ends it where the disk is full
-                    database.run_internal("ROLLBACK TO file")
-                raise
-            finally:
-                if database.connection.in_transaction:
-                    database.run_internal("RELEASE file")
+        loaded = _fill_table(database, name, source, file)
     except Failure as failure:
         raise Failure(failure.kind, f"`{name}`: {failure.message}", failure.fix) from None
-    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if str(error) == "interrupted":
-            raise Failure(
-                "stopped", f"Reading `{name}` was stopped at the time limit.", "`copy_from_file` may take longer."
-            ) from None
-        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG):
-            raise Failure(
-                "too_large", f"`{name}` holds more than a statement can read.", "`copy_from_file` imports it."
-            ) from None
-        raise
-    told = [dialect.told(fields), *_texts(database, name, fields, find_numeric_texts(columns, sample[1:]))]
-    database.file_tables[name] = ", ".join(filter(None, told))
+    except _COMPILE_ERRORS as error:
+        raise _explain_load_error(name, error) from None
+    numeric_texts = find_numeric_texts(loaded.table.columns, loaded.sample)
+    notes = [
+        loaded.dialect.told(loaded.table.fields),
+        *_describe_numeric_texts(database, name, loaded.table.fields, numeric_texts),
+    ]
+    database.file_tables[name] = ", ".join(filter(None, notes))
 
 
-def _texts(database: Database, name: str, fields: list[Any], places: list[int]) -> list[str]:
-    """What is told of columns whose numbers stay texts: `WHERE amount > 50` compares them letter by letter."""
-    found: list[str] = []
-    for place in places[:_TOLD]:
-        column = identifier(str(fields[place]).strip())
-        rows = database.run_internal(
-            f"SELECT substr({column}, 1, 24) FROM temp.{identifier(name)} WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
+def _explain_load_error(name: str, error: Exception) -> Exception:
+    """Return why a file could not be loaded; the error itself where its words are for the caller."""
+    if str(error) == "interrupted":
+        return Failure(
+            "stopped", f"Reading `{name}` was stopped at the time limit.", "`copy_from_file` may take longer."
         )
-        why = f" because of {json.dumps(str(rows[0][0]), ensure_ascii=False)}" if rows else ""
-        found.append(f"`{str(fields[place]).strip()}` is text{why}, and compared as text")
-    return found
+    if primary_code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG):
+        return Failure("too_large", f"`{name}` holds more than a statement can read.", "`copy_from_file` imports it.")
+    return error
+
+
+def _fill_table(database: Database, name: str, source: RecordFile, file: BinaryIO) -> _LoadedFile:
+    """Make the table for a file, and insert its records."""
+    dialect = source.dialect(file)
+    records = source.until_interrupted(source.records(file, dialect, grows=True))
+    sample: list[list[Any]] = []
+    if source.is_csv:
+        # The names come first.
+        sample = [list(record) for record in itertools.islice(records, 1 + _MAX_SAMPLE_RECORDS)]
+        records = itertools.chain(sample, records)
+    table = infer_table(name, records, typed=not source.is_csv, types=source.types(file))
+    records = source.until_interrupted(source.records(file, dialect, table.fields))
+    next(records)
+    records = source.with_nulls(records, [True] * len(table.fields))
+    with temporary_objects_allowed(database.run_internal, lambda on: set_defensive(database.connection, on)):
+        _insert_records(database, name, source, table, records)
+    return _LoadedFile(dialect, table, sample[1:])
+
+
+def _insert_records(
+    database: Database, name: str, source: RecordFile, table: InferredTable, records: Iterator[list[Any]]
+) -> None:
+    marks = ", ".join("?" * len(table.fields))
+    values = (parse_parameters(source.to_column_values(record, is_new=True)) for record in records)
+    database.run_internal(f"PRAGMA temp.max_page_count = {_MAX_TABLE_PAGES}")
+    database.run_internal("SAVEPOINT file")
+    try:
+        database.run_internal(table.ddl.replace("CREATE", "CREATE TEMP", 1))
+        database.authorizer.begin(Mode.INTERNAL)
+        with database.interrupt.reach(database.connection):
+            database.connection.executemany(f"INSERT INTO temp.{identifier(name)} VALUES ({marks})", values).close()
+    except BaseException:
+        if database.connection.in_transaction:  # SQLite itself ends it where the disk is full
+            database.run_internal("ROLLBACK TO file")
+        raise
+    finally:
+        if database.connection.in_transaction:
+            database.run_internal("RELEASE file")
+
+
+def _describe_numeric_texts(database: Database, table: str, fields: list[Any], positions: list[int]) -> list[str]:
+    """Return notes on columns whose numbers stay texts: `WHERE amount > 50` compares them letter by letter."""
+    notes: list[str] = []
+    for position in positions[:_MAX_NAMED_COLUMNS]:
+        name = str(fields[position]).strip()
+        column = identifier(name)
+        rows = database.run_internal(
+            f"SELECT substr({column}, 1, 24) FROM temp.{identifier(table)} WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
+        )
+        cause = f" because of {json.dumps(str(rows[0][0]), ensure_ascii=False)}" if rows else ""
+        notes.append(f"`{name}` is text{cause}, and compared as text")
+    return notes

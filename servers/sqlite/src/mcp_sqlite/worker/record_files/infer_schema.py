@@ -5,108 +5,134 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import kinds_of
 from mcp_sqlite.worker.language.failure import Failure
 
-__all__ = ["find_numeric_texts", "infer_table"]
+__all__ = ["InferredTable", "find_numeric_texts", "infer_table"]
 
-_MOST_COLUMNS = 500
+_MAX_COLUMNS = 500
+# Without leading zeros: those are codes, and would be lost.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-"""Without leading zeros: those are codes, and would be lost."""
 _REAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+(?:[eE][-+]?[0-9]+)?")
-_EXACT = 15
-"""Digits that a real keeps, whatever they are."""
-_LIKE_A_NUMBER = re.compile(
+# Digits that a real keeps, whatever they are.
+_EXACT_DIGITS = 15
+_MIN_NORMAL_REAL = 1e-300
+# A number as people write it.
+_WRITTEN_NUMBER = re.compile(
     r"[-(]?[$€£¥]?(?:[0-9]{1,3}(?:[.,' \u00a0\u202f][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)? ?[$€£¥%]?\)?-?"
 )
-"""As people write it."""
 _CODE = re.compile(r"0[0-9]+")
 
 
-def infer_table(
-    table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()
-) -> tuple[list[Any], list[str], str]:
-    """The fields of `records`, whose names come first, the columns for them, and the CREATE TABLE.
+class InferredTable(NamedTuple):
+    """The table for a file of records.
+
+    Attributes:
+        fields: the names in the file.
+        columns: the definition of each column.
+        ddl: the CREATE TABLE.
+    """
+
+    fields: list[Any]
+    columns: list[str]
+    ddl: str
+
+
+def infer_table(table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()) -> InferredTable:
+    """Return the table `table` for `records`, whose names come first.
 
     Args:
         typed: whether a text is a text, and not what a format without types makes of a number.
-        types: where the format tells them.
+        types: the columns' types, where the format has them.
 
     Raises:
         Failure: the fields have no usable names.
     """
     if types:
-        fields, kinds = next(records, list[Any]()), []
+        fields = next(records, list[Any]())
     else:
-        fields, kinds = kinds_of(records, _kind if typed else _kind_of_text)
+        fields, kinds = kinds_of(records, _classify_value if typed else _classify_text)
+        types = [_choose_type(column_kinds, typed=typed) for column_kinds in kinds]
     names = [str(name).strip() for name in fields]
-    if (
-        not names
-        or len(names) > _MOST_COLUMNS
-        or len({name.casefold() for name in names}) < len(names)
-        or any(not name or "\0" in name for name in names)
-    ):
-        raise Failure(
-            "invalid",
-            "The fields can't name the columns of a new table.",
-            f"Give each a name of its own, {_MOST_COLUMNS} at most.",
-        )
-    types = types or [_type(seen, typed=typed) for seen in kinds]
-    columns = [f"{identifier(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
-    return fields, columns, f"CREATE TABLE {identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
+    _check_names(names)
+    columns = [f"{identifier(name)} {type_name}".rstrip() for name, type_name in zip(names, types, strict=True)]
+    return InferredTable(fields, columns, f"CREATE TABLE {identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    is_count_usable = 0 < len(names) <= _MAX_COLUMNS
+    are_different = len({name.casefold() for name in names}) == len(names)
+    if is_count_usable and are_different and all(name and "\0" not in name for name in names):
+        return
+    raise Failure(
+        "invalid",
+        "The fields can't name the columns of a new table.",
+        f"Give each a name of its own, {_MAX_COLUMNS} at most.",
+    )
 
 
 def find_numeric_texts(columns: Sequence[str], sample: Sequence[Sequence[str]]) -> list[int]:
-    """Places of the text columns that hold numbers for the most part, and no codes with leading zeros.
+    """Return the positions of text columns that hold numbers for the most part, and no codes with leading zeros.
 
     Args:
-        columns: as `created` gives them.
+        columns: as `infer_table` defines them.
         sample: some records.
     """
-    found: list[int] = []
-    for place, column in enumerate(columns):
-        values = [row[place] for row in sample if row[place]] if column.endswith(" TEXT") else []
-        like = sum(bool(_LIKE_A_NUMBER.fullmatch(value.strip())) for value in values)
-        if like * 2 > len(values) and not any(map(_CODE.fullmatch, values)):
-            found.append(place)
-    return found
+    positions: list[int] = []
+    for position, column in enumerate(columns):
+        values: list[str] = []
+        if column.endswith(" TEXT"):
+            values = [record[position] for record in sample if record[position]]
+        number_count = sum(bool(_WRITTEN_NUMBER.fullmatch(value.strip())) for value in values)
+        if number_count * 2 > len(values) and not any(map(_CODE.fullmatch, values)):
+            positions.append(position)
+    return positions
 
 
-def _type(kinds: Collection[str], *, typed: bool) -> str:
-    """The type of a column for values of these kinds; none where each value has to stay as it is."""
+def _choose_type(kinds: Collection[str], *, typed: bool) -> str:
+    """Return the type of a column for values of these kinds; none where each value has to stay as it is."""
     kinds = {*kinds} - {""}
+    if not kinds:
+        return "TEXT"
     if kinds <= {"INTEGER", "LONG"}:
-        return "INTEGER" if kinds else "TEXT"
+        return "INTEGER"
     if kinds <= {"INTEGER", "REAL"}:
         return "REAL"
-    return "" if typed and len(kinds) > 1 else "BLOB" if kinds == {"BLOB"} else "TEXT"
+    if typed and len(kinds) > 1:
+        return ""
+    return "BLOB" if kinds == {"BLOB"} else "TEXT"
 
 
-def _kind_of_text(value: str) -> str:
-    """`LONG` is an integer that a real does not keep."""
+def _classify_text(value: str) -> str:
+    """Return the kind of a text; `LONG` is an integer that a real does not keep."""
     if not value:
         return ""
     if _INTEGER.fullmatch(value):
-        return "INTEGER" if len(value.lstrip("-")) <= _EXACT else "LONG"
-    if _REAL.fullmatch(value):
-        digits = value.lower().partition("e")[0].lstrip("-0.").replace(".", "")
-        return "REAL" if len(digits) <= _EXACT and (not digits or _is_usual(float(value))) else "TEXT"
+        return "INTEGER" if len(value.lstrip("-")) <= _EXACT_DIGITS else "LONG"
+    if _REAL.fullmatch(value) and _is_kept_by_real(value):
+        return "REAL"
     return "TEXT"
 
 
-def _is_usual(value: float) -> bool:
-    return math.isfinite(value) and abs(value) > 1e-300
+def _is_kept_by_real(text: str) -> bool:
+    digits = text.lower().partition("e")[0].lstrip("-0.").replace(".", "")
+    if not digits:
+        return True
+    value = float(text)
+    return len(digits) <= _EXACT_DIGITS and math.isfinite(value) and abs(value) > _MIN_NORMAL_REAL
 
 
-def _kind(value: Any) -> str:
+def _classify_value(value: Any) -> str:
     match value:
         case None:
             return ""
         case bool() | int():
-            return "INTEGER" if abs(value) <= 10**_EXACT else "LONG" if -(2**63) <= value < 2**63 else "TEXT"
+            if abs(value) <= 10**_EXACT_DIGITS:
+                return "INTEGER"
+            return "LONG" if -(2**63) <= value < 2**63 else "TEXT"
         case float():
             return "REAL"
         case {"base64": str()}:

@@ -11,24 +11,24 @@ from mcp_sqlite.worker.language.failure import Failure
 __all__ = ["read_column_types", "read_parquet", "write_parquet"]
 
 
-def read_parquet(raw: BinaryIO) -> Iterator[list[Any]]:
-    """The columns' names, then the records."""
+def read_parquet(file: BinaryIO) -> Iterator[list[Any]]:
+    """Return the columns' names, then the records."""
     from mcp_batteries.sql.parquet import Unreadable, bounded_memory, read
 
     with bounded_memory():
         try:
-            yield from read(raw)
+            yield from read(file)
         except Unreadable as error:
             raise Failure("invalid", str(error)) from None
 
 
-def read_column_types(raw: BinaryIO) -> list[str]:
-    """The types of columns that take what `read_parquet` gives."""
+def read_column_types(file: BinaryIO) -> list[str]:
+    """Return the types of columns that take what `read_parquet` returns."""
     from mcp_batteries.sql.parquet import Kind, Unreadable, kinds
 
     types = {Kind.BOOLEAN: "INTEGER", Kind.INTEGER: "INTEGER", Kind.REAL: "REAL", Kind.BYTES: "BLOB"}
     try:
-        return [types.get(kind, "TEXT") for kind in kinds(raw)]
+        return [types.get(kind, "TEXT") for kind in kinds(file)]
     except Unreadable as error:
         raise Failure("invalid", str(error)) from None
 
@@ -37,18 +37,21 @@ def write_parquet(
     file: BinaryIO,
     database: Database,
     columns: Sequence[str],
-    rows: Callable[[], Iterator[Sequence[Any]]],
-    most: int,
+    read_rows: Callable[[], Iterator[Sequence[Any]]],
+    max_bytes: int,
 ) -> int:
-    """Write what `rows` gives twice, at one moment of `database`: first to learn of each column what it holds."""
+    """Write the rows, and return their number.
+
+    They are read twice, at one moment of `database`: first to learn of each column what it holds.
+    """
     from mcp_batteries.sql.parquet import Kind, Unreadable, kind_of, write
 
     kinds = [Kind.NOTHING] * len(columns)
     database.run_internal("BEGIN")
     try:
-        for row in rows():
+        for row in read_rows():
             kinds = [known | kind_of(value) for known, value in zip(kinds, row, strict=True)]
-        return write(file, columns, kinds, rows(), most)
+        return write(file, columns, kinds, read_rows(), max_bytes)
     except Unreadable as error:
         raise Failure("invalid", str(error)) from None
     finally:

@@ -18,14 +18,15 @@ from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parqu
 __all__ = ["ENDINGS", "RecordFile"]
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+_RECORDS_BETWEEN_CHECKS = 256
 
 
 class RecordFile(NamedTuple):
     """A file of records.
 
     Attributes:
-        folder: that the operator serves.
-        name: of the file, from there on.
+        folder: the one that the operator serves.
+        name: the path of the file from there on.
     """
 
     folder: str
@@ -35,20 +36,22 @@ class RecordFile(NamedTuple):
     @property
     def is_csv(self) -> bool:
         """Whether all values are texts."""
-        return self._ends(".csv", ".tsv")
+        return self._has_ending(".csv", ".tsv")
 
     @property
     def is_parquet(self) -> bool:
-        return self._ends(".parquet")
+        """Whether the columns have types."""
+        return self._has_ending(".parquet")
 
-    def _ends(self, *endings: str) -> bool:
+    def _has_ending(self, *endings: str) -> bool:
         return self.name.lower().endswith(endings)
 
     def open(self) -> AbstractContextManager[BinaryIO]:
+        """Open the file, in the served folder only."""
         return served_file(self.folder, self.name, Failure, describe_os_error)
 
-    def read_snapshot(self, most: int) -> BinaryIO:
-        """The content at one moment, at most `most` bytes of it.
+    def read_snapshot(self, max_bytes: int) -> BinaryIO:
+        """Return the content at one moment, at most `max_bytes` of it.
 
         Raises:
             Failure: it is larger, or somebody is writing it.
@@ -56,71 +59,84 @@ class RecordFile(NamedTuple):
         for _ in range(2):
             with self.open() as raw:
                 before = os.fstat(raw.fileno())
-                if before.st_size > most:
+                if before.st_size > max_bytes:
                     raise Failure(
                         "too_large",
                         f"`{self.name}` has {before.st_size:,} bytes; the files that one call reads have "
-                        f"{most:,} at most.",
+                        f"{max_bytes:,} at most.",
                         "`copy_from_file` imports larger ones.",
                     )
-                data = raw.read(before.st_size + 1)
+                content = raw.read(before.st_size + 1)
                 after = os.fstat(raw.fileno())
-            if len(data) == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
-                return io.BytesIO(data)
+            if len(content) == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
+                return io.BytesIO(content)
         raise Failure("unavailable", f"`{self.name}` is being written.", "Try again in a moment.")
 
     def dialect(self, file: BinaryIO) -> Dialect:
-        """How the file is written, if it is CSV."""
+        """Return how the file is written, if it is CSV."""
         if not self.is_csv:
             return Dialect()
-        return dialect_of(file, Failure, tabs=self._ends(".tsv"), through=self.until_interrupted)
+        return dialect_of(file, Failure, tabs=self._has_ending(".tsv"), through=self.until_interrupted)
 
     def types(self, file: BinaryIO) -> list[str]:
-        """The columns' types, where the format has any."""
+        """Return the columns' types, where the format has any."""
         return read_column_types(file) if self.is_parquet else []
 
     def records(
         self, file: BinaryIO, dialect: Dialect, fields: list[Any] | None = None, *, grows: bool = False
     ) -> Iterator[list[Any]]:
-        """The names of the fields, then the values of each record."""
+        """Return the names of the fields, then the values of each record.
+
+        Args:
+            fields: the names, where they are known already.
+            grows: whether later records may bring more fields.
+        """
         if self.is_csv:
             return csv_records(file, Failure, dialect)
         if self.is_parquet:
             return read_parquet(file)
-        return json_records(file, Failure, _loaded, fields, grows=grows)
+        return json_records(file, Failure, _parse_json, fields, grows=grows)
 
     def until_interrupted(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        """`records` until the time is up."""
-        for number, item in enumerate(records):
-            if not number % 256:
+        """Return `records` until the time is up."""
+        for number, record in enumerate(records):
+            if number % _RECORDS_BETWEEN_CHECKS == 0:
                 self.interrupt.check()
-            yield item
+            yield record
 
-    def with_nulls(self, records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
-        """`records` with NULL for the empty fields of a CSV file, in the columns that take it."""
+    def with_nulls(self, records: Iterator[list[Any]], nullable: list[bool]) -> Iterator[list[Any]]:
+        """Return `records` with NULL for the empty fields of a CSV file, in the columns that take it."""
         if not self.is_csv:
             return records
-        return (
-            [None if not field and may else field for field, may in zip(row, optional, strict=True)] for row in records
-        )
+        return (_replace_empty(record, nullable) for record in records)
 
-    def to_column_values(self, values: list[Any], *, is_new: bool) -> list[Any]:
-        """A record as a table takes it."""
-        return values if self.is_csv or self.is_parquet else [_stored(value, is_new) for value in values]
+    def to_column_values(self, record: list[Any], *, is_new: bool) -> list[Any]:
+        """Return a record as a table takes it.
+
+        Args:
+            is_new: whether the table is made for the file.
+        """
+        if self.is_csv or self.is_parquet:
+            return record
+        return [_to_column_value(value, is_new) for value in record]
 
 
-def _loaded(text: str) -> Any:
-    return json.loads(text, parse_constant=_constant)
+def _replace_empty(record: list[Any], nullable: list[bool]) -> list[Any]:
+    return [None if is_nullable and not field else field for field, is_nullable in zip(record, nullable, strict=True)]
 
 
-def _constant(word: str) -> float:
+def _parse_json(text: str) -> Any:
+    return json.loads(text, parse_constant=_parse_constant)
+
+
+def _parse_constant(word: str) -> float:
     if word == "NaN":
         raise ValueError("SQLite has no NaN")
     return float(word)
 
 
-def _stored(value: Any, is_new: bool) -> Any:
-    """A JSON value as a table takes it: objects and arrays as text, in a new one integers beyond 64 bits too."""
+def _to_column_value(value: Any, is_new: bool) -> Any:
+    """Return a JSON value as a table takes it: objects and arrays as text, in a new one long integers too."""
     match value:
         case {"base64": str()}:
             return value

@@ -10,16 +10,20 @@ from mcp_sqlite.worker.schema.lookup import find_table, list_columns, list_table
 
 __all__ = ["complete_names", "read_definitions"]
 
+_MAX_COMPLETIONS = 1000
+
 
 def read_definitions(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The DDL of the database, or of one table with its indexes and triggers."""
+    """Return the DDL of the database, or of one table with its indexes and triggers."""
     database = connections.reader(request["path"])
-    where, values = "", []
+    condition = ""
+    values: list[str] = []
     if request.get("table") is not None:
-        where, values = "AND tbl_name = ?", [find_table(database, request["table"])]
+        condition = "AND tbl_name = ?"
+        values = [find_table(database, request["table"])]
     rows = database.run_internal(
         "SELECT sql, tbl_name FROM sqlite_master "
-        f"WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' {where} "
+        f"WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' {condition} "
         "ORDER BY tbl_name, CASE type WHEN 'table' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, name",
         values,
     )
@@ -27,12 +31,13 @@ def read_definitions(connections: Connections, request: dict[str, Any]) -> dict[
 
 
 def complete_names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Names of tables and views, or of one table's columns, that begin with `typed`; for completions."""
+    """Return names of tables and views, or of one table's columns, that begin with `typed`."""
     database = connections.reader(request["path"])
-    if request.get("table") is None:
-        found = list_table_names(database)
-    else:
-        columns = list_columns(database, request["table"]) if database.is_visible(request["table"]) else []
-        found = [str(row[1]) for row in columns]
-    typed = request["typed"].casefold()
-    return {"names": [name for name in found if name.casefold().startswith(typed)][:1000]}
+    table = request.get("table")
+    names: list[str] = []
+    if table is None:
+        names = list_table_names(database)
+    elif database.is_visible(table):
+        names = [str(column.name) for column in list_columns(database, table)]
+    prefix = request["typed"].casefold()
+    return {"names": [name for name in names if name.casefold().startswith(prefix)][:_MAX_COMPLETIONS]}

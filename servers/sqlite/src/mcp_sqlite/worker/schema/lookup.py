@@ -1,117 +1,155 @@
-"""Reads a schema: its tables, their columns, what belongs to virtual ones, and the DDL."""
+"""Looks up what a schema has: tables, their columns, and what belongs to virtual ones."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.authorizer import CREATABLE_MODULES
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.language.failure import Failure, primary_code
 
 __all__ = [
     "FULL_TEXT_MODULES",
-    "TABLES",
+    "Column",
+    "TableEntry",
     "estimate_row_count",
     "find_named_tables",
     "find_shadow_tables",
     "find_table",
     "list_columns",
+    "list_objects",
     "list_table_names",
     "open_virtual_tables",
     "parse_virtual_module",
     "query_unless_broken",
+    "read_all_columns",
+    "read_table_info",
     "reread_schema",
 ]
 
 FULL_TEXT_MODULES = ("fts3", "fts4", "fts5")
-TABLES = """
+_TABLES = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_master
 WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
 """
+_VIRTUAL_TABLES = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
+# What SQLite keeps of a CREATE VIRTUAL TABLE begins so, in the words of its author.
 _USING = re.compile(
-    r"""\s*CREATE\s+VIRTUAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`|'(?:[^']|'')*'|\w+)"""
-    r"""\s+USING\s+["'`\[]?(\w+)""",
+    r"""\s*CREATE\s+VIRTUAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"""
+    r"""(?:"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`|'(?:[^']|'')*'|\w+)\s+USING\s+["'`\[]?(\w+)""",
     re.IGNORECASE,
 )
-"""What SQLite keeps of a CREATE VIRTUAL TABLE begins so, in the words of its author."""
+# What FTS3 to FTS5, R-Tree and sqlite-vec append to their names.
+_SHADOW_ENDINGS = (
+    "_config", "_content", "_data", "_docsize", "_idx", "_node", "_parent", "_rowid", "_segdir", "_segments", "_stat",
+    "_auxiliary", "_chunks", "_info", "_rowids",
+    *(f"_vector_chunks{number:02}" for number in range(16)),
+    *(f"_metadatachunks{number:02}" for number in range(16)),
+    *(f"_metadatatext{number:02}" for number in range(16)),
+)  # fmt: skip
+_INTERNAL_TABLES = ("sqlite_master", "sqlite_schema", "sqlite_sequence", "sqlite_stat1")
+_MAX_NAME_LENGTH = 100
+
+
+class TableEntry(NamedTuple):
+    """A table or view, as `sqlite_master` has it."""
+
+    name: str
+    kind: str
+    sql: str
+
+
+class Column(NamedTuple):
+    """A row of PRAGMA table_xinfo (https://sqlite.org/pragma.html#pragma_table_xinfo).
+
+    Attributes:
+        key_position: its place in the primary key, from 1; 0 if it is in none.
+        hidden: 1 for what SELECT * hides, 2 and 3 for generated columns.
+    """
+
+    number: int
+    name: str
+    type: str
+    not_null: int
+    default: str | None
+    key_position: int
+    hidden: int = 0
 
 
 def find_table(database: Database, table: str) -> str:
-    """`table` as the schema spells it.
+    """Return `table` as the schema spells it.
 
     Raises:
-        Failure: There is no such table or view.
+        Failure: there is no such table or view.
     """
     rows = database.run_internal(
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE", [table]
     )
-    rows = [row for row in rows if database.is_visible(str(row[0]))]
-    if (
-        not rows
-        and database.visible_schema is None
-        and table.lower() in ("sqlite_master", "sqlite_schema", "sqlite_sequence", "sqlite_stat1")
-    ):
+    for (name,) in rows:
+        if database.is_visible(str(name)):
+            return str(name)
+    if database.visible_schema is None and table.lower() in _INTERNAL_TABLES:
         return table.lower()
-    if not rows:
-        import difflib
+    import difflib
 
-        near = difflib.get_close_matches(table, list_table_names(database), n=3, cutoff=0.5)
-        words = " or ".join(f"`{item}`" for item in near)
-        shown = table if len(table) <= 100 else table[:99] + "…"
-        fix = f"Did you mean {words}?" if near else "`list_tables` lists them."
-        raise Failure("not_found", f"There is no table or view `{shown}`.", fix)
-    return str(rows[0][0])
+    suggestions = difflib.get_close_matches(table, list_table_names(database), n=3, cutoff=0.5)
+    fix = "`list_tables` lists them."
+    if suggestions:
+        fix = f"Did you mean {' or '.join(f'`{name}`' for name in suggestions)}?"
+    label = table if len(table) <= _MAX_NAME_LENGTH else table[: _MAX_NAME_LENGTH - 1] + "…"
+    raise Failure("not_found", f"There is no table or view `{label}`.", fix)
+
+
+def list_objects(database: Database) -> list[TableEntry]:
+    """Return the served tables and views in the order of their names, without those that virtual ones keep."""
+    shadow_tables = find_shadow_tables(database)
+    entries = [TableEntry(str(name), kind, sql) for name, kind, sql in database.run_internal(_TABLES)]
+    return [entry for entry in entries if entry.name.lower() not in shadow_tables and database.is_visible(entry.name)]
 
 
 def list_table_names(database: Database) -> list[str]:
-    """Tables and views in the order of their names, without those that virtual ones keep for themselves; then files."""
-    hidden = find_shadow_tables(database)
-    names = [str(name) for name, *_ in database.run_internal(TABLES)]
-    return [name for name in names if name.lower() not in hidden and database.is_visible(name)] + [
-        *database.file_tables
-    ]
+    """Return the names of what `list_objects` lists; then those of files that this request reads as tables."""
+    return [*(entry.name for entry in list_objects(database)), *database.file_tables]
 
 
 def find_named_tables(sql: str, tables: Sequence[str]) -> list[str]:
-    """Those of `tables` that a statement names."""
+    """Return those of `tables` that a statement names."""
     return [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
 
 
-_SHADOWS = (
-    "_config", "_content", "_data", "_docsize", "_idx", "_node", "_parent", "_rowid", "_segdir", "_segments", "_stat",
-    "_auxiliary", "_chunks", "_info", "_rowids",
-    *(f"_{kind}{number:02}" for kind in ("vector_chunks", "metadatachunks", "metadatatext") for number in range(16)),
-)  # fmt: skip
-"""What FTS3 to FTS5, R-Tree and sqlite-vec append to their names."""
-
-
 def find_shadow_tables(database: Database) -> dict[str, str]:
-    """Tables that hold what a virtual one shows, in lower case, and that one's name: nobody asks for them."""
+    """Return tables that hold what a virtual one shows, in lower case, and that one's name: nobody asks for them."""
     rows = database.run_internal("SELECT name, sql LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE type = 'table'")
-    owners = [str(name) for name, is_virtual in rows if is_virtual]
     names = {str(name).lower() for name, _ in rows}
-    return {
-        (owner + ending).lower(): owner for owner in owners for ending in _SHADOWS if (owner + ending).lower() in names
-    }
+    shadow_tables: dict[str, str] = {}
+    for name, is_virtual in rows:
+        if is_virtual:
+            owner = str(name)
+            for ending in _SHADOW_ENDINGS:
+                shadow_table = (owner + ending).lower()
+                if shadow_table in names:
+                    shadow_tables[shadow_table] = owner
+    return shadow_tables
 
 
 def open_virtual_tables(database: Database) -> None:
-    """Have SQLite open the virtual tables of its own modules now; what they prepare for it is not a caller's doing."""
-    rows = database.run_internal(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
-    )
-    for name, sql in rows:
+    """Have SQLite open the virtual tables of its own modules now.
+
+    What they prepare when they are first used is not a caller's doing.
+    """
+    for name, sql in database.run_internal(_VIRTUAL_TABLES):
         if parse_virtual_module(str(sql)) in CREATABLE_MODULES:
             query_unless_broken(database, f"SELECT 1 FROM main.{identifier(str(name))} LIMIT 0")
 
 
 def estimate_row_count(database: Database, table: str) -> int | None:
-    """How many rows a table had at the last ANALYZE; a partial index has fewer."""
-    rows = query_unless_broken(database, "SELECT max(CAST(stat AS INTEGER)) FROM sqlite_stat1 WHERE tbl = ?", [table])
+    """Return how many rows a table had at the last ANALYZE; a partial index has fewer."""
+    sql = "SELECT max(CAST(stat AS INTEGER)) FROM sqlite_stat1 WHERE tbl = ?"
+    rows = query_unless_broken(database, sql, [table])
     return rows[0][0] if rows else None
 
 
@@ -122,24 +160,41 @@ def reread_schema(database: Database) -> None:
 
 
 def query_unless_broken(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-    """Rows, or none where the object is broken: a view over a table that is gone, a module this build has not."""
+    """Return rows, or none where the object is broken: a view over a table that is gone, a module this build lacks."""
     try:
         return database.run_internal(sql, parameters)
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF != sqlite3.SQLITE_ERROR:
+        if hasattr(error, "sqlite_errorcode") and primary_code(error) != sqlite3.SQLITE_ERROR:
             raise  # a lock or a damaged page is not an answer
         return []
 
 
-def list_columns(database: Database, table: str) -> list[tuple[Any, ...]]:
-    """PRAGMA table_xinfo of `table` without what virtual tables hide from SELECT *; generated columns are there."""
-    within = "temp" if table in database.file_tables else "main"
-    return [
-        row for row in query_unless_broken(database, f"PRAGMA {within}.table_xinfo({identifier(table)})") if row[6] != 1
-    ]
+def read_table_info(database: Database, table: str) -> list[Column]:
+    """Return the columns that a row of `table` is inserted with: neither hidden nor generated ones."""
+    return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_info({identifier(table)})")]
+
+
+def read_all_columns(database: Database, table: str) -> list[Column]:
+    """Return all columns, those too that virtual tables hide from SELECT *.
+
+    Raises:
+        sqlite3.Error: the table is broken.
+    """
+    return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_xinfo({identifier(table)})")]
+
+
+def list_columns(database: Database, table: str) -> list[Column]:
+    """Return the columns that SELECT * shows, generated ones too; none where the table is broken."""
+    schema = "temp" if table in database.file_tables else "main"
+    rows = query_unless_broken(database, f"PRAGMA {schema}.table_xinfo({identifier(table)})")
+    columns = [Column(*row) for row in rows]
+    return [column for column in columns if column.hidden != 1]
 
 
 def parse_virtual_module(sql: str) -> str:
-    """The module of a CREATE VIRTUAL TABLE, in lower case: the word behind the USING that is behind the name."""
-    found = _USING.match(sql)
-    return found[1].lower() if found else ""
+    """Return the module of a CREATE VIRTUAL TABLE, in lower case; nothing for another statement.
+
+    It is the word behind the USING that is behind the name.
+    """
+    match = _USING.match(sql)
+    return match[1].lower() if match else ""

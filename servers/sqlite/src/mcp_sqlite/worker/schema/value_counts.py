@@ -6,59 +6,73 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.values import encode_value
+from mcp_sqlite.worker.schema.lookup import Column
 
-__all__ = ["ValueLimits", "count_values"]
+__all__ = ["ValueCount", "ValueLimits", "count_values"]
 
 
 @dataclass(frozen=True)
 class ValueLimits:
-    """What a column's values have to be to be told.
+    """What a column's values have to be to be listed.
 
     Attributes:
-        rows: that are looked at, the first of the table.
-        values: different ones, at most.
-        longest: characters of a value.
+        rows: the rows that are read, the first of the table.
+        values: different values, at most.
+        characters: of a value, at most.
     """
 
     rows: int = 5000
     values: int = 8
-    longest: int = 24
+    characters: int = 24
+
+
+class ValueCount(NamedTuple):
+    """A value as JSON, and how often it occurs."""
+
+    text: str
+    frequency: int
 
 
 def count_values(
-    database: Database, table: str, columns: Sequence[tuple[Any, ...]], seconds: float, measure: ValueLimits
-) -> dict[str, list[tuple[str, int]]]:
-    """Values and how often they occur, by column, the most frequent first; of columns with few of them.
-
-    Args:
-        table: its name, quoted.
-        columns: the rows of PRAGMA table_xinfo.
-    """
-    found: dict[str, list[tuple[str, int]]] = {}
-    until = time.monotonic() + seconds
-    for _, name, _, _, _, key, hidden in columns:
-        left = until - time.monotonic()
-        if key or hidden == 1 or left <= 0:
+    database: Database, table: str, columns: Sequence[Column], seconds: float, limits: ValueLimits
+) -> dict[str, list[ValueCount]]:
+    """Return values and how often they occur, by column, the most frequent first; of columns with few of them."""
+    counts: dict[str, list[ValueCount]] = {}
+    deadline = time.monotonic() + seconds
+    for column in columns:
+        seconds_left = deadline - time.monotonic()
+        if column.key_position or column.hidden == 1 or seconds_left <= 0:
             continue
-        column = identifier(str(name))
-        sql = (
-            f"SELECT {column}, count(*) FROM (SELECT {column} FROM {table} LIMIT {measure.rows}) GROUP BY 1 "
-            f"ORDER BY 2 DESC, 1 LIMIT {measure.values + 1}"
-        )
         try:
-            with database.interrupt.shorten(left):
-                rows = database.run_internal(sql)
+            with database.interrupt.shorten(seconds_left):
+                rows = _query_values(database, table, column, limits)
         except sqlite3.Error:
             database.interrupt.check()
             break
-        shown = [encode_value(value) for value, _ in rows]
-        # Each its own value tells nothing; neither do a few rows.
-        repeats = sum(count for _, count in rows) >= 2 * len(rows)
-        if 0 < len(rows) <= measure.values and repeats and all(len(text) <= measure.longest for text in shown):
-            found[str(name)] = [(text, count) for text, (_, count) in zip(shown, rows, strict=True)]
-    return found
+        values = [ValueCount(encode_value(value), frequency) for value, frequency in rows]
+        if _are_worth_listing(values, limits):
+            counts[str(column.name)] = values
+    return counts
+
+
+def _query_values(database: Database, table: str, column: Column, limits: ValueLimits) -> list[tuple[Any, ...]]:
+    """Return values and their counts, one value more than is listed."""
+    name = identifier(str(column.name))
+    return database.run_internal(
+        f"SELECT {name}, count(*) FROM (SELECT {name} FROM {identifier(table)} LIMIT {limits.rows}) GROUP BY 1 "
+        f"ORDER BY 2 DESC, 1 LIMIT {limits.values + 1}"
+    )
+
+
+def _are_worth_listing(values: Sequence[ValueCount], limits: ValueLimits) -> bool:
+    """Return whether values say something: where each row has its own they don't, and neither do a few rows."""
+    if not 0 < len(values) <= limits.values:
+        return False
+    if sum(value.frequency for value in values) < 2 * len(values):
+        return False
+    return all(len(value.text) <= limits.characters for value in values)

@@ -1,26 +1,40 @@
-"""Files beside the database: exports, imports, backups; each directly in a served folder, none replaced."""
+"""Imports the records of a file into a table."""
 
 from __future__ import annotations
 
-import collections
 import re
 import sqlite3
+from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Dialect, Seen
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.parameters import parse_parameters
 from mcp_sqlite.worker.query.errors import explain_error
-from mcp_sqlite.worker.record_files.infer_schema import infer_table
+from mcp_sqlite.worker.record_files.infer_schema import InferredTable, infer_table
 from mcp_sqlite.worker.record_files.record_file import RecordFile
-from mcp_sqlite.worker.schema.lookup import find_shadow_tables, find_table, open_virtual_tables
+from mcp_sqlite.worker.schema.lookup import (
+    Column,
+    find_shadow_tables,
+    find_table,
+    open_virtual_tables,
+    read_table_info,
+)
 
 __all__ = ["import_rows"]
+
+_MAX_LISTED_COLUMNS = 50
+_MAX_QUOTED_NAME = 100
+_UNCHANGED = "Nothing was changed."
+_INTEGER_TYPE = re.compile("INT", re.IGNORECASE)
+_TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
 
 
 def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -31,90 +45,152 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     """
     database = connections.writer(request["path"])
     source = RecordFile(request["folder"], request["name"], database.interrupt)
-    made: str | None = None
-    dialect: Dialect | None = None
-    fields: list[Any] | None = None
-    added: list[str] = []
-    seen = Seen()
+    new_table: _NewTable | None = None
     try:
         table = find_table(database, request["table"])
     except Failure as failure:
         if not request["make"]:
-            way = "With `--write` and `--ddl` a new one can be made of the file."
-            raise Failure(failure.kind, failure.message, f"{failure.fix} {way}") from None
+            fix = f"{failure.fix} With `--write` and `--ddl` a new one can be made of the file."
+            raise Failure(failure.kind, failure.message, fix) from None
         table = request["table"]
-        with source.open() as file:
-            types = source.types(file)
-            dialect = source.dialect(file)
-            looked = source.until_interrupted(source.records(file, dialect, grows=True))
-            if request["dry_run"] and database.visible_schema is None:
-                looked = seen.through(looked)
-            fields, added, made = infer_table(table, looked, typed=not source.is_csv, types=types)
-            collections.deque(looked if types and request["dry_run"] else (), maxlen=0)
-    count = 0
-    columns: list[str] = []
-
-    def values(records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        nonlocal count
-        for count, item in enumerate(source.until_interrupted(records), 1):  # noqa: B007
-            yield parse_parameters(source.to_column_values(item, is_new=made is not None))  # pyright: ignore[reportReturnType]
-
+        new_table = _plan_table(database, source, table, is_dry_run=request["dry_run"])
+    importer = _Import(database, source, table, new_table)
     with source.open() as file, Transaction(database, keep=not request["dry_run"]):
-        dialect = dialect or source.dialect(file)
-        if made is not None:
-            database.run_internal(made)
-        open_virtual_tables(database)
-        info = database.run_internal(f"PRAGMA main.table_info({identifier(table)})")
-        known = {str(row[1]).lower(): str(row[1]) for row in info}
-        needed = {str(row[1]) for row in info if row[3]}
-        numeric = {str(row[1]) for row in info if _is_numeric(str(row[2]))}
-        database.authorizer.shadow_tables = find_shadow_tables(database)
-        records = source.records(file, dialect, fields)
-        names = next(records, list[Any]())
-        columns = [_column(table, known, name) for name in names]
-        if len(set(columns)) < len(columns):
-            raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
-        if dialect.decimals:
-            # A text stays as it is.
-            dialect = dialect._replace(decimals=frozenset(p for p in dialect.decimals if columns[p] in numeric))
-            records = source.records(file, dialect, fields)
-            next(records)
-        records = source.with_nulls(records, [name not in needed for name in columns])
-        if columns:
-            marks = ", ".join("?" * len(columns))
-            statement = f"INSERT INTO main.{identifier(table)} ({', '.join(map(identifier, columns))}) VALUES ({marks})"
-            database.authorizer.begin(Mode.WRITE)
-            try:
-                with database.interrupt.reach(database.connection):
-                    database.connection.executemany(statement, values(records)).close()
-            except Failure as failure:
-                where = f"Record {count}: " if failure.message.startswith("Parameter") else ""
-                raise Failure(
-                    failure.kind, where + failure.message, f"{failure.fix} Nothing was changed.".strip()
-                ) from None
-            except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-                failure = explain_error(database, error)
-                raise Failure(
-                    failure.kind, f"Record {count}: {failure.message}", f"{failure.fix} Nothing was changed.".strip()
-                ) from None
+        importer.run(file)
     return {
-        "rows": count,
+        "rows": importer.record_count,
         "table": table,
-        "columns": columns,
-        "made": added,
-        "seen": seen.told(),
-        "written": dialect.told(names),
+        "columns": importer.columns,
+        "new_columns": new_table.inferred.columns if new_table is not None else [],
+        "contents": new_table.contents.told() if new_table is not None else Seen().told(),
+        "dialect": importer.dialect.told(importer.fields),
     }
 
 
-def _column(table: str, known: dict[str, str], word: Any) -> str:
-    name = known.get(str(word).lower()) or known.get(str(word).strip().lower())
+@dataclass
+class _NewTable:
+    """The table that is made for a file.
+
+    Attributes:
+        dialect: how the file is written.
+        contents: what its values are like, for a dry run.
+    """
+
+    inferred: InferredTable
+    dialect: Dialect
+    contents: Seen
+
+
+def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_run: bool) -> _NewTable:
+    contents = Seen()
+    with source.open() as file:
+        types = source.types(file)
+        dialect = source.dialect(file)
+        records = source.until_interrupted(source.records(file, dialect, grows=True))
+        if is_dry_run and database.visible_schema is None:
+            records = contents.through(records)
+        inferred = infer_table(table, records, typed=not source.is_csv, types=types)
+        if types and is_dry_run:
+            # Where the file has types no record was read for them.
+            deque(records, maxlen=0)
+    return _NewTable(inferred, dialect, contents)
+
+
+@dataclass
+class _Import:
+    """An import under way.
+
+    Attributes:
+        fields: the names of the fields in the file.
+        columns: the columns that these are for.
+        record_count: the number of the record that is inserted now; of all at the end.
+    """
+
+    database: Database
+    source: RecordFile
+    table: str
+    new_table: _NewTable | None
+    dialect: Dialect = field(default_factory=Dialect)
+    fields: list[Any] = field(default_factory=list[Any])
+    columns: list[str] = field(default_factory=list[str])
+    record_count: int = 0
+
+    def run(self, file: BinaryIO) -> None:
+        """Insert the records of a file."""
+        if self.new_table is not None:
+            self.dialect = self.new_table.dialect
+            self.database.run_internal(self.new_table.inferred.ddl)
+        else:
+            self.dialect = self.source.dialect(file)
+        open_virtual_tables(self.database)
+        columns = read_table_info(self.database, self.table)
+        self.database.authorizer.shadow_tables = find_shadow_tables(self.database)
+        records = self._read_records(file, columns)
+        required = {str(column.name) for column in columns if column.not_null}
+        records = self.source.with_nulls(records, [name not in required for name in self.columns])
+        if self.columns:
+            self._insert(records)
+
+    def _read_records(self, file: BinaryIO, columns: list[Column]) -> Iterator[list[Any]]:
+        """Return the records, and know for which columns they are."""
+        known_fields = self.new_table.inferred.fields if self.new_table is not None else None
+        records = self.source.records(file, self.dialect, known_fields)
+        self.fields = next(records, list[Any]())
+        self.columns = [_find_column(self.table, columns, name) for name in self.fields]
+        if len(set(self.columns)) < len(self.columns):
+            raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
+        if self.dialect.decimals:
+            # A text stays as it is.
+            numeric = {str(column.name) for column in columns if _is_numeric(str(column.type))}
+            positions = (position for position in self.dialect.decimals if self.columns[position] in numeric)
+            self.dialect = self.dialect._replace(decimals=frozenset(positions))
+            records = self.source.records(file, self.dialect, known_fields)
+            next(records)
+        return records
+
+    def _insert(self, records: Iterator[list[Any]]) -> None:
+        database = self.database
+        columns = ", ".join(map(identifier, self.columns))
+        marks = ", ".join("?" * len(self.columns))
+        database.authorizer.begin(Mode.WRITE)
+        try:
+            with database.interrupt.reach(database.connection):
+                database.connection.executemany(
+                    f"INSERT INTO main.{identifier(self.table)} ({columns}) VALUES ({marks})",
+                    self._count_and_convert(records),
+                ).close()
+        except Failure as failure:
+            # Other failures name the place in the file themselves.
+            raise self._locate(failure, names_record=failure.message.startswith("Parameter")) from None
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+            raise self._locate(explain_error(database, error), names_record=True) from None
+
+    def _count_and_convert(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        is_new = self.new_table is not None
+        for record in self.source.until_interrupted(records):
+            self.record_count += 1
+            yield cast("list[Any]", parse_parameters(self.source.to_column_values(record, is_new=is_new)))
+
+    def _locate(self, failure: Failure, *, names_record: bool) -> Failure:
+        message = failure.message
+        if names_record:
+            message = f"Record {self.record_count}: {message}"
+        return Failure(failure.kind, message, f"{failure.fix} {_UNCHANGED}".strip())
+
+
+def _find_column(table: str, columns: list[Column], field_name: Any) -> str:
+    """Return the column that a field is for, in any letter case."""
+    spellings = {str(column.name).lower(): str(column.name) for column in columns}
+    name = spellings.get(str(field_name).lower()) or spellings.get(str(field_name).strip().lower())
     if name is None:
-        listed = ", ".join(f"`{name}`" for name in list(known.values())[:50])
-        raise Failure("invalid", f"`{table}` has no column `{str(word)[:100]}`.", f"It has: {listed}.")
+        listed = ", ".join(f"`{name}`" for name in list(spellings.values())[:_MAX_LISTED_COLUMNS])
+        message = f"`{table}` has no column `{str(field_name)[:_MAX_QUOTED_NAME]}`."
+        raise Failure("invalid", message, f"It has: {listed}.")
     return name
 
 
-def _is_numeric(kind: str) -> bool:
-    """Whether a column of a declared type makes numbers of texts (https://sqlite.org/datatype3.html#affname)."""
-    return bool(re.search("INT", kind, re.I) or (kind and not re.search("CHAR|CLOB|TEXT|BLOB", kind, re.I)))
+def _is_numeric(type_name: str) -> bool:
+    """Return whether a column of a declared type makes numbers of texts (https://sqlite.org/datatype3.html#affname)."""
+    if _INTEGER_TYPE.search(type_name):
+        return True
+    return bool(type_name) and not _TEXT_OR_BLOB_TYPE.search(type_name)

@@ -1,0 +1,42 @@
+"""Checks whether a file is whole, and whether its foreign keys point to rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from mcp_sqlite.worker.change import foreign_keys
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.query import errors
+
+__all__ = ["check_integrity"]
+
+_MAX_COMPLAINTS = 100
+
+
+def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the complaints of integrity_check (or quick_check), and the foreign keys that point nowhere."""
+    pragma = "quick_check" if request["quick"] else "integrity_check"
+    complaints: list[str] = []
+    broken_keys: list[str] = []
+    shows_part = connections.visible_names(request["path"]) is not None
+    try:
+        database = connections.reader(request["path"])
+        rows = database.run_internal(f"PRAGMA {pragma}({_MAX_COMPLAINTS})")
+        complaints = [str(complaint) for (complaint,) in rows]
+        broken = foreign_keys.find_broken(database)
+        broken_keys = [*sorted(broken.misfits), *foreign_keys.describe_broken_keys(broken.rows)]
+        if broken_keys and shows_part:
+            broken_keys = [f"foreign keys of {broken.number:,} rows point nowhere; the operator can find out which"]
+    except sqlite3.DatabaseError as error:
+        # Damage that stops the check itself is what it was asked for.
+        if not errors.is_damage(error):
+            raise
+        complaints.append(f"{pragma} can't go on: {error}")
+        if complaints[0] == "ok":
+            del complaints[0]
+    if complaints == ["ok"]:
+        complaints = []
+    elif shows_part:
+        complaints = ["something is wrong in the file; the operator can find out what"]
+    return {"complaints": complaints, "broken_keys": broken_keys}
