@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.database import VisibleNames
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
 from sql.tally import Tally, options
@@ -96,7 +97,9 @@ class Server:
             found = [value for column in columns for (value,) in connection.execute(f"SELECT {column}")]
         # These stand in a table that everybody may read, and in definitions.
         self.secrets = set(found) - {"canary-k", "canary-m"}
-        self._connections = Connections(Interrupt(), {} if whole else {self.path: (ONLY, MASK)}, str(folder))
+        self._connections = Connections(
+            Interrupt(), {} if whole else {self.path: VisibleNames(ONLY, MASK)}, str(folder)
+        )
         (folder / "beside").mkdir(exist_ok=True)
         (folder / "beside" / "in.csv").write_text("beside_id,beside_name\n1,n\n2,m\n", "utf-8")
 

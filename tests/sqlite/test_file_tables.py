@@ -18,6 +18,7 @@ import pytest
 
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.database import VisibleNames
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.record_files import file_tables, record_file
@@ -30,12 +31,12 @@ Ask = Callable[..., dict[str, Any]]
 class Worker:
     """A worker with a database `a.db` and a folder `files` in `root`."""
 
-    def __init__(self, root: Path, part: Any = None) -> None:
+    def __init__(self, root: Path, visible_names: VisibleNames | None = None) -> None:
         self.folder, self.path = root / "files", root / "a.db"
         self.folder.mkdir(exist_ok=True)
         make(self.path)
-        parts = {} if part is None else {str(self.path): part}
-        self.connections = Connections(Interrupt(), parts, os.path.realpath(self.folder))
+        configured = {} if visible_names is None else {str(self.path): visible_names}
+        self.connections = Connections(Interrupt(), configured, os.path.realpath(self.folder))
 
     def write(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -350,7 +351,7 @@ def test_numbers_codes_dates_and_words_are_told_nothing_of(worker: Worker, value
 
 
 def test_masked_columns_and_tables_that_are_not_served_stay_so(tmp_path: Path) -> None:
-    worker = Worker(tmp_path, (["t", "u"], [["t", "name"]]))
+    worker = Worker(tmp_path, VisibleNames(["t", "u"], [["t", "name"]]))
     worker.write("in.csv", "id,name\n1,a\n2,x\n")
     assert worker.rows('SELECT t.name FROM t JOIN "in.csv" i ON i.name = t.name') == []
     assert worker.rows('SELECT i.name, t.name FROM "in.csv" i JOIN t USING (id) ORDER BY 1') == [

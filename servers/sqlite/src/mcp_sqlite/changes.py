@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
@@ -28,113 +29,132 @@ __all__ = ["DatabaseWatcher", "demonstration"]
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-_AGAIN_SECONDS = (0.004, 0.02, 0.1)
-"""A write-ahead log is written and flushed before its commit can be seen: what woke us may have been too early."""
+# A write-ahead log is written and flushed before its commit can be seen: what woke us may have been too early.
+_RETRY_SECONDS = (0.004, 0.02, 0.1)
+# For how long `list_changes` waits for a moment in which nobody writes.
 _QUIET_SECONDS = 5.0
-"""For which `list_changes` waits for a moment in which nobody writes."""
-_BESIDE = ("-wal", "-journal")
+_JOURNAL_ENDINGS = ("-wal", "-journal")
 
 
-class _Watched(watching.Watched):
+class _WatchedDatabase(watching.Watched):
+    """A database whose contents somebody subscribed to.
+
+    Attributes:
+        files: those that the file watcher watches for it.
+        schema: the digest of its tables' names.
+        expected_seconds: when to poll again, where the last poll came while somebody wrote.
+    """
+
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.armed: list[str] = []
+        self.files: list[str] = []
         self.schema: str | None = None
-        self.early: float | None = None
-        """In how many seconds to look again, where the last look came while somebody wrote."""
+        self.expected_seconds: float | None = None
 
     def clear(self) -> None:
+        """Forget all subscriptions."""
         super().clear()
-        self.armed, self.schema = [], None
+        self.files = []
+        self.schema = None
 
 
-class DatabaseWatcher(watching.Watcher[_Watched]):
+class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
     """The source of changes for `sqlite://` URIs."""
 
     def __init__(self, policy: Policy, engine: Engine, readable: Callable[[str], Readable[Request] | None]) -> None:
-        super().__init__(map(_Watched, policy.databases.values()), readable)
+        super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
         self._engine = engine
         folders = sorted({os.path.dirname(watched.database.address) for watched in self.watched.values()})
-        self._files = FileWatcher(folders, locate=lambda uri: None, probe=_probe)
+        self._file_watcher = FileWatcher(folders, locate=lambda uri: None, probe=_read_file_state)
 
-    async def begin(self, watched: _Watched, readables: Mapping[str, Readable[Request]]) -> None:
-        await self._arm(watched)
-        found = await self._ask(watched.database, readables, new=True)
+    async def begin(self, watched: _WatchedDatabase, readables: Mapping[str, Readable[Request]]) -> None:
+        """Follow `readables` too, beginning with what they are now."""
+        await self._watch_files(watched)
+        answer = await self._digest(watched.database, readables, is_new=True)
         watched.readables |= readables
-        watched.digests |= found["digests"]
-        watched.schema = watched.schema or found["schema"]
+        watched.digests |= answer["digests"]
+        watched.schema = watched.schema or answer["schema"]
 
     def discard(self, keys: Collection[Hashable]) -> None:
+        """Follow these no longer."""
         super().discard(keys)
         for watched in self.watched.values():
-            if watched.armed and not watched.wanted:
-                self._files.discard(watched.armed)
-                watched.armed = []
+            if watched.files and not watched.wanted:
+                self._file_watcher.discard(watched.files)
+                watched.files = []
 
     def start(self, tasks: TaskGroup) -> None:
-        tasks.start_soon(self._files.run, self._touched)
+        """Follow the databases until the tasks are cancelled."""
+        tasks.start_soon(self._file_watcher.run, self._wake_for)
         for watched in self.watched.values():
             tasks.start_soon(self._follow, watched)
 
-    def _touched(self, paths: Collection[Hashable]) -> None:
+    def _wake_for(self, paths: Collection[Hashable]) -> None:
         for watched in self.watched.values():
-            if not set(paths).isdisjoint(watched.armed):
+            if not set(paths).isdisjoint(watched.files):
                 watched.wake.set()
 
-    async def _arm(self, watched: _Watched) -> None:
+    async def _watch_files(self, watched: _WatchedDatabase) -> None:
         """Watch the files of a database; if its path is a link, those beside its target."""
-        files = _files_of(watched.database.address)
-        if files != watched.armed:
-            self._files.discard(set(watched.armed) - set(files))
-            await self._files.add(files)
-            watched.armed = files
+        files = _list_files(watched.database.address)
+        if files != watched.files:
+            self._file_watcher.discard(set(watched.files) - set(files))
+            await self._file_watcher.add(files)
+            watched.files = files
 
-    async def _follow(self, watched: _Watched) -> None:
-        again: list[float] = []
+    async def _follow(self, watched: _WatchedDatabase) -> None:
+        pauses: deque[float] = deque()
         while True:
-            with anyio.move_on_after(again.pop(0) if again else _POLL_SECONDS if watched.wanted else None):
+            with anyio.move_on_after(_next_pause(watched, pauses)):
                 await watched.wake.wait()
-                again = list(_AGAIN_SECONDS)
+                pauses = deque(_RETRY_SECONDS)
             watched.wake = anyio.Event()
             if watched.wanted:
-                begun = anyio.current_time()
+                started = anyio.current_time()
                 async with watched.turn:
-                    await self._arm(watched)
-                    soon = await self._look(watched)
-                soon = watched.early if soon is None else soon
-                if soon is not None:
-                    again.insert(0, soon)
-                # A look that takes long is at most half of the time.
-                await anyio.sleep(min(anyio.current_time() - begun, _POLL_SECONDS))
+                    await self._watch_files(watched)
+                    retry_seconds = await self._poll(watched)
+                if retry_seconds is None:
+                    retry_seconds = watched.expected_seconds
+                if retry_seconds is not None:
+                    pauses.appendleft(retry_seconds)
+                # A poll that takes long is at most half of the time.
+                await anyio.sleep(min(anyio.current_time() - started, _POLL_SECONDS))
 
-    async def look_at(self, watched: _Watched) -> None:
-        until = anyio.current_time() + _QUIET_SECONDS
-        while anyio.current_time() < until:
-            if (soon := await self._look(watched)) is None:
+    async def look_at(self, watched: _WatchedDatabase) -> None:
+        """Announce what changed until now, at a moment in which nobody writes.
+
+        Raises:
+            Unavailable: there is none.
+        """
+        deadline = anyio.current_time() + _QUIET_SECONDS
+        while anyio.current_time() < deadline:
+            retry_seconds = await self._poll(watched)
+            if retry_seconds is None:
                 return
-            await anyio.sleep(soon)
+            await anyio.sleep(retry_seconds)
         raise Unavailable(f"{quote(watched.database.name)} is being written to all the time.", "Ask again soon.")
 
-    async def _look(self, watched: _Watched) -> float | None:
-        """Announce what changed; returns in how many seconds to check again what could not be read now."""
-        found = await self._ask(watched.database, watched.readables, new=False)
-        watched.early = found.get("early")
-        if found["digests"] is None:
-            return found.get("again")
-        changed = watched.compare(found["digests"])
-        if found["schema"] not in (None, watched.schema):
-            watched.schema = found["schema"]
+    async def _poll(self, watched: _WatchedDatabase) -> float | None:
+        """Announce what changed; return in how many seconds to poll again for what could not be read now."""
+        answer = await self._digest(watched.database, watched.readables, is_new=False)
+        watched.expected_seconds = answer.get("early")
+        if answer["digests"] is None:
+            return answer.get("again")
+        changed = watched.compare(answer["digests"])
+        if answer["schema"] not in (None, watched.schema):
+            watched.schema = answer["schema"]
             changed.append(TablesOf(watched.database.name))
         if changed:
             self.changed(changed)
-        return found.get("again")
+        return answer.get("again")
 
-    async def _ask(
-        self, database: Database, readables: Mapping[str, Readable[Request]], *, new: bool
+    async def _digest(
+        self, database: Database, readables: Mapping[str, Readable[Request]], *, is_new: bool
     ) -> dict[str, Any]:
         requests = {uri: self.request(item) for uri, item in readables.items()}
         try:
-            return await self._engine.digest_subjects(database, requests, new=new)
+            return await self._engine.digest_subjects(database, requests, new=is_new)
         except Problem as problem:
             # Treat unreadable as changed: an extra notice is better than a missed one.
             logger.info("Not compared: %s", problem)
@@ -142,13 +162,21 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             return {"digests": dict.fromkeys(readables, mark), "schema": mark}
 
 
-def _files_of(path: str) -> list[str]:
+def _next_pause(watched: _WatchedDatabase, pauses: deque[float]) -> float | None:
+    """Return how many seconds to wait for a change of the files; None for ever, if nobody subscribed."""
+    if pauses:
+        return pauses.popleft()
+    return _POLL_SECONDS if watched.wanted else None
+
+
+def _list_files(path: str) -> list[str]:
     # The path itself too: where it is a link, it may lead elsewhere tomorrow.
-    return [path, *(os.path.realpath(path) + ending for ending in _BESIDE)]
+    target = os.path.realpath(path)
+    return [path, *(target + ending for ending in _JOURNAL_ENDINGS)]
 
 
-def _probe(path: str) -> Hashable | None:
-    if path.endswith(_BESIDE):
+def _read_file_state(path: str) -> Hashable | None:
+    if path.endswith(_JOURNAL_ENDINGS):
         return glance(path)
-    found = os.stat(path)
-    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)
+    status = os.stat(path)
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)

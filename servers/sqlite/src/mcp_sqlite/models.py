@@ -6,9 +6,9 @@ show only structured content fall back to the text where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.limits import clip
 from mcp_batteries.sql.alike import folded, spread
@@ -18,14 +18,15 @@ from mcp_batteries.sql.rows import compact, count, one_line, size
 __all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
-_OF_ONE = ("name", "rows", "exact")
-"""What tables may differ in that stand in one line."""
-_LONGEST = 20_000
-"""Characters of a description; hardly any is that long."""
-_NEAREST = (
+# What tables may differ in that stand in one line.
+_DIFFERENCES = ("name", "rows", "exact")
+# Characters of a description; hardly any is that long.
+_MAX_LENGTH = 20_000
+_HOW_TO_FIND_NEAREST = (
     "nearest rows: WHERE column MATCH ? AND k = 10 ORDER BY distance; MATCH takes a JSON array of numbers, or the "
     "vector of another row by a subquery"
 )
+_GENERATED = (2, 3)
 
 
 @dataclass(frozen=True)
@@ -36,88 +37,123 @@ class Catalog:
     cursor: str | None = None
 
     def text(self) -> str:
-        blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
-        for name, found in self.databases:
-            if "problem" in found:
-                blocks.append(f"{name}: not read: {found['problem']}")
-                continue
-            facts = [count(found["total"], "table or view", "tables and views"), size(found["bytes"])]
-            facts.append(f"journal {found['journal']}")
-            if found["immutable"]:
-                facts.append("opened as a file that can't change: what other programs write is not seen")
-            lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
-            if found["compact"]:
-                lines.append("(columns: `get_table`, or `list_tables` with `name`)")
-            notes: list[str] = []
-            if any(table["needed"] and table["columns"] and table["detailed"] for table in found["tables"]):
-                notes.append("!: NOT NULL")
-            if any(table["values"] for table in found["tables"]):
-                counted = any(table["counts"] and table["values"] for table in found["tables"])
-                each = ", :rows with each" if counted else ""
-                notes.append(f"in brackets: all values of columns with few, in the first 1,000 rows{each}")
-            lines += [f"({'; '.join(notes)})"] if notes else []
-            guesses = _guesses(found)
-            runs = folded(found["tables"], lambda table: str(table["name"]), _facts)
-            lines += [f"- {_tables(run, guesses.get(run[0]['name'], {}))}" for run in runs]
-            blocks.append("\n".join(lines))
+        """Return a block for each database, with a line for each table or run of tables."""
+        blocks: list[str] = []
+        if self.cursor:
+            blocks.append(f"[truncated: the next page: cursor={self.cursor}]")
+        for name, database in self.databases:
+            if "problem" in database:
+                blocks.append(f"{name}: not read: {database['problem']}")
+            else:
+                blocks.append(_render_database(name, database))
         return "\n".join(blocks)
 
 
-def _guesses(found: _Json) -> dict[str, dict[str, str]]:
-    """Tables that columns seem to refer to, by table and column."""
-    columns = {table["name"]: table["columns"] for table in found["tables"]}
-    known = [Key(table["name"], (column,), "", ()) for table in found["tables"] for column in table["keys"]]
+def _render_database(name: str, database: _Json) -> str:
+    tables: Sequence[_Json] = database["tables"]
+    facts = [
+        count(database["total"], "table or view", "tables and views"),
+        size(database["bytes"]),
+        f"journal {database['journal']}",
+    ]
+    if database["immutable"]:
+        facts.append("opened as a file that can't change: what other programs write is not seen")
+    lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
+    if database["compact"]:
+        lines.append("(columns: `get_table`, or `list_tables` with `name`)")
+    legend = _list_legend(tables)
+    if legend:
+        lines.append(f"({'; '.join(legend)})")
+    guesses = _guess_keys(database)
+    runs = folded(tables, lambda table: str(table["name"]), _describe_equally)
+    lines += [f"- {_render_run(run, guesses.get(run[0]['name'], {}))}" for run in runs]
+    return "\n".join(lines)
+
+
+def _list_legend(tables: Sequence[_Json]) -> list[str]:
+    """Return what the signs in the lines of tables mean."""
+    legend: list[str] = []
+    if any(table["needed"] and table["columns"] and table["detailed"] for table in tables):
+        legend.append("!: NOT NULL")
+    if any(table["values"] for table in tables):
+        has_counts = any(table["counts"] and table["values"] for table in tables)
+        counts = ", :rows with each" if has_counts else ""
+        legend.append(f"in brackets: all values of columns with few, in the first 1,000 rows{counts}")
+    return legend
+
+
+def _guess_keys(database: _Json) -> dict[str, dict[str, str]]:
+    """Return tables that columns seem to refer to, by table and column."""
+    columns: dict[str, list[str]] = {}
+    known: list[Key] = []
+    for table in database["tables"]:
+        columns[table["name"]] = table["columns"]
+        known += [Key(table["name"], (column,), "", ()) for column in table["keys"]]
     guesses: dict[str, dict[str, str]] = {}
-    for key in guessed(columns, found["primary"], known):
+    for key in guessed(columns, database["primary"], known):
         guesses.setdefault(key.table, {})[key.columns[0]] = key.other
     return guesses
 
 
-def _facts(table: _Json) -> str:
-    return compact({name: value for name, value in table.items() if name not in _OF_ONE})
+def _describe_equally(table: _Json) -> str:
+    """Return what tables have in common that stand in one line."""
+    return compact({name: value for name, value in table.items() if name not in _DIFFERENCES})
 
 
-def _tables(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
+def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
+    """Return the line of one table, or of several that are alike."""
     table = run[0]
-    kind = "" if table["kind"] == "table" else f" ({table['kind']})"
+    name = table["name"]
     if len(run) > 1:
-        kind = f" … {run[-1]['name']} ({len(run)} of them){kind}"
-    more = f", … {table['more']} more" if table["more"] else ""
-    rows = "" if table["kind"] == "view" else f" {_rows(*run)}"
-    keys = table["keys"]
+        name += f" … {run[-1]['name']} ({len(run)} of them)"
+    if table["kind"] != "table":
+        name += f" ({table['kind']})"
+    if table["kind"] != "view":
+        name += f" {_render_row_count(run)}"
     if not table["columns"]:
-        leads = f" -> {', '.join(dict.fromkeys(keys.values()))}" if keys else ""
-        return one_line(f"{table['name']}{kind}{rows}{leads}")
+        parents = dict.fromkeys(table["keys"].values())
+        return one_line(f"{name} -> {', '.join(parents)}" if parents else name)
     columns = [
-        _listed(table, name, kind, guesses) for name, kind in zip(table["columns"], table["types"], strict=False)
+        _render_listed_column(table, column, type_name, guesses)
+        for column, type_name in zip(table["columns"], table["types"], strict=False)
     ]
-    return one_line(f"{table['name']}{kind}{rows}: {', '.join(columns)}{more}")
+    if table["more"]:
+        columns.append(f"… {table['more']} more")
+    return one_line(f"{name}: {', '.join(columns)}")
 
 
-def _listed(table: _Json, name: str, kind: str, guesses: Mapping[str, str]) -> str:
-    """A column in the list of tables: its type if neither a key nor values show it."""
-    keys, values, times = table["keys"], table["values"], table["times"]
-    typed = table["detailed"] and not (
-        name in keys or name in values or (name in table["primary"] and kind == "integer")
-    )
-    column = f"{name} {kind}" if typed and kind else name
-    column += "!" if table["detailed"] and name in table["needed"] else ""
-    column += " (key)" if name in table["primary"] else ""
-    if name in keys:
-        return f"{column} -> {keys[name]}"
-    if name in values:
-        return f"{column} ({'|'.join(values[name])})"
-    if name in times:
-        return f"{column} ({' to '.join(times[name])})"
-    return f"{column} -> {guesses[name]}?" if name in guesses else column
+def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapping[str, str]) -> str:
+    """Return a column in the list of tables: its type if neither a key nor values show it."""
+    is_key = name in table["primary"]
+    column = name
+    if table["detailed"]:
+        is_plain_key = is_key and type_name == "integer"
+        shows_type = not (name in table["keys"] or name in table["values"] or is_plain_key)
+        if shows_type and type_name:
+            column += f" {type_name}"
+        if name in table["needed"]:
+            column += "!"
+    if is_key:
+        column += " (key)"
+    if name in table["keys"]:
+        return f"{column} -> {table['keys'][name]}"
+    if name in table["values"]:
+        return f"{column} ({'|'.join(table['values'][name])})"
+    if name in table["times"]:
+        return f"{column} ({' to '.join(table['times'][name])})"
+    if name in guesses:
+        return f"{column} -> {guesses[name]}?"
+    return column
 
 
-def _rows(*tables: _Json) -> str:
+def _render_row_count(tables: Sequence[_Json]) -> str:
     known = [table["rows"] for table in tables if table["rows"] is not None]
     if len(known) < len(tables):
         return "many rows"
-    about = "" if all(table["exact"] for table in tables) else "about "
-    return f"{about}{spread(known)} {'row' if known == [1] else 'rows'}{' each' if len(tables) > 1 else ''}"
+    text = f"{spread(known)} {'row' if known == [1] else 'rows'}"
+    if not all(table["exact"] for table in tables):
+        text = f"about {text}"
+    return f"{text} each" if len(tables) > 1 else text
 
 
 @dataclass(frozen=True)
@@ -125,160 +161,222 @@ class TableInfo:
     """One table, from the worker's `describe`."""
 
     uri: str
-    found: _Json
+    description: _Json
 
     def text(self) -> str:
-        found = self.found
-        rows = "" if found["kind"] == "view" else f", {_rows(found)}"
-        lines = [one_line(f"{found['kind']} {found['name']}{rows}; {self.uri}")]
-        lines += self._defined() if self._is_told_by_its_definition else self._columns()
-        keys = [f"- {k['table']}.{k['column']} -> {k['to'] or '(key)'}{_on(k)}" for k in found["referred_by"]]
-        lines += ["referred to by:", *map(one_line, keys)] if keys else []
-        keys = [f"- {line}" for line in self._joins()]
-        lines += ["joined through others:", *map(one_line, keys)] if keys else []
-        if indexes := [index for index in found["indexes"] if not self._is_told(index)]:
-            lines.append("indexes:")
-            for index in indexes:
-                facts = [word for word in ("unique", "partial") if index[word]]
-                words = f" {' '.join(facts)}" if facts else ""
-                lines.append(one_line(f"- {index['name']} ({', '.join(index['columns'])}){words}"))
-        if found["triggers"]:
-            lines += ["triggers:", *(f"- {name}: {sql}" for name, sql in found["triggers"])]
-        if found["kind"] == "vector":
-            lines.append(_NEAREST)
-        if found["sql"] and not self._is_told_by_its_definition:
-            lines += ["definition:", f"{found['sql']};"]
-        if "sample" in found:
-            lines += ["sample rows:", found["sample"].rstrip("\n")]
-        return clip("\n".join(lines), _LONGEST, f"the whole definition: {self.uri}/.schema")
+        """Return the definition or the columns, and what depends on the table."""
+        lines = [
+            self._render_heading(),
+            *(self._render_definition() if self._is_shown_by_definition else self._render_columns()),
+            *_render_list("referred to by:", map(_render_incoming_key, self.description["referred_by"])),
+            *_render_list("joined through others:", self._find_joins()),
+            *_render_list("indexes:", map(_render_index, self._list_further_indexes())),
+            *self._render_triggers(),
+        ]
+        if self.description["kind"] == "vector":
+            lines.append(_HOW_TO_FIND_NEAREST)
+        if self.description["sql"] and not self._is_shown_by_definition:
+            lines += ["definition:", f"{self.description['sql']};"]
+        if "sample" in self.description:
+            lines += ["sample rows:", self.description["sample"].rstrip("\n")]
+        return clip("\n".join(lines), _MAX_LENGTH, f"the whole definition: {self.uri}/.schema")
+
+    def _render_heading(self) -> str:
+        heading = f"{self.description['kind']} {self.description['name']}"
+        if self.description["kind"] != "view":
+            heading += f", {_render_row_count([self.description])}"
+        return one_line(f"{heading}; {self.uri}")
 
     @property
-    def _is_told_by_its_definition(self) -> bool:
-        """Whether its definition shows all columns, each in its line."""
-        columns: Sequence[_Json] = self.found["columns"]
-        shown = all(one_line(str(column["name"])) == column["name"] and not column["masked"] for column in columns)
-        return self.found["kind"] == "table" and bool(self.found["sql"]) and not self.found["broken"] and shown
+    def _is_shown_by_definition(self) -> bool:
+        """Whether the definition shows all columns, each in its line."""
+        if self.description["kind"] != "table" or not self.description["sql"] or self.description["broken"]:
+            return False
+        columns: Sequence[_Json] = self.description["columns"]
+        return all(one_line(str(column["name"])) == column["name"] and not column["masked"] for column in columns)
 
-    def _is_told(self, index: _Json) -> bool:
-        """Whether a UNIQUE or PRIMARY KEY of the definition made it, over columns with the same names there."""
-        made = self._is_told_by_its_definition and str(index["name"]).startswith("sqlite_autoindex_")
-        return made and all(str(column) in self.found["sql"] for column in index["columns"])
+    def _list_further_indexes(self) -> list[_Json]:
+        """Return the indexes that the definition does not show."""
+        return [index for index in self.description["indexes"] if not self._is_index_shown(index)]
 
-    def _defined(self) -> list[str]:
-        """The definition, and facts about the columns that it does not contain."""
-        known = [one_line(f"- {c['name']}: {c['values']}") for c in self.found["columns"] if c.get("values")]
-        return [f"{self.found['sql']};", *["frequent values:"] * bool(known), *known]
+    def _is_index_shown(self, index: _Json) -> bool:
+        """Return whether a UNIQUE or PRIMARY KEY of the definition made it, over columns with the same names there."""
+        if not self._is_shown_by_definition or not str(index["name"]).startswith("sqlite_autoindex_"):
+            return False
+        return all(str(column) in self.description["sql"] for column in index["columns"])
 
-    def _columns(self) -> list[str]:
-        found, lines = self.found, ["columns:"]
-        if found["broken"]:
-            lines.append(f"- none: it can't be read: {found['broken']}")
-        for column in found["columns"]:
-            facts = [str(column["type"] or "any")]
-            if column["key"]:
-                facts.append("primary key" if column["key"] == 1 else f"primary key, part {column['key']}")
-            if column["not_null"]:
-                facts.append("not null")
-            if column["default"] is not None:
-                facts.append(f"default {column['default']}")
-            if column["hidden"] in (2, 3):
-                facts.append("generated")
-            elif column["hidden"]:
-                facts.append("hidden, not in SELECT *")
-            if column["masked"]:
-                facts.append("masked")
-            values = f"; values: {column['values']}" if column.get("values") else ""
-            lines.append(one_line(f"- {column['name']}: {', '.join(facts)}{values}"))
-        keys = [f"- {k['column']} -> {k['table']}.{k['to'] or '(key)'}{_on(k)}" for k in found["refers_to"]]
-        return [*lines, *["refers to:"] * bool(keys), *map(one_line, keys)]
+    def _render_definition(self) -> list[str]:
+        """Return the definition, and facts about the columns that it does not contain."""
+        columns = [column for column in self.description["columns"] if column.get("values")]
+        values = [f"{column['name']}: {column['values']}" for column in columns]
+        return [f"{self.description['sql']};", *_render_list("frequent values:", values)]
 
-    def _joins(self) -> list[str]:
-        primary: dict[str, str] = self.found["primary"]
-        parts: dict[tuple[str, int], list[Any]] = {}
-        for table, number, column, other, to in self.found["keys"]:
-            parts.setdefault((table, number), []).append((column, other, to))
-        spelled = {name.lower(): name for name in (*primary, *(table for table, _ in parts))}
-        keys: list[Key] = []
-        for (table, _), columns in parts.items():
-            said: str = columns[0][1]
-            other = spelled.get(said.lower(), said)
-            # A key that names no columns refers to the primary key.
-            to = tuple(str(column or primary.get(other, "")) for _, _, column in columns)
-            if all(to):
-                keys.append(Key(table, tuple(column for column, _, _ in columns), other, to))
-        near: dict[str, list[str]] = {}
-        for table, column in self.found["near"]:
-            near.setdefault(table, []).append(column)
-        return joins([*keys, *guessed(near, primary, keys)], self.found["name"])
+    def _render_columns(self) -> list[str]:
+        lines = ["columns:"]
+        if self.description["broken"]:
+            lines.append(f"- none: it can't be read: {self.description['broken']}")
+        lines += [one_line(f"- {_render_column(column)}") for column in self.description["columns"]]
+        return [*lines, *_render_list("refers to:", map(_render_own_key, self.description["refers_to"]))]
+
+    def _render_triggers(self) -> list[str]:
+        triggers = [f"- {name}: {sql}" for name, sql in self.description["triggers"]]
+        return ["triggers:", *triggers] if triggers else []
+
+    def _find_joins(self) -> list[str]:
+        """Return how the table is joined with others, through others."""
+        primary: dict[str, str] = self.description["primary"]
+        keys = _read_keys(self.description["keys"], primary)
+        id_columns: dict[str, list[str]] = {}
+        for table, column in self.description["id_columns"]:
+            id_columns.setdefault(table, []).append(column)
+        return joins([*keys, *guessed(id_columns, primary, keys)], self.description["name"])
 
 
-def _on(key: _Json) -> str:
+class _KeyColumn(NamedTuple):
+    """A column of a foreign key, and the one that it refers to; None for the primary key."""
+
+    column: str
+    parent: str
+    parent_column: str | None
+
+
+def _read_keys(rows: Sequence[tuple[str, int, str, str, str | None]], primary: Mapping[str, str]) -> list[Key]:
+    """Return the foreign keys of all tables, whose columns stand in a row each."""
+    keys: dict[tuple[str, int], list[_KeyColumn]] = {}
+    for table, number, column, parent, parent_column in rows:
+        keys.setdefault((table, number), []).append(_KeyColumn(column, parent, parent_column))
+    tables = [table for table, _ in keys]
+    spellings = {name.lower(): name for name in (*primary, *tables)}
+    complete: list[Key] = []
+    for (table, _), columns in keys.items():
+        parent = spellings.get(columns[0].parent.lower(), columns[0].parent)
+        # A key that names no columns refers to the primary key.
+        parent_columns = tuple(str(column.parent_column or primary.get(parent, "")) for column in columns)
+        if all(parent_columns):
+            complete.append(Key(table, tuple(column.column for column in columns), parent, parent_columns))
+    return complete
+
+
+def _render_list(heading: str, items: Iterable[str]) -> list[str]:
+    """Return a heading with a line for each item; nothing without items."""
+    lines = [one_line(f"- {item}") for item in items]
+    return [heading, *lines] if lines else []
+
+
+def _render_column(column: _Json) -> str:
+    facts = [str(column["type"] or "any")]
+    if column["key"]:
+        facts.append("primary key" if column["key"] == 1 else f"primary key, part {column['key']}")
+    if column["not_null"]:
+        facts.append("not null")
+    if column["default"] is not None:
+        facts.append(f"default {column['default']}")
+    if column["hidden"] in _GENERATED:
+        facts.append("generated")
+    elif column["hidden"]:
+        facts.append("hidden, not in SELECT *")
+    if column["masked"]:
+        facts.append("masked")
+    values = f"; values: {column['values']}" if column.get("values") else ""
+    return f"{column['name']}: {', '.join(facts)}{values}"
+
+
+def _render_incoming_key(key: _Json) -> str:
+    return f"{key['table']}.{key['column']} -> {key['to'] or '(key)'}{_render_delete_action(key)}"
+
+
+def _render_own_key(key: _Json) -> str:
+    return f"{key['column']} -> {key['table']}.{key['to'] or '(key)'}{_render_delete_action(key)}"
+
+
+def _render_delete_action(key: _Json) -> str:
     action = key.get("on_delete")
     return "" if action in (None, "NO ACTION") else f" (on delete {action.lower()})"
 
 
+def _render_index(index: _Json) -> str:
+    words = [f"{index['name']} ({', '.join(index['columns'])})"]
+    words += [fact for fact in ("unique", "partial") if index[fact]]
+    return " ".join(words)
+
+
 @dataclass(frozen=True)
 class Plan:
-    """How SQLite would run a statement."""
+    """How SQLite would run a statement.
+
+    Attributes:
+        scans: the steps that read whole tables.
+        indexes: the DDL of indexes that would help.
+        tree_with_indexes: the plan with these.
+        tried: how many candidates for indexes were tried.
+    """
 
     tree: str
     scans: Sequence[str]
     indexes: Sequence[str]
-    then: str = ""
-    """The tree with `indexes`."""
+    tree_with_indexes: str = ""
     tried: int = 0
-    """Candidates for indexes."""
 
     def text(self) -> str:
+        """Return the plan as a tree, and what would make a better one."""
         lines = [self.tree or "Nothing to plan: the statement reads no table."]
         if self.scans:
             lines.append(f"Reads whole: {'; '.join(scan.removeprefix('SCAN ') for scan in self.scans)}.")
         if self.indexes:
-            lines += ["With these indexes:", *self.indexes]
-            lines += ["The plan then:", self.then]
-        elif self.scans:
+            lines += ["With these indexes:", *self.indexes, "The plan then:", self.tree_with_indexes]
+        elif self.scans and self.tried:
             lines.append(
                 f"None of the {self.tried} indexes that were tried would help: over what is compared and ordered by, "
                 "alone and together."
-                if self.tried
-                else "No index was found to try."
             )
-        return clip("\n".join(lines), _LONGEST, "explain a part of the statement")
+        elif self.scans:
+            lines.append("No index was found to try.")
+        return clip("\n".join(lines), _MAX_LENGTH, "explain a part of the statement")
 
 
 @dataclass(frozen=True)
 class Check:
-    """The result of an integrity check."""
+    """The result of an integrity check.
+
+    Attributes:
+        complaints: what SQLite says is wrong in the file.
+        broken_keys: foreign keys that point nowhere.
+    """
 
     database: str
-    said: Sequence[str]
-    keys: Sequence[str]
+    complaints: Sequence[str]
+    broken_keys: Sequence[str]
 
     def text(self) -> str:
-        if not self.said and not self.keys:
+        """Return what is wrong, and what helps."""
+        if not self.complaints and not self.broken_keys:
             return f"`{self.database}` is whole: no damage, no foreign key points nowhere."
-        said = "\n".join([f"`{self.database}` has problems:", *self.said, *self.keys])
-        return (
-            said
-            if not self.said
-            else f"{said}\nA backup is the remedy; `.recover` of the sqlite3 shell saves what it can."
-        )
+        lines = [f"`{self.database}` has problems:", *self.complaints, *self.broken_keys]
+        if self.complaints:
+            lines.append("A backup is the remedy; `.recover` of the sqlite3 shell saves what it can.")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class Export:
+    """A file of rows that was written."""
+
     name: str
     rows: int
     size: int
 
     def text(self) -> str:
+        """Return a sentence on the file."""
         return f"Wrote {count(self.rows, 'row')}, {size(self.size)}, to `{self.name}`."
 
 
 @dataclass(frozen=True)
 class Backup:
+    """A copy of a database that was written."""
+
     name: str
     size: int
 
     def text(self) -> str:
+        """Return a sentence on the file."""
         return f"Wrote a consistent copy, {size(self.size)}, to `{self.name}`."

@@ -63,8 +63,8 @@ __all__ = [
     "table_uri",
 ]  # fmt: skip
 
-_MOST_BESIDE = 4
-_HEADER = b"SQLite format 3\0"
+_MAX_OTHERS = 4
+_FILE_HEADER = b"SQLite format 3\0"
 
 
 class PolicySettings(Switches, Protocol):
@@ -153,63 +153,67 @@ class Policy(sql.Policy[Table, Request]):
         for path in settings.databases:
             _check_file(path, create=settings.create)
             # By the name that was given: where that is a link, it may lead to another file tomorrow.
-            if all(os.path.realpath(path) != os.path.realpath(known.address) for known in self.databases.values()):
-                self.serve(os.path.splitext(os.path.basename(path))[0], os.path.abspath(path))
+            served_files = {os.path.realpath(item.address) for item in self.databases.values()}
+            if os.path.realpath(path) not in served_files:
+                name, _ = os.path.splitext(os.path.basename(path))
+                self.serve(name, os.path.abspath(path))
         if not self.databases:
             raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
         self.limit(settings.only, settings.mask)
         self.open_folder(settings.files)
 
     def meant(self, name: str) -> Database | None:
-        files = [item for item in self.databases.values() if name in (item.address, os.path.basename(item.address))]
-        return files[0] if len(files) == 1 else None
+        """Return the database that is meant by the path or the name of its file, if only one has it."""
+        matches = [item for item in self.databases.values() if name in (item.address, os.path.basename(item.address))]
+        return matches[0] if len(matches) == 1 else None
 
     def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
+        """Return a statement that only reads, in one database or in several that are named as `one,other`."""
         if database is None or "," not in database or self.meant(database) is not None:
             return super().read(database, sql, parameters)
-        first, *others = [name.strip() for name in database.split(",")]
-        statement = super().read(first, sql, parameters)
-        beside = tuple(dict.fromkeys(map(self.database, others)))
-        if statement.database in beside or len(beside) > _MOST_BESIDE:
+        first_name, *other_names = [name.strip() for name in database.split(",")]
+        statement = super().read(first_name, sql, parameters)
+        others = tuple(dict.fromkeys(map(self.database, other_names)))
+        if statement.database in others or len(others) > _MAX_OTHERS:
             raise Invalid(
                 f"{quote(database)} names no databases to read together.",
-                f"Name up to {_MOST_BESIDE + 1} different ones: `one,other`.",
+                f"Name up to {_MAX_OTHERS + 1} different ones: `one,other`.",
             )
-        if any(self.parts[item.name] for item in (statement.database, *beside)):
+        if any(self.parts[item.name] for item in (statement.database, *others)):
             raise Refused(
                 "A database of which a part is served can't be read together with others.", "Read each alone."
             )
-        return JoiningStatement(statement.database, statement.sql, statement.parameters, beside)
+        return JoiningStatement(statement.database, statement.sql, statement.parameters, others)
 
     def table(self, database: str | None, name: str) -> Table:
         return Table(self.database(database), checked_name(name))
 
     def whole(self, database: str | None) -> Database:
-        """A database to copy unchanged.
+        """Return a database to copy unchanged.
 
         Raises:
             Refused: not all of it is served.
         """
-        found = self.database(database)
-        if self.parts[found.name]:
+        whole = self.database(database)
+        if self.parts[whole.name]:
             raise Refused(
                 "A part of this database is served, and a copy has everything.", "`copy_to_file` copies rows."
             )
-        return found
+        return whole
 
     def import_table(self, database: str | None, name: str) -> ImportTable:
-        """A table to fill from a file."""
+        """Return a table to fill from a file."""
         return ImportTable(self.database(database), checked_name(name), self.can_write and self.can_reshape)
 
     def bound(self, parameters: Any) -> Any:
         return parameters
 
     def listing(self, database: str | None, cursor: str | None, name: str | None = None) -> ListOf:
-        """The tables of a database, or of all."""
+        """Return the tables of a database, or of all."""
         return ListOf(self.served(database), cursor, name)
 
     def text(self, database: str | None, words: str, table: str | None) -> TextOf:
-        """Words to find in a full-text table."""
+        """Return words to find in a full-text table."""
         return TextOf(self.database(database), words, None if table is None else self.table(database, table))
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
@@ -240,31 +244,40 @@ class Policy(sql.Policy[Table, Request]):
 
 
 def internal_statement(database: Database, sql: str) -> ReadStatement:
-    """Statements of this program, run like callers' queries; names of the schema are quoted in them."""
+    """Return statements of this program, run like callers' queries; names of the schema are quoted in them."""
     return ReadStatement(database, sql, None)
 
 
 def table_uri(database: Database, name: str) -> str:
-    """The URI of a table's first rows."""
+    """Return the URI of a table's first rows."""
     return f"sqlite://{database.name}/{escaped(name)}"
 
 
 def _check_file(path: str, *, create: bool) -> None:
+    """Return if `path` is a database's file, or was made to be one.
+
+    Raises:
+        Unavailable: it is not.
+    """
     refuse_other_systems(path, "SQLite")
     if not os.path.exists(path):
         if not create:
             fix = why_not_there(path) or "Name a database file, or pass --create to make it."
             raise Unavailable(f"{quote(path)} does not exist.", fix)
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-        except OSError as error:
-            raise Unavailable(f"{quote(path)} can't be made: {reason(error)}.") from None
+        _create_file(path)
     try:
         if not os.path.isfile(path):
             raise Unavailable(f"{quote(path)} is not a file.", "Name a database file.")
         with open(path, "rb") as file:
-            header = file.read(16)
+            header = file.read(len(_FILE_HEADER))
     except OSError as error:
         raise Unavailable(f"{quote(path)} can't be read: {reason(error)}.") from None
-    if header not in (b"", _HEADER):
+    if header not in (b"", _FILE_HEADER):
         raise Unavailable(f"{quote(path)} is not a SQLite database.", "An encrypted one can't be served either.")
+
+
+def _create_file(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    except OSError as error:
+        raise Unavailable(f"{quote(path)} can't be made: {reason(error)}.") from None
