@@ -112,7 +112,9 @@ def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
         name += f" {_render_row_count(run)}"
     if not table["columns"]:
         parents = dict.fromkeys(table["keys"].values())
-        return one_line(f"{name} -> {', '.join(parents)}" if parents else name)
+        if parents:
+            name += f" -> {', '.join(parents)}"
+        return one_line(name)
     columns = [
         _render_listed_column(table, column, type_name, guesses)
         for column, type_name in zip(table["columns"], table["types"], strict=False)
@@ -277,8 +279,10 @@ def _render_column(column: _Json) -> str:
         facts.append("hidden, not in SELECT *")
     if column["masked"]:
         facts.append("masked")
-    values = f"; values: {column['values']}" if column.get("values") else ""
-    return f"{column['name']}: {', '.join(facts)}{values}"
+    line = f"{column['name']}: {', '.join(facts)}"
+    if column.get("values"):
+        line += f"; values: {column['values']}"
+    return line
 
 
 def _render_incoming_key(key: _Json) -> str:

@@ -130,8 +130,8 @@ class SchemaOf:
     table: Table | None = None
 
 
+# What a resource shows.
 Request = SchemaOf | RowsOf[Table] | RowOf[Table] | QueryOf
-"""What a resource shows."""
 
 
 class Policy(sql.Policy[Table, Request]):

@@ -24,12 +24,12 @@ from mcp_sqlite.tools.write import SchemaTools, WriteTools
 
 __all__ = ["build"]
 
-_TAKEN = ("check",)
-"""Not for saved queries: `run_check` is a tool of the server's own."""
+# Names that saved queries can't have: `run_check` is a tool of the server's own.
+_RESERVED_NAMES = ("check",)
 
 
 def build(settings: Settings) -> Assembled:
-    """The server for the databases in `settings`.
+    """Return the server for the databases in `settings`.
 
     Raises:
         Unavailable: one of them can't be served.
@@ -46,7 +46,7 @@ def build(settings: Settings) -> Assembled:
         parts={database.address: policy.parts[name] for name, database in policy.databases.items()},
         folder=policy.folder,
     )
-    queries = saved_queries(settings.queries, policy, engine, _TAKEN)
+    queries = saved_queries(settings.queries, policy, engine, _RESERVED_NAMES)
     paths = [os.path.realpath(database.address) for database in policy.databases.values()]
     insights = Insights(settings.insights or scratch.new(".db"), paths)
     resources = Resources(policy, engine, queries, insights=insights)

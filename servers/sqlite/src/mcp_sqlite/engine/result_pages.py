@@ -173,11 +173,11 @@ class ResultPages:
             Invalid: it is not known, or not any more, or is of another database than the one that was named.
         """
         position = _decode_cursor(next_page.cursor)
-        result = self._results.get(position.name) if position is not None else None
-        if position is None or result is None:
+        if position is None or position.name not in self._results:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MAX_RESULTS} are kept.", "Run the query again."
             )
+        result = self._results[position.name]
         next_page.check(result.statement)
         self._results.move_to_end(position.name)
         await result.remainder.done.wait()

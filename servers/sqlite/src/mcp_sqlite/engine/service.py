@@ -231,7 +231,9 @@ class Engine:
                 "max_bytes": DEFAULT_PAGE_BYTES,
             }
         )
-        notes = [f"there are more matches in {answer['table']}"] if answer["more"] else []
+        notes: list[str] = []
+        if answer["more"]:
+            notes.append(f"there are more matches in {answer['table']}")
         return RowPage(answer["columns"], answer["lines"], 1, answer["rows"], None, answer["cut"], notes)
 
     async def explain(self, statement: ReadStatement) -> Plan:
@@ -421,10 +423,15 @@ def _to_sample(sample: Mapping[str, Any]) -> Sample:
 
 def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
     """Return a statement's line: what it did, in which tables, to how many rows, and what else is to be said."""
-    indirect_count = step["all"] - step["rows"]
-    indirect = f"and {indirect_count} more by triggers and foreign keys" if indirect_count > 0 else ""
-    seconds = f"in {step['seconds']:.1f} s" if step["seconds"] is not None else ""
-    tables = f"in {', '.join(step['tables'])}" if step["tables"] else ""
+    indirect = ""
+    if step["all"] > step["rows"]:
+        indirect = f"and {step['all'] - step['rows']} more by triggers and foreign keys"
+    seconds = ""
+    if step["seconds"] is not None:
+        seconds = f"in {step['seconds']:.1f} s"
+    tables = ""
+    if step["tables"]:
+        tables = f"in {', '.join(step['tables'])}"
     details = ", ".join(filter(None, [indirect, seconds]))
     if step["action"]:
         return Step(" ".join(filter(None, [step["action"], tables])), None, details, returned)

@@ -129,10 +129,6 @@ class _Poll:
     postponed: list[str] = field(default_factory=list[str])
     retry_seconds: float | None = None
 
-    def postpone(self, key: str, retry_seconds: float) -> None:
-        self.postponed.append(key)
-        self.retry_seconds = retry_seconds
-
 
 _memories: dict[str, _Memory] = {}
 
@@ -201,11 +197,14 @@ def _read_subjects(
         if now > deadline and result.digests and not is_new:
             # It comes first then, before what changes all the time.
             memory.postponed.setdefault(key, now)
-            result.postpone(key, 0.0)
+            result.postponed.append(key)
+            result.retry_seconds = 0.0
             continue
         pause = memory.pauses.get(key)
         is_paused = pause is not None and now < pause.until and not is_new
-        digest = None if is_paused else _read_subject(memory, reader, key, subjects[key], now)
+        digest: str | None = None
+        if not is_paused:
+            digest = _read_subject(memory, reader, key, subjects[key], now)
         if digest is not None:
             result.digests[key] = digest
             memory.remember_digest(key, digest, now)
@@ -213,7 +212,9 @@ def _read_subjects(
         if now - memory.postponed.setdefault(key, now) > _MAX_POSTPONED_SECONDS:
             memory.postponed.pop(key)
             result.digests[key] = f"unknown {now}"
-        result.postpone(key, _RETRY_SECONDS if result.retry_seconds is None else result.retry_seconds)
+        if result.retry_seconds is None:
+            result.retry_seconds = _RETRY_SECONDS
+        result.postponed.append(key)
     return result
 
 

@@ -28,13 +28,17 @@ def explain_plan(connections: Connections, request: dict[str, Any]) -> dict[str,
     with database.interrupt.reach(database.connection):
         steps = [PlanStep(*row) for row in execute(database, mode, sql, parameters)]
     columns_read = list(database.authorizer.columns_read)
-    advice = advise_indexes(database, sql, parameters, columns_read) if steps else IndexAdvice()
-    indexes = [index.ddl for index in advice.indexes.values()]
+    advice = IndexAdvice()
+    if steps:
+        advice = advise_indexes(database, sql, parameters, columns_read)
+    tree_with_indexes = ""
+    if advice.indexes:
+        tree_with_indexes = _draw_tree(advice.steps_by_ddl_names())
     return {
         "tree": _draw_tree(steps),
         "scans": [step.detail for step in steps if _reads_whole_table(step.detail)],
-        "indexes": indexes,
-        "tree_with_indexes": _draw_tree(advice.steps_by_ddl_names()) if indexes else "",
+        "indexes": [index.ddl for index in advice.indexes.values()],
+        "tree_with_indexes": tree_with_indexes,
         "tried": advice.tried,
     }
 

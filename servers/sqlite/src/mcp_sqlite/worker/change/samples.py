@@ -13,7 +13,6 @@ from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.values import RowEncoder
-from mcp_sqlite.worker.query.rows import list_key_columns
 from mcp_sqlite.worker.schema import lookup
 
 __all__ = ["sample_changes"]
@@ -110,10 +109,10 @@ def _prepare_comparison(before: Database, after: Database, table: str) -> _Compa
     columns = [*columns_after, *(name for name in columns_before if name not in columns_after)]
     if not columns:
         return None
-    key_columns = list_key_columns(after if columns_after else before, table)
+    key_columns = lookup.list_key_columns(after if columns_after else before, table)
     if not key_columns:
         return None
-    if columns_before and columns_after and list_key_columns(before, table) != key_columns:
+    if columns_before and columns_after and lookup.list_key_columns(before, table) != key_columns:
         return None
     return _Comparison(table, columns, columns_before, columns_after, key_columns)
 
@@ -172,17 +171,14 @@ def _find_difference(before: Iterator[_Row], after: Iterator[_Row], *, is_descen
 
 def _compare_keys(one: _Row | None, other: _Row | None, *, is_descending: bool) -> int:
     """Return which row comes first: -1 for `one`, 1 for `other`, 0 where they have one key; a missing one is last."""
-    if one is None:
-        return 0 if other is None else 1
-    if other is None:
-        return -1
+    if one is None or other is None:
+        return int(one is None) - int(other is None)
     key = [_sort_key(value) for value in one.key]
     other_key = [_sort_key(value) for value in other.key]
     if key == other_key:
         return 0
-    if is_descending:
-        return -1 if key > other_key else 1
-    return -1 if key < other_key else 1
+    comes_first = key > other_key if is_descending else key < other_key
+    return -1 if comes_first else 1
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:

@@ -128,10 +128,14 @@ class _Change:
         with Transaction(self.database, keep=not self.is_dry_run, checks_keys=not self.defers_keys):
             self._read_shadow_tables()
             before = self._read_objects()
-            trail = RenameTrail(self.database) if self.is_migration and self.is_dry_run else None
+            trail: RenameTrail | None = None
+            if self.is_migration and self.is_dry_run:
+                trail = RenameTrail(self.database)
             # A commit looks for keys that were deferred, which a dry run never gets to.
             checks_keys = self.defers_keys or (self.is_dry_run and bool(self.database.run_internal(_DEFERRED_KEYS)))
-            broken_before = foreign_keys.find_broken(self.database) if checks_keys else None
+            broken_before: foreign_keys.BrokenKeys | None = None
+            if checks_keys:
+                broken_before = foreign_keys.find_broken(self.database)
             for number in range(len(self.statements)):
                 self._run_statement(number, trail)
             if checks_keys or self.is_migration:
@@ -143,7 +147,8 @@ class _Change:
                 answer["samples"] = sample_changes(
                     self.connections, self.database, self._list_changed_tables(before, after)
                 )
-                answer["undo"] = build_undo(before, after, trail) if trail is not None else []
+                if trail is not None:
+                    answer["undo"] = build_undo(before, after, trail)
         answer["steps"] = [step.to_frame() for step in self.steps]
         return answer
 
@@ -304,7 +309,9 @@ def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Ste
     if mode is Mode.WRITE:
         refuse_misspelled_columns(database, mode, sql, statement["parameters"])
     cursor = execute(database, mode, sql, statement["parameters"])
-    returned = None if cursor.description is None else _read_returned(database, cursor, statement)
+    returned: dict[str, Any] | None = None
+    if cursor.description is not None:
+        returned = _read_returned(database, cursor, statement)
     authorizer = database.authorizer
     written = dict(authorizer.tables_written)
     changes_schema = authorizer.changes_schema

@@ -227,7 +227,9 @@ class VisibleSchema:
         """Find the tables that are not served, and those that virtual ones keep for themselves."""
         names = {item.folded_name for item in objects}
         virtual = {item.folded_name for item in objects if item.is_virtual}
-        hidden = names - self._configured_tables if self._configured_tables else set[str]()
+        hidden: set[str] = set()
+        if self._configured_tables:
+            hidden = names - self._configured_tables
         # What a virtual table keeps has the values that it has.
         unserved_owners = virtual & (dependents | self._masked.keys())
         for name in names:
@@ -263,8 +265,10 @@ class VisibleSchema:
         masked = self._masked[item.folded_name]
         columns: list[str] = []
         for column in item.columns:
-            name = identifier(column)
-            columns.append(f"'{_MASK}' AS {name}" if fold_name(column) in masked else name)
+            if fold_name(column) in masked:
+                columns.append(f"'{_MASK}' AS {identifier(column)}")
+            else:
+                columns.append(identifier(column))
         name = identifier(item.name)
         with_indexes = f"CREATE TEMP VIEW {name} AS SELECT {', '.join(columns)} FROM main.{name}"
         without_indexes = with_indexes

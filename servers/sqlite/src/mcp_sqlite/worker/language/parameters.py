@@ -30,7 +30,9 @@ def parse_parameters(parameters: Any, sql: str = "") -> list[Any] | dict[str, An
     if isinstance(parameters, dict):
         return _parse_named(cast("dict[str, Any]", parameters))
     values = [_parse_value(value, f"number {number}") for number, value in enumerate(parameters or (), 1)]
-    placeholders = find_placeholders(sql) if values else []
+    if not values:
+        return values
+    placeholders = find_placeholders(sql)
     if all(name.startswith("?") for name in placeholders):
         return values
     return _assign_to_names(placeholders, values)

@@ -132,16 +132,14 @@ def _explain_statement(database: Database | None, error: BaseException, message:
         if refusal is not None:
             return refusal
     if code == sqlite3.SQLITE_CONSTRAINT:
-        hint = find_hint(database, message, sql) if database is not None else ""
-        return Failure("conflict", f"A constraint forbids it: {message}.", hint)
+        return Failure("conflict", f"A constraint forbids it: {message}.", find_hint(database, message, sql))
     if _DEFENSE.search(message):
         return Failure("refused", f"SQLite says: `{message}`.", _CLOSED_FIX)
     if "one statement at a time" in message:
         return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return Failure("unavailable", f"The disk does not do it: {message}.", "Ask the operator to look at the disk.")
-    hint = find_hint(database, message, sql) if database is not None else ""
-    return Failure("invalid", f"SQLite says: `{message}`.", hint)
+    return Failure("invalid", f"SQLite says: `{message}`.", find_hint(database, message, sql))
 
 
 def is_damage(error: BaseException) -> bool:

@@ -86,8 +86,10 @@ _DIALECTS = [
 ]  # fmt: skip
 
 
-def find_hint(database: Database, message: str, sql: str) -> str:
+def find_hint(database: Database | None, message: str, sql: str) -> str:
     """Return one sentence on what to do about `message`, SQLite's words on `sql`; nothing where nobody knows."""
+    if database is None:
+        return ""
     # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
     if " binding" in message or "supplied a sequence" in message or "supplied a dictionary" in message:
         return explain_parameters(find_placeholders(sql))
@@ -226,9 +228,11 @@ def _suggest_object(database: Database, kind: str, name: str) -> str:
 
 def _explain_missing_column(database: Database, name: str, sql: str) -> str:
     tables = lookup.list_table_names(database)
-    quotes = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
     named = lookup.find_named_tables(sql, tables)
-    return quotes + _suggest_column(database, name, named, tables[:_MAX_SEARCHED_TABLES])
+    suggestion = _suggest_column(database, name, named, tables[:_MAX_SEARCHED_TABLES])
+    if f'"{name}"' in sql:
+        return f"A text stands in '...'; \"...\" is a name. {suggestion}"
+    return suggestion
 
 
 def _find_remedy(message: str) -> str:
@@ -282,5 +286,7 @@ def _list_foreign_keys(database: Database, sql: str) -> str:
             keys.append(f"`{table}.{column}` to `{parent}.{parent_column}`")
     if not keys:
         return "`get_table` shows the keys of a table."
-    more = ", ..." if len(keys) > _MAX_LISTED_KEYS else ""
-    return f"A row that is pointed to has to be there: {', '.join(keys[:_MAX_LISTED_KEYS])}{more}."
+    listed = keys[:_MAX_LISTED_KEYS]
+    if len(keys) > _MAX_LISTED_KEYS:
+        listed.append("...")
+    return f"A row that is pointed to has to be there: {', '.join(listed)}."

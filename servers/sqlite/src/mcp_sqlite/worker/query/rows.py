@@ -11,14 +11,13 @@ from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database, TableKey
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.query.statements import run_query
-from mcp_sqlite.worker.schema.lookup import find_table, read_all_columns, read_table_info
+from mcp_sqlite.worker.schema.lookup import find_table, list_key_columns, read_all_columns
 
-__all__ = ["list_key_columns", "read_row", "read_rows"]
+__all__ = ["read_row", "read_rows"]
 
 _MAX_BYTES = 100_000
 _MAX_CELL = 10_000
 _MAX_QUOTED_NAME = 100
-_ROWID_NAMES = ("rowid", "_rowid_", "oid")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _REAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
 
@@ -93,21 +92,6 @@ def _find_key(database: Database, table: str) -> TableKey:
         name = find_table(database, table)
         database.table_keys[table] = TableKey(name, list_key_columns(database, name))
     return database.table_keys[table]
-
-
-def list_key_columns(database: Database, table: str) -> list[str]:
-    """Return the primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
-    columns = read_table_info(database, table)
-    key_columns = sorted((column.key_position, column.name) for column in columns if column.key_position)
-    if key_columns:
-        return [identifier(str(name)) for _, name in key_columns]
-    kinds = database.run_internal("SELECT type FROM sqlite_master WHERE name = ?", [table])
-    if not kinds or kinds[0] != ("table",):
-        return []
-    if database.is_masked(table):
-        return []  # what is read in its place is a view
-    names = {str(column.name).lower() for column in columns}
-    return [name for name in _ROWID_NAMES if name not in names][:1]
 
 
 def _read_page(

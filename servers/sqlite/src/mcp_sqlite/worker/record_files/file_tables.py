@@ -205,6 +205,8 @@ def _describe_numeric_texts(database: Database, table: str, fields: list[Any], p
         rows = database.run_internal(
             f"SELECT substr({column}, 1, 24) FROM temp.{identifier(table)} WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
         )
-        cause = f" because of {json.dumps(str(rows[0][0]), ensure_ascii=False)}" if rows else ""
+        cause = ""
+        for (example,) in rows:
+            cause = f" because of {json.dumps(str(example), ensure_ascii=False)}"
         notes.append(f"`{name}` is text{cause}, and compared as text")
     return notes

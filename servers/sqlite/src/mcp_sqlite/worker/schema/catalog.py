@@ -157,7 +157,11 @@ def _choose_layout(entries: Sequence[TableEntry], page: Sequence[TableEntry], sh
 def _describe_entry(
     database: Database, entry: TableEntry, shape: _Shape, rows: RowCount, layout: _Layout, deadline: float
 ) -> dict[str, Any]:
-    columns = shape.columns if layout.has_columns else []
+    columns: list[str] = []
+    primary: list[str] = []
+    if layout.has_columns:
+        columns = shape.columns
+        primary = shape.primary
     values = _Values({}, {}, has_counts=False)
     stands_alone = layout.run_lengths.get(entry.name) == 1
     if shape.kind == "table" and columns and stands_alone:
@@ -173,7 +177,7 @@ def _describe_entry(
         "detailed": layout.is_detailed,
         "kind": shape.kind,
         "columns": columns[:_MAX_COLUMNS],
-        "primary": shape.primary if layout.has_columns else [],
+        "primary": primary,
         "types": shape.types,
         "needed": shape.needed,
         "keys": shape.keys,

@@ -21,6 +21,7 @@ __all__ = [
     "find_shadow_tables",
     "find_table",
     "list_columns",
+    "list_key_columns",
     "list_objects",
     "list_table_names",
     "open_virtual_tables",
@@ -53,6 +54,7 @@ _SHADOW_ENDINGS = (
 )  # fmt: skip
 _INTERNAL_TABLES = ("sqlite_master", "sqlite_schema", "sqlite_sequence", "sqlite_stat1")
 _MAX_NAME_LENGTH = 100
+_ROWID_NAMES = ("rowid", "_rowid_", "oid")
 
 
 class TableEntry(NamedTuple):
@@ -189,6 +191,21 @@ def list_columns(database: Database, table: str) -> list[Column]:
     rows = query_unless_broken(database, f"PRAGMA {schema}.table_xinfo({identifier(table)})")
     columns = [Column(*row) for row in rows]
     return [column for column in columns if column.hidden != 1]
+
+
+def list_key_columns(database: Database, table: str) -> list[str]:
+    """Return the primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
+    columns = read_table_info(database, table)
+    key_columns = sorted((column.key_position, column.name) for column in columns if column.key_position)
+    if key_columns:
+        return [identifier(str(name)) for _, name in key_columns]
+    kinds = database.run_internal("SELECT type FROM sqlite_master WHERE name = ?", [table])
+    if not kinds or kinds[0] != ("table",):
+        return []
+    if database.is_masked(table):
+        return []  # what is read in its place is a view
+    names = {str(column.name).lower() for column in columns}
+    return [name for name in _ROWID_NAMES if name not in names][:1]
 
 
 def parse_virtual_module(sql: str) -> str:

@@ -57,14 +57,18 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     importer = _Import(database, source, table, new_table)
     with source.open() as file, Transaction(database, keep=not request["dry_run"]):
         importer.run(file)
-    return {
+    answer: dict[str, Any] = {
         "rows": importer.record_count,
         "table": table,
         "columns": importer.columns,
-        "new_columns": new_table.inferred.columns if new_table is not None else [],
-        "contents": new_table.contents.told() if new_table is not None else Seen().told(),
+        "new_columns": [],
+        "contents": [],
         "dialect": importer.dialect.told(importer.fields),
     }
+    if new_table is not None:
+        answer["new_columns"] = new_table.inferred.columns
+        answer["contents"] = new_table.contents.told()
+    return answer
 
 
 @dataclass
@@ -133,7 +137,9 @@ class _Import:
 
     def _read_records(self, file: BinaryIO, columns: list[Column]) -> Iterator[list[Any]]:
         """Return the records, and know for which columns they are."""
-        known_fields = self.new_table.inferred.fields if self.new_table is not None else None
+        known_fields: list[Any] | None = None
+        if self.new_table is not None:
+            known_fields = self.new_table.inferred.fields
         records = self.source.records(file, self.dialect, known_fields)
         self.fields = next(records, list[Any]())
         self.columns = [_find_column(self.table, columns, name) for name in self.fields]
