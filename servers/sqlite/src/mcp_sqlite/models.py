@@ -312,14 +312,14 @@ class Plan:
         scans: the steps that read whole tables.
         indexes: the DDL of indexes that would help.
         tree_with_indexes: the plan with these.
-        tried: how many candidates for indexes were tried.
+        candidate_count: how many candidates for indexes were tried.
     """
 
     tree: str
     scans: Sequence[str]
     indexes: Sequence[str]
     tree_with_indexes: str = ""
-    tried: int = 0
+    candidate_count: int = 0
 
     def text(self) -> str:
         """Return the plan as a tree, and what would make a better one."""
@@ -328,10 +328,10 @@ class Plan:
             lines.append(f"Reads whole: {'; '.join(scan.removeprefix('SCAN ') for scan in self.scans)}.")
         if self.indexes:
             lines += ["With these indexes:", *self.indexes, "The plan then:", self.tree_with_indexes]
-        elif self.scans and self.tried:
+        elif self.scans and self.candidate_count:
             lines.append(
-                f"None of the {self.tried} indexes that were tried would help: over what is compared and ordered by, "
-                "alone and together."
+                f"None of the {self.candidate_count} indexes that were tried would help: over what is compared and "
+                "ordered by, alone and together."
             )
         elif self.scans:
             lines.append("No index was found to try.")

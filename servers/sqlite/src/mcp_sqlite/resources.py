@@ -53,8 +53,8 @@ class Resources(resources.Resources[Policy, Engine]):
 
     async def listed(self, database: Database) -> list[Resource]:
         uri = f"sqlite://{database.name}/.schema"
-        found = [Resource(uri=uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL)]
+        resources = [Resource(uri=uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL)]
         for name in (await self.engine.names(self.policy.names(database.name, "table", "")))[:LISTED]:
             uri = table_uri(database, name)
-            found.append(Resource(uri=uri, name=f"{database.name}.{name}", mime_type=JSON))
-        return found
+            resources.append(Resource(uri=uri, name=f"{database.name}.{name}", mime_type=JSON))
+        return resources

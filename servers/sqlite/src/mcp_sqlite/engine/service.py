@@ -239,7 +239,13 @@ class Engine:
     async def explain(self, statement: ReadStatement) -> Plan:
         """Return what SQLite would do for `statement`, which may be one that changes rows."""
         answer = await self.pool.call({"do": "explain", **to_request(statement)})
-        return Plan(answer["tree"], answer["scans"], answer["indexes"], answer["tree_with_indexes"], answer["tried"])
+        return Plan(
+            answer["tree"],
+            answer["scans"],
+            answer["indexes"],
+            answer["tree_with_indexes"],
+            answer["candidate_count"],
+        )
 
     async def compile(self, statement: ReadStatement) -> None:
         """Have SQLite compile `statement`, and run nothing.

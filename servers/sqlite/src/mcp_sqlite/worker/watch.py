@@ -164,6 +164,15 @@ def poll(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         memory.states.clear()
         mark = f"unreadable {type(error).__name__}"
         return {"digests": dict.fromkeys(request["subjects"], mark), "schema": "unreadable"}
+    _remember_poll(memory, result, state, subjects, is_new=is_new)
+    schema = result.digests.pop(_SCHEMA, None)
+    return {"digests": result.digests, "schema": schema, "again": result.retry_seconds}
+
+
+def _remember_poll(
+    memory: _Memory, result: _Poll, state: RollbackState | WalState, subjects: dict[str, Any], *, is_new: bool
+) -> None:
+    """Note which subjects were read in this state of the file."""
     if time.time() - state.modified_ns / 1e9 > _RECENT_SECONDS:
         memory.states |= dict.fromkeys(result.digests, state)
     if is_new:
@@ -173,8 +182,6 @@ def poll(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         for key in list(memory.states):
             if key not in subjects or key in result.postponed:
                 del memory.states[key]
-    schema = result.digests.pop(_SCHEMA, None)
-    return {"digests": result.digests, "schema": schema, "again": result.retry_seconds}
 
 
 def _expect_commit(path: str) -> float | None:

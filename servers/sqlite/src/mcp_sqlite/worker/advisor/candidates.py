@@ -81,10 +81,7 @@ def find_comparisons(sql: str) -> Comparisons:
         previous_word = tokens[number - 1].word if number else ""
         next_word = tokens[number + 1].word if number + 1 < len(tokens) else ""
         if token.is_comparison:
-            operands = comparisons.equal if token.word in _EQUALITIES else comparisons.ranges
-            with_no_case = ignores_case or token.word == "LIKE"
-            for operand in (_read_operand_before(tokens, number), _read_operand_after(tokens, number)):
-                _add_operand(operands, operand, with_no_case=with_no_case)
+            _add_comparison(comparisons, tokens, number, ignores_case=ignores_case)
         elif token.word == "BY" and previous_word in ("ORDER", "GROUP", "PARTITION"):
             items = _read_list(tokens[number + 1 :])
             if items:
@@ -103,12 +100,16 @@ def _split_tokens(sql: str) -> list[_Token]:
     ]
 
 
-def _add_operand(operands: dict[str, None], operand: str | None, *, with_no_case: bool) -> None:
-    if operand is None:
-        return
-    operands.setdefault(operand)
-    if with_no_case:
-        operands.setdefault(f"{operand} COLLATE NOCASE")
+def _add_comparison(comparisons: Comparisons, tokens: Sequence[_Token], comparison: int, *, ignores_case: bool) -> None:
+    """Add the operands of the comparison at a position of `tokens`."""
+    word = tokens[comparison].word
+    operands = comparisons.equal if word in _EQUALITIES else comparisons.ranges
+    for operand in (_read_operand_before(tokens, comparison), _read_operand_after(tokens, comparison)):
+        if operand is None:
+            continue
+        operands.setdefault(operand)
+        if ignores_case or word == "LIKE":
+            operands.setdefault(f"{operand} COLLATE NOCASE")
 
 
 def _read_operand_after(tokens: Sequence[_Token], comparison: int) -> str | None:

@@ -88,12 +88,12 @@ class IndexAdvice:
 
     Attributes:
         indexes: the candidates in the plan, by their names there.
-        tried: how many candidates the planner was shown.
+        candidate_count: how many candidates the planner was shown.
     """
 
     steps: list[PlanStep] = field(default_factory=list[PlanStep])
     indexes: dict[str, _ProposedIndex] = field(default_factory=dict[str, _ProposedIndex])
-    tried: int = 0
+    candidate_count: int = 0
 
     def cost(self) -> _Cost:
         """Return what the plan costs; covering indexes and bound terms count as negative costs."""
@@ -232,7 +232,7 @@ class _SchemaCopy:
         del self.indexes[name]
         self._run_internal(f"DROP INDEX {name}")
 
-    def plan(self, tried: int) -> IndexAdvice:
+    def plan(self) -> IndexAdvice:
         """Return the plan of the statement, with the candidates that it uses."""
         self._authorizer.begin(Mode.EXPLAIN)
         steps: list[PlanStep] = []
@@ -243,7 +243,7 @@ class _SchemaCopy:
             for word in step.detail.split():
                 if word in self.indexes:
                     indexes[word] = _propose(self.indexes[word])
-        return IndexAdvice(steps, indexes, tried)
+        return IndexAdvice(steps, indexes)
 
 
 class _Advisor:
@@ -272,11 +272,11 @@ class _Advisor:
         self._rowid_aliases = {table: self._find_rowid_alias(table) for table in tables}
         # What each candidate finds of a value of its first columns; nothing for those that can't be made.
         self._rows_per_value: dict[_Index, list[float]] = {}
-        self._tried = 0
+        self._candidate_count = 0
 
     def advise(self) -> IndexAdvice:
         """Return the best plan, with the narrowest indexes that give it."""
-        plain = self._copy.plan(self._tried)
+        plain = self._copy.plan()
         for _ in range(_MAX_ROUNDS):
             best = self._widen(plain)
             poor = [name for name in best.indexes if self._finds_many(name, best)]
@@ -284,23 +284,23 @@ class _Advisor:
                 return self._choose(plain, best)
             for name in poor:
                 self._copy.drop_index(name)
-        return IndexAdvice(tried=self._tried)
+        return IndexAdvice(candidate_count=self._candidate_count)
 
     def _widen(self, plain: IndexAdvice) -> IndexAdvice:
         """Return the best plan, by candidates that are wider and wider."""
         best = plain
         for width in range(1, _MAX_WIDTH + 1):
             self._make_candidates(width)
-            plan = self._copy.plan(self._tried)
+            plan = self._copy.plan()
             if plan.indexes and plan.cost() < best.cost():
                 best = plan
         return best
 
     def _choose(self, plain: IndexAdvice, best: IndexAdvice) -> IndexAdvice:
         if best is plain:
-            return IndexAdvice(tried=self._tried)
+            return IndexAdvice(candidate_count=self._candidate_count)
         best = self._find_rival(best)
-        return IndexAdvice(best.steps, best.indexes, self._tried)
+        return IndexAdvice(best.steps, best.indexes, self._candidate_count)
 
     def _find_rival(self, best: IndexAdvice) -> IndexAdvice:
         """Return a better plan without indexes that begin as those of `best`; else `best`.
@@ -313,7 +313,7 @@ class _Advisor:
             starts = {indexes[name].start for name in rival.indexes if name in indexes}
             for name in [name for name, index in indexes.items() if index.start in starts]:
                 self._copy.drop_index(name)
-            rival = self._copy.plan(self._tried)
+            rival = self._copy.plan()
             if not rival.indexes:
                 break
             if rival.cost() < best.cost() and not any(self._finds_many(name, rival) for name in rival.indexes):
@@ -335,13 +335,13 @@ class _Advisor:
         return expression.strip('"`[]').lower() == self._rowid_aliases[table]
 
     def _make_candidate(self, index: _Index) -> None:
-        if index in self._rows_per_value or self._tried >= _MAX_CANDIDATES:
+        if index in self._rows_per_value or self._candidate_count >= _MAX_CANDIDATES:
             return
         name = f"{_PREFIX}{len(self._rows_per_value)}"
         if not self._copy.make_index(name, index):
             self._rows_per_value[index] = []
             return
-        self._tried += 1
+        self._candidate_count += 1
         row_count = self._row_counts[index.table]
         rows_per_value: list[float] = []
         for number in range(1, len(index.expressions) + 1):

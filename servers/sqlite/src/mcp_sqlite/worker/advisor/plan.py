@@ -39,7 +39,7 @@ def explain_plan(connections: Connections, request: dict[str, Any]) -> dict[str,
         "scans": [step.detail for step in steps if _reads_whole_table(step.detail)],
         "indexes": [index.ddl for index in advice.indexes.values()],
         "tree_with_indexes": tree_with_indexes,
-        "tried": advice.tried,
+        "candidate_count": advice.candidate_count,
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,23 +53,27 @@ def find_lock_holder(path: str) -> str | None:
     """
     if sys.platform != "linux":
         return None
-    try:
-        lines = Path("/proc/locks").read_text("ascii").splitlines()
-    except OSError:
-        return None
     spans = _find_lock_spans(path)
-    readers: list[int] = []
-    writers: list[int] = []
-    for lock in map(_parse_lock, lines):
-        if lock is None or lock.process <= 0 or lock.process == os.getpid() or lock.file not in spans:
-            continue
-        if lock.span.overlaps(spans[lock.file]):
-            (writers if lock.kind == "WRITE" else readers).append(lock.process)
+    locks = [lock for lock in _read_locks() if lock.file in spans and lock.span.overlaps(spans[lock.file])]
+    writers = [lock.process for lock in locks if lock.kind == "WRITE"]
+    readers = [lock.process for lock in locks if lock.kind != "WRITE"]
     if writers:
         return _describe_process(min(writers), "writes")
     if readers:
         return _describe_process(min(readers), "reads")
     return None
+
+
+def _read_locks() -> Iterator[_Lock]:
+    """Return the locks that other processes hold."""
+    try:
+        lines = Path("/proc/locks").read_text("ascii").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        lock = _parse_lock(line)
+        if lock is not None and lock.process > 0 and lock.process != os.getpid():
+            yield lock
 
 
 def _describe_process(process: int, verb: str) -> str:

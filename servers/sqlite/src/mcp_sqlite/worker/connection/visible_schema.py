@@ -8,7 +8,8 @@ place. No value reaches a statement, whatever it does, nor their order: where th
 masked column, the table is read without indexes. What could pass a view by is refused for its words.
 
 So this program's own queries name tables without `main.` where they show rows, and PRAGMAs with it; lists ask
-`Database.is_visible`; and callers' statements go through `statements.execute`.
+`Database.is_visible`; and callers' statements go through `statements.execute`. All of it is proved by
+`tests/sqlite/prove_visible_schema.py`.
 """
 
 from __future__ import annotations
