@@ -157,8 +157,8 @@ def test_a_statement_reads_several_databases_that_are_named_with_commas(tmp_path
     def named(text: str) -> list[str]:
         statement = served.read(text, "SELECT ?", [1])
         assert (statement.sql, statement.parameters) == ("SELECT ?", [1])
-        beside = statement.beside if isinstance(statement, JoiningStatement) else ()
-        return [database.name for database in (statement.database, *beside)]
+        others = statement.others if isinstance(statement, JoiningStatement) else ()
+        return [database.name for database in (statement.database, *others)]
 
     assert named("a, B,c.db") == ["a", "b", "c"] and named("a,b,b") == ["a", "b"] and named("b") == ["b"]
     assert not isinstance(served.read("b", "SELECT 1"), JoiningStatement)
