@@ -32,7 +32,7 @@ from e2e import npm  # noqa: E402
 from github_server.oracle import Oracle  # noqa: E402
 from github_server.world import SHA, changed, file, issue, sample  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire, WireError  # noqa: E402
-from mcp_github.engine.response import VERSION  # noqa: E402
+from mcp_github.client.response import VERSION  # noqa: E402
 
 PEER = "@modelcontextprotocol/server-github"
 PEER_VERSION = "2025.4.8"

@@ -33,7 +33,7 @@ from github.Workflow import Workflow
 from github.WorkflowJob import WorkflowJob
 from github.WorkflowRun import WorkflowRun
 
-from mcp_github.engine.text import scrub
+from mcp_github.safety.scrub import scrub
 
 __all__ = ["COMMITTED", "KINDS", "Kind", "R", "different", "of"]
 

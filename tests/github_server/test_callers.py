@@ -19,10 +19,10 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_batteries.transports.http.auth.tokens import create_token
-from mcp_github.callers import Callers
-from mcp_github.engine.api import Api
+from mcp_github.client.api import Api
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
+from mcp_github.token_verifier import Callers
 from shared.http_subject import running
 
 pytestmark = pytest.mark.anyio
@@ -220,7 +220,7 @@ async def test_a_token_ends_when_github_says(world: Oracle) -> None:
 
 
 async def test_a_revoked_tokens_stream_ends(world: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_github.callers._SECONDS", 0.0)
+    monkeypatch.setattr("mcp_github.token_verifier._SECONDS", 0.0)
     settings = load(Settings, ["--api-url", world.url, "--auth", "caller", "--transport", "http"])
     async with Api(settings, Policy(settings)) as api:
         callers = Callers(api, "", ())

@@ -10,8 +10,8 @@ from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import sample
-from mcp_github.engine.causes import MOST_BYTES, Cause
-from mcp_github.engine.waiting import Wait
+from mcp_github.client.polling import Wait
+from mcp_github.requests.automation.failure_log_parser import MOST_BYTES, Cause
 
 
 def cause_of(log: bytes, piece: int = 4096) -> str:

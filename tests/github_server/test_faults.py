@@ -11,7 +11,7 @@ from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served, text_of
 from github_server.world import branch, issue, not_found, sample
-from mcp_github.engine import http
+from mcp_github.client import http
 
 PATH = "/repos/octo/app/issues/3"
 ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}

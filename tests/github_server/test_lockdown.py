@@ -8,7 +8,7 @@ from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, call, refused, served
 from github_server.test_every_tool import CALLS, prepared
 from github_server.world import changed, comment, issue, sample
-from mcp_github.engine.lockdown import HIDDEN, hidden
+from mcp_github.safety.lockdown import HIDDEN, hidden
 
 pytestmark = pytest.mark.anyio
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line

@@ -16,9 +16,9 @@ from github_server.oracle.login import Devices
 from github_server.serving import call, refused, served
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_github.engine import login
-from mcp_github.engine.http import Connections
-from mcp_github.engine.login import DeviceLogin
+from mcp_github.client import device_login
+from mcp_github.client.device_login import DeviceLogin
+from mcp_github.client.http import Connections
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
 
@@ -30,7 +30,7 @@ LOGIN = ("--auth", "login", "--login-client-id", APP)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
-    monkeypatch.setattr(login, "_LEAST_INTERVAL", 0.0)
+    monkeypatch.setattr(device_login, "_LEAST_INTERVAL", 0.0)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ async def test_a_login_that_comes_to_nothing_begins_anew(
 
 
 async def test_who_is_told_to_slow_down_does(oracle: Oracle, devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "_SLOWER", 0.02)
+    monkeypatch.setattr(device_login, "_SLOWER", 0.02)
     async with logging_in(oracle) as door:
         code = await door.code()
         assert code is not None

@@ -19,8 +19,8 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
 from github_server.world import sample
-from mcp_github.engine import artifacts
-from mcp_github.engine.line_pages import Window
+from mcp_github.listing.line_window import Window
+from mcp_github.requests.automation import artifacts
 
 pytestmark = pytest.mark.anyio
 ON = ("--toolsets", "actions")

@@ -7,7 +7,7 @@ import pytest
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.description import judged
 from github_server.oracle.graph import answered
-from mcp_github.engine import queries
+from mcp_github.requests import graphql_queries
 
 HEADERS = {
     "accept": "application/vnd.github+json", "user-agent": "x", "x-github-api-version": "2022-11-28",
@@ -55,11 +55,11 @@ def test_headers_are_judged() -> None:
 
 def test_a_wrong_query_is_flagged() -> None:
     given = {"owner": "o", "name": "r", "number": 1, "first": 20, "after": None}
-    data, complaints = answered(queries.THREADS, given, None)
+    data, complaints = answered(graphql_queries.THREADS, given, None)
     assert complaints == [] and data["data"]["repository"]["pullRequest"]["reviewThreads"]["nodes"]
-    assert answered(queries.THREADS.replace("isResolved", "isSolved"), given, None)[1]
-    assert answered(queries.THREADS, {**given, "number": "one"}, None)[1]
-    assert answered(queries.REPLY, {"input": {"body": "B", "thread": "x"}}, None)[1]
+    assert answered(graphql_queries.THREADS.replace("isResolved", "isSolved"), given, None)[1]
+    assert answered(graphql_queries.THREADS, {**given, "number": "one"}, None)[1]
+    assert answered(graphql_queries.REPLY, {"input": {"body": "B", "thread": "x"}}, None)[1]
 
 
 def test_the_oracle_remembers_and_fails_a_wrong_request() -> None:

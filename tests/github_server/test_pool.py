@@ -11,7 +11,7 @@ from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, served, settings
 from github_server.world import issue
-from mcp_github.engine.api import Api
+from mcp_github.client.api import Api
 from mcp_github.policy import Policy
 
 

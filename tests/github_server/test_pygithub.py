@@ -12,7 +12,7 @@ from mcp import Client
 from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, served
 from github_server.world import comment, issue, sample
-from mcp_github.engine.response import VERSION
+from mcp_github.client.response import VERSION
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 

@@ -13,7 +13,7 @@ from github_server.oracle import Oracle, Seen
 from github_server.serving import EVERYTHING, TOKEN, call, served
 from github_server.test_every_tool import prepared
 from github_server.world import SHA, issue, sample
-from mcp_github.engine.response import VERSION
+from mcp_github.client.response import VERSION
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 

@@ -26,11 +26,11 @@ from github_server.recorded import Exchange, Replay, recordings
 from github_server.recorded_kinds import COMMITTED, KINDS, Kind, R, different, of
 from github_server.serving import TOKEN, call, served, settings, text_of
 from mcp_batteries.errors import Problem
-from mcp_github.engine.api import Api
-from mcp_github.engine.http import GRAPHQL
-from mcp_github.engine.response import VERSION
-from mcp_github.engine.text import scrub
+from mcp_github.client.api import Api
+from mcp_github.client.http import GRAPHQL
+from mcp_github.client.response import VERSION
 from mcp_github.policy import Policy
+from mcp_github.safety.scrub import scrub
 
 pytestmark = pytest.mark.process  # the recordings are fetched by pip
 EVERY_TOOL = ("--toolsets", "all", "--flow", "off")

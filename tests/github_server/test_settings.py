@@ -12,7 +12,7 @@ from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, fake_gh, refused, served
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
-from mcp_github.engine import tokens
+from mcp_github.client import credentials
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
 
@@ -117,7 +117,7 @@ async def test_a_token_may_come_while_the_server_runs(
     async with served(oracle) as client:
         assert "no token" in (await call(client, "get_me"))["note"]
         fake_gh(tmp_path, "echo from-gh", "echo from-gh")
-        monkeypatch.setattr(tokens, "_ABSENT_SECONDS", 0.0)
+        monkeypatch.setattr(credentials, "_ABSENT_SECONDS", 0.0)
         assert (await call(client, "get_me"))["data"]["token_from"] == "gh"
 
 

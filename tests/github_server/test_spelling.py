@@ -17,9 +17,9 @@ from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, call, refused, served
 from github_server.world import SHA, branch, changed, file, sample
 from mcp_batteries.settings import load
+from mcp_github.invisible import meant_path, shown_path
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
-from mcp_github.spelling import meant_path, shown_path
 
 # Default_Ignorable_Code_Point of the Unicode Character Database, as far as categories don't tell.
 IGNORABLE = (

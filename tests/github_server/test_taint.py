@@ -13,9 +13,9 @@ from github_server.serving import call, refused, served
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import create_token
-from mcp_github.engine import taint as flow
-from mcp_github.engine.taint import Flow, reader
 from mcp_github.policy import Policy
+from mcp_github.safety import taint
+from mcp_github.safety.taint import Flow, reader
 from mcp_github.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -101,8 +101,8 @@ async def test_what_is_forgotten_counts_for_everybody(monkeypatch: pytest.Monkey
         reader.set(who)
         return await memory.question(target)
 
-    monkeypatch.setattr(flow, "_READERS", 3)
-    monkeypatch.setattr(flow, "_KEYS", 4)
+    monkeypatch.setattr(taint, "_READERS", 3)
+    monkeypatch.setattr(taint, "_KEYS", 4)
     memory = Flow(Policy(load(Settings, ["--write"])), look)
     read("token many", "octo/app", *(f"private/{number}" for number in range(4)))
     assert "some other" in (await question("token many", "octo/app") or "")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from github_server.oracle import Oracle
 from github_server.serving import call, served
 from github_server.world import changed, comment, file, issue
-from mcp_github.engine.text import scrub, scrub_text
+from mcp_github.safety.scrub import scrub, scrub_text
 
 HIDDEN = [
     "\u200b", "\u200e", "\u202e", "\u2066", "\u2060", "\ufeff", "\u00ad", "\U000e0041", "\U000e0100", "\u3164",

@@ -18,11 +18,11 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, Wire
 from mcp_github.changes import Deliveries
-from mcp_github.engine.inbox import Hint, Inbox
-from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.server import build
 from mcp_github.settings import Settings
+from mcp_github.watch.watch_list import WatchList
+from mcp_github.watch.webhook_deliveries import Hint, Inbox
 
 SECRET = "a secret of the webhook"
 WATCH_LIST, ISSUE = "github://watch-list", "github://octo/app/issues/3"
@@ -219,9 +219,9 @@ async def test_an_old_delivery_costs_nothing(oracle: Oracle, tmp_path: Path) -> 
     drop(tmp_path, "1", delivery(about(3)))
     (hint,), _ = inbox.look()
     assert inbox.look() == ([], [])
-    from mcp_github.engine.api import Api
-    from mcp_github.engine.remote import Remote
-    from mcp_github.engine.subjects import subject
+    from mcp_github.client.api import Api
+    from mcp_github.watch.conditional_requests import Remote
+    from mcp_github.watch.followed_uris import subject
 
     settings = load(Settings, ["--api-url", oracle.url])
     async with Api(settings, Policy(settings)) as api:
@@ -241,9 +241,9 @@ async def test_what_one_token_fetched_is_not_another_tokens(
     oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tags of answers differ by token, and so may what it sees."""
-    from mcp_github.engine.api import Api
-    from mcp_github.engine.remote import Remote
-    from mcp_github.engine.subjects import subject
+    from mcp_github.client.api import Api
+    from mcp_github.watch.conditional_requests import Remote
+    from mcp_github.watch.followed_uris import subject
 
     oracle.answer("GET", "/repos/octo/app/issues/3", issue(3))
     settings = load(Settings, ["--api-url", oracle.url])

@@ -256,7 +256,7 @@ async def test_a_comment_outside_of_the_diff_is_said(oracle: Oracle) -> None:
 async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     import anyio
 
-    from mcp_github.engine import rate_limits
+    from mcp_github.client import rate_limits
 
     waited: list[float] = []
 

@@ -15,8 +15,8 @@ from mcp_batteries.settings import load, open_text
 from mcp_batteries.sql.saved_queries import SavedQueries
 from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_batteries.transports.http.auth.tokens import Tokens, create_token
-from mcp_github.engine.inbox import _secret
-from mcp_github.engine.tokens import _read
+from mcp_github.client.credentials import _read
+from mcp_github.watch.webhook_deliveries import _secret
 from mcp_postgres.engine.connection.passwords import _read_file
 from mcp_sqlite.settings import Settings
 

@@ -12,13 +12,13 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.remote import RemoteSource
 from mcp_batteries.subscriptions.file_watcher import FileWatcher, follow_file
-from mcp_github.engine.callers import NOBODY, Caller, caller
-from mcp_github.engine.inbox import Hint, Inbox
-from mcp_github.engine.remote import Remote
-from mcp_github.engine.subjects import WATCH_LIST, Subject, subject
-from mcp_github.engine.watchlist import WatchList
+from mcp_github.call_context import NOBODY, Caller, caller
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
+from mcp_github.watch.conditional_requests import Remote
+from mcp_github.watch.followed_uris import WATCH_LIST, Subject, subject
+from mcp_github.watch.watch_list import WatchList
+from mcp_github.watch.webhook_deliveries import Hint, Inbox
 
 __all__ = ["Deliveries", "Followed", "WatchListFollower", "demonstration"]
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declare import completes
-from mcp_github.engine.api import Api
+from mcp_github.client.api import Api
 from mcp_github.policy import Policy, Repo
 
 __all__ = ["Completions"]

@@ -9,17 +9,17 @@ from urllib.parse import parse_qs, unquote
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.server.declare import lists_resources, resource
-from mcp_github.engine.actions import Actions
-from mcp_github.engine.api import from_cache
-from mcp_github.engine.files import Files
-from mcp_github.engine.issues import Issues
-from mcp_github.engine.notifications import Notifications
-from mcp_github.engine.pulls import Pulls
-from mcp_github.engine.repositories import Repositories
-from mcp_github.engine.subjects import NOTIFICATIONS, WATCH_LIST, number_of
-from mcp_github.engine.watchlist import WatchList
+from mcp_github.client.api import from_cache
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
+from mcp_github.requests.account.notifications import Notifications
+from mcp_github.requests.automation.workflow_runs import Actions
+from mcp_github.requests.code.files import Files
+from mcp_github.requests.code.repositories import Repositories
+from mcp_github.requests.work.issues import Issues
+from mcp_github.requests.work.pulls import Pulls
+from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, number_of
+from mcp_github.watch.watch_list import WatchList
 
 __all__ = ["InboxResources", "Resources", "WatchListResources"]
 

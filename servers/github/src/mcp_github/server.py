@@ -12,59 +12,59 @@ from mcp_batteries.observability.audit import whose
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
-from mcp_github.callers import Callers, sender
+from mcp_github.call_context import caller
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
+from mcp_github.client import errors
+from mcp_github.client.api import Api
 from mcp_github.completions import Completions
-from mcp_github.engine import failures
-from mcp_github.engine.actions import Actions
-from mcp_github.engine.api import Api
-from mcp_github.engine.artifacts import Artifacts
-from mcp_github.engine.callers import caller
-from mcp_github.engine.checks import Checks
-from mcp_github.engine.commits import Commits
-from mcp_github.engine.discussions import Discussions
-from mcp_github.engine.files import Files
-from mcp_github.engine.gists import Gists
-from mcp_github.engine.inbox import Inbox
-from mcp_github.engine.issues import Issues
-from mcp_github.engine.labels import Labels
-from mcp_github.engine.notifications import Notifications
-from mcp_github.engine.planning import Planning
-from mcp_github.engine.projects import Projects
-from mcp_github.engine.pulls import Pulls
-from mcp_github.engine.releases import Releases
-from mcp_github.engine.remote import Remote
-from mcp_github.engine.repositories import Repositories
-from mcp_github.engine.reviews import Reviews
-from mcp_github.engine.rules import Rules
-from mcp_github.engine.security import Security
-from mcp_github.engine.stars import Stars
-from mcp_github.engine.taint import reader
-from mcp_github.engine.watchlist import WatchList
-from mcp_github.login import LoginPrompt
+from mcp_github.login_prompt import LoginPrompt
 from mcp_github.permissions import NEEDS
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
+from mcp_github.requests.account.gists import Gists
+from mcp_github.requests.account.notifications import Notifications
+from mcp_github.requests.account.stars import Stars
+from mcp_github.requests.automation.artifacts import Artifacts
+from mcp_github.requests.automation.checks import Checks
+from mcp_github.requests.automation.security_alerts import Security
+from mcp_github.requests.automation.workflow_runs import Actions
+from mcp_github.requests.code.commits import Commits
+from mcp_github.requests.code.files import Files
+from mcp_github.requests.code.releases import Releases
+from mcp_github.requests.code.repositories import Repositories
+from mcp_github.requests.code.rules import Rules
+from mcp_github.requests.work.discussions import Discussions
+from mcp_github.requests.work.issue_relations import Planning
+from mcp_github.requests.work.issues import Issues
+from mcp_github.requests.work.labels import Labels
+from mcp_github.requests.work.projects import Projects
+from mcp_github.requests.work.pulls import Pulls
+from mcp_github.requests.work.reviews import Reviews
 from mcp_github.resources import InboxResources, Resources, WatchListResources
+from mcp_github.safety.consent import Consent
+from mcp_github.safety.taint import reader
 from mcp_github.settings import TOOLSETS, Settings
-from mcp_github.tools.actions import ActionTools
-from mcp_github.tools.code import CodeTools
-from mcp_github.tools.consent import Consent
-from mcp_github.tools.context import ContextTools
-from mcp_github.tools.discussions import DiscussionTools
-from mcp_github.tools.gists import GistTools
-from mcp_github.tools.issues import IssueTools
-from mcp_github.tools.labels import LabelTools
-from mcp_github.tools.notifications import NotificationTools
-from mcp_github.tools.planning import PlanningTools
-from mcp_github.tools.projects import ProjectTools
-from mcp_github.tools.pulls import PullTools
-from mcp_github.tools.releases import ReleaseTools
-from mcp_github.tools.repos import RepoTools
-from mcp_github.tools.rules import RuleTools
-from mcp_github.tools.search import SearchTools
-from mcp_github.tools.security import SecurityTools
-from mcp_github.tools.stars import StarTools
+from mcp_github.token_verifier import Callers, sender
+from mcp_github.tools.account.gists import GistTools
+from mcp_github.tools.account.notifications import NotificationTools
+from mcp_github.tools.account.people import ContextTools
+from mcp_github.tools.account.stars import StarTools
+from mcp_github.tools.automation.actions import ActionTools
+from mcp_github.tools.automation.security import SecurityTools
+from mcp_github.tools.code.blame import CodeTools
+from mcp_github.tools.code.releases import ReleaseTools
+from mcp_github.tools.code.repos import RepoTools
+from mcp_github.tools.code.rules import RuleTools
+from mcp_github.tools.code.search import SearchTools
+from mcp_github.tools.work.discussions import DiscussionTools
+from mcp_github.tools.work.issue_relations import PlanningTools
+from mcp_github.tools.work.issues import IssueTools
+from mcp_github.tools.work.labels import LabelTools
+from mcp_github.tools.work.projects import ProjectTools
+from mcp_github.tools.work.pulls import PullTools
+from mcp_github.watch.conditional_requests import Remote
+from mcp_github.watch.watch_list import WatchList
+from mcp_github.watch.webhook_deliveries import Inbox
 
 __all__ = ["build"]
 
@@ -93,7 +93,7 @@ def build(settings: Settings) -> Assembled:
         reader.set(whose(ctx))
         if callers:
             caller.set(sender(ctx))
-        failures.needs.set(NEEDS.get(str((ctx.params or {}).get("name")), ()) if ctx.method == "tools/call" else ())
+        errors.needs.set(NEEDS.get(str((ctx.params or {}).get("name")), ()) if ctx.method == "tools/call" else ())
         with api.told() as notes:
             result = await call_next(ctx)
         if notes and isinstance(result, dict) and "content" in result:

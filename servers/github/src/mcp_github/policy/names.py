@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote as percent
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_github.spelling import meant_path, shown_path
+from mcp_github.invisible import meant_path, shown_path
 
 __all__ = ["HEAD", "FilePath", "Gist", "Ref", "encodes", "file", "gist", "node", "ref", "team", "workflow"]
 

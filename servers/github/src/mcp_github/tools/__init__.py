@@ -1,1 +1,1 @@
-"""One module per toolset."""
+"""The tools, one module a toolset, grouped by the same subjects as `requests`."""

@@ -23,7 +23,7 @@ from pydantic import (
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.fields import in_header
-from mcp_github.engine.waiting import LONGEST
+from mcp_github.client.polling import LONGEST
 
 __all__ = [
     "Body", "Branch", "Comment", "Cursor", "Due", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody",

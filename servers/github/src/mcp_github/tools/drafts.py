@@ -7,9 +7,9 @@ from typing import Any
 
 from mcp_batteries.server.consent_text import remarkable, visible
 from mcp_batteries.server.origins import origins_of
-from mcp_github.engine.taint import Flow
 from mcp_github.models import Done
 from mcp_github.policy import WriteRepo
+from mcp_github.safety.taint import Flow
 
 __all__ = ["drafted"]
 

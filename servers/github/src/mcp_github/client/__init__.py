@@ -1,0 +1,1 @@
+"""How this server talks to GitHub: tokens, requests, rate limits, refusals and waiting."""

@@ -1,1 +1,0 @@
-"""The work, on trusted types: one client per worker, with our own policy for retries, limits and redirects."""

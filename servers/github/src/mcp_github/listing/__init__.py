@@ -1,0 +1,1 @@
+"""How answers are cut to what a model needs: columns of objects, pages of lists, windows of lines."""

@@ -1,0 +1,1 @@
+"""What each toolset sends to GitHub and makes of the answers, one module a subject."""

@@ -1,0 +1,1 @@
+"""Requests for what belongs to the user: people, notifications, gists and stars."""

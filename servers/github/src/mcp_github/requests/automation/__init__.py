@@ -1,0 +1,1 @@
+"""Requests for what runs by itself: workflow runs, their logs and artifacts, checks and security alerts."""

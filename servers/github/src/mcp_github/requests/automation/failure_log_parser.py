@@ -1,0 +1,219 @@
+"""Finds out why a job failed: the first lines of its log that say so, whatever tool wrote them.
+
+A tool's own message takes precedence over the shell's or runner's message about the tool, and the failure of a whole
+machine over both, because everything fails after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+
+from mcp_github.safety.scrub import scrub_text
+
+__all__ = ["MOST_BYTES", "Cause"]
+
+MOST_BYTES = 1500
+"""Of a cause as it is shown."""
+
+_LINE = 300
+_PIECE = 65_536
+_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_STAMP = re.compile(rb"^(?:\xef\xbb\xbf)?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
+# What wraps the lines of another tool: docker's build, compose and kubectl, turbo and nx, `pr`-like prefixes.
+_WRAPPED = re.compile(r"^(?:#\d+ \d+\.\d+ |[\w.-]+(?:-\d+)? +\| |##\[error\]|::error[^:]*::|Error: (?=Error: ))")
+_HINT = re.compile(
+    rb"(?i)error|fail|fatal|panic|exception|denied|killed|memory|not found|cannot|can't|could not|timed? ?out|"
+    rb"exceed|cancel|abort|fault|no space|lost|undefined|unable|invalid|missing|assert|would reformat|\xe2\x97\x8f|"
+    rb"\xe2\x9c\x96|\xc3\x97|(?:^|Z |m)E(?::|   )|ERR!|went wrong|exit code|shutdown|refused|unresolved|rejected|"
+    rb"differ|traceback|\.\w+:\d+:\d+|(?:^|Z |m) +\d+\) |YN\d{4}"
+)
+"""Whatever a rule below can match has one of these; most lines have none, and are not looked at twice."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Lines that tell of a failure.
+
+    Attributes:
+        rank: the lower, the nearer to the cause.
+        after, before: how many lines around it belong to it.
+    """
+
+    rank: int
+    pattern: re.Pattern[str]
+    after: int = 4
+    before: int = 0
+
+
+def _rule(rank: int, pattern: str, after: int = 4, before: int = 0) -> _Rule:
+    return _Rule(rank, re.compile(pattern), after, before)
+
+
+_MACHINE, _TOOL, _PROGRAM, _WEAK, _LAST = range(5)
+_RULES = (
+    # What ends the whole machine or job.
+    _rule(_MACHINE, r"No space left on device|ENOSPC|Disk quota exceeded", 1),
+    _rule(_MACHINE, r"heap out of memory|java\.lang\.OutOfMemoryError|MemoryError$|Cannot allocate memory", 1),
+    _rule(_MACHINE, r"(?i)out of memory: killed process|oom-?kill|OOMKilled|memory cgroup out of memory", 1),
+    _rule(_MACHINE, r"(?:^|\s)\d+ Killed\s|^Killed$|signal: 9, SIGKILL|exit(?:ed with)? (?:code|status):? 137", 2, 2),
+    _rule(_MACHINE, r"exceeded the (?:maximum execution time|timeout of)|The action .* has timed out", 1, 2),
+    _rule(_MACHINE, r"lost communication with the server|The runner has received a shutdown signal", 2),
+    _rule(_MACHINE, r"^The (?:operation|job|run) was cancell?ed", 1, 3),
+    # What a test runner, compiler or package manager says of its own failure.
+    _rule(_TOOL, r"^E   +\S", 5, 3),
+    _rule(_TOOL, r"^(?:FAILED|ERROR) \S+\.py(?:::\S+)?(?: - |$)", 3),
+    _rule(_TOOL, r"^(?:FAIL|ERROR): \w+ \([\w.]+\)", 14),
+    _rule(_TOOL, r"^\s*● (?!Console|Deprecation)\S.*", 14),
+    _rule(_TOOL, r"^\s*(?:FAIL|⎯+ Failed)\s.*(?:>|\.(?:test|spec)\.)", 6),
+    _rule(_TOOL, r"^\s*(?:✗|✖|×|✕)\s+\S.*", 4),
+    _rule(_TOOL, r"^\s+\d+\) .*(?:›|\[\w+\] ›)", 10),
+    _rule(_TOOL, r"^\s+\d+ failing$", 14),
+    _rule(_TOOL, r"^\s*--- FAIL: ", 5, 3),
+    _rule(_TOOL, r"^panic: |fatal error: all goroutines are asleep", 8),
+    _rule(_TOOL, r"^(?:\./)?[\w./-]+\.go:\d+(?::\d+)?: (?!.*\bwarning\b).+", 3, 1),
+    _rule(_TOOL, r"^error(?:\[E\d+\])?: (?!aborting|could not compile|process didn't|test failed|Recipe)", 8),
+    _rule(_TOOL, r"^thread '.*' (?:\(\d+\) )?panicked at", 5),
+    _rule(_TOOL, r"\(\d+,\d+\): error \w+: |:\d+:\d+ - error \w+: |: error (?:TS|CS|FS|MSB|NU|NETSDK|LNK|C)\d+: ", 3),
+    _rule(_TOOL, r"^\s+\d+:\d+\s+error\s+\S", 3, 3),
+    _rule(_TOOL, r"^[^\s:][^:]*:\d+(?::\d+)?: (?:fatal )?error: ", 4, 1),
+    _rule(_TOOL, r"undefined reference to|^ld: |cannot find -l|collect2: error", 2, 2),
+    _rule(_TOOL, r"^CMake Error", 6),
+    _rule(_TOOL, r"^\S+\.pyi?:\d+(?::\d+)?:? (?:error:|[A-Z]{1,4}\d{2,4} )", 4),
+    _rule(_TOOL, r"^\s+\S+\.pyi?:\d+:\d+ - error: ", 3),
+    _rule(_TOOL, r"^(?:would reformat |\[warn\] \S+\.\w+$|error: cannot format)", 3),
+    _rule(_TOOL, r"^E: (?!You can)", 3),
+    _rule(_TOOL, r"^npm (?:ERR!|error) (?:code (?!ELIFECYCLE|1$)|ERESOLVE|404|notarget|Could not|Invalid)", 6),
+    _rule(_TOOL, r"^(?:error (?!Command failed)\S| ?ERR_PNPM_\w)|YN\d{4}:.*(?:doesn't|could|can't|Couldn't|failed)", 4),
+    _rule(_TOOL, r"^ERROR: (?:No matching|Could not (?:find|install|build)|Cannot install|Failed building)", 4, 2),
+    _rule(_TOOL, r"^(?:\s*[×x] )?No solution found when resolving", 5),
+    _rule(_TOOL, r"^\S+ > .* FAILED$", 5),
+    _rule(_TOOL, r"^e: (?:file://)?\S+|^\S+\.(?:java|kt|scala|groovy):\d+: error: ", 4),
+    _rule(_TOOL, r"^\[ERROR\] (?:\S+\.\w+:\[\d+,\d+\]|Tests run:.*(?:Failures|Errors): [1-9]|Failed to execute)", 4),
+    _rule(_TOOL, r"^\* What went wrong:", 6),
+    _rule(_TOOL, r"^\s+Failed \S.* \[(?:< )?\d+", 7),
+    _rule(_TOOL, r"^ERROR: failed to (?:solve|build)|^ERROR \[.*\d+/\d+\]|^(?:executor failed|failed to solve)", 4, 2),
+    _rule(_TOOL, r"Error response from daemon: |manifest (?:for \S+ not found|unknown)", 2),
+    _rule(_TOOL, r"^[│╷ ]*Error: (?!Process completed)\S", 6),
+    _rule(_TOOL, r"^(?:Failures:|There (?:was|were) \d+ (?:failure|error)s?:)$", 10),
+    _rule(_TOOL, r"^\s+\d+\) \S+.*\n?$(?<=Error)|^rspec \./", 6),
+    _rule(_TOOL, r"^\s*(?:\*\* \()?(?:PHP )?(?:Fatal|Parse) error: |^\*\* \(\w+Error\)", 4),
+    _rule(_TOOL, r"^Traceback \(most recent call last\):", 0),
+    # What a program or a shell says.
+    _rule(_PROGRAM, r"^(?:\w+\.)*\w*(?:Error|Exception)(?:\: | \[|$)", 4, 2),
+    _rule(_PROGRAM, r"^(?:fatal|FATAL|Fatal)(?: error)?: ", 3),
+    _rule(_PROGRAM, r"(?:command not found|No such file or directory|Permission denied|not recognized as)", 2, 1),
+    _rule(_PROGRAM, r"Segmentation fault|core dumped|SIGSEGV|stack overflow", 2, 1),
+    _rule(_PROGRAM, r"Could not resolve host|Connection refused|TLS handshake timeout", 2, 1),
+    _rule(_PROGRAM, r"429 Too Many|50[234] (?:Bad|Serv|Gat)|^curl: \(\d+\)|^wget: |timed out after", 2, 1),
+    _rule(_PROGRAM, r"! \[(?:remote )?rejected\]|Authentication failed|Repository not found", 3),
+    # What only says that something failed.
+    _rule(_WEAK, r"^(?:make(?:\[\d+\])?: \*\*\*|ninja: build stopped|FAILED: )", 2, 6),
+    _rule(_WEAK, r"^(?:npm (?:ERR!|error)|ELIFECYCLE|error Command failed|BUILD FAILED|FAILURE: )", 3, 4),
+    _rule(_WEAK, r"(?i)^(?:error|failed|failure)\b[:!]? \S", 3, 3),
+    _rule(_LAST, r"^(?:Error: )?Process completed with exit code (?!0)", 0, 6),
+)  # fmt: skip
+_RAISED = _rule(_TOOL, "", 3, 3)
+_ENDED = re.compile(r"Process completed with exit code [1-9]")
+_ELSEWHERE = re.compile(
+    r"(?i)^(?:warn(?:ing)?\b|npm warn|##\[(?:warning|debug|group|command)\]|\[(?:info|warn|debug)\]|(?:info|debug)\b:?)"
+)
+_PASSED = re.compile(r"(?:\bPASS(?:ED)?\b|\bok\b *$|✓|✔| \.\.\. ok$|\b0 (?:errors?|failed|failures)\b)")
+
+
+@dataclass
+class _Found:
+    rank: int
+    number: int
+    lines: list[str]
+    left: int
+
+
+@dataclass
+class Cause:
+    """Takes a log piece by piece and keeps what says why the job failed."""
+
+    _rest: bytes = b""
+    _count: int = 0
+    _recent: deque[str] = field(default_factory=lambda: deque[str](maxlen=6))
+    _best: _Found | None = None
+    _open: _Found | None = None
+    _frames: bool = False
+    _ended: bool = False
+
+    def take(self, data: bytes) -> bool:
+        """Take what comes next; never enough, since what ends a machine is said last."""
+        for at in range(0, len(data), _PIECE):
+            *lines, rest = (self._rest + data[at : at + _PIECE]).split(b"\n")
+            for line in lines:
+                self._line(line)
+            self._rest = rest[:_PIECE]
+        return False
+
+    def found(self) -> str:
+        """The cause, each line with its number; empty if nothing says one."""
+        if self._rest:
+            self._line(self._rest)
+            self._rest = b""
+        best = self._best
+        if best is None:
+            return ""
+        shown: list[str] = []
+        size = 0
+        for number, line in enumerate(best.lines, best.number):
+            text = f"{number}: {line if len(line) <= _LINE else line[:_LINE] + '…'}"
+            size += len(text.encode("utf-8", "replace")) + 1
+            if size > MOST_BYTES:
+                break
+            shown.append(text)
+        return "\n".join(shown)
+
+    def _line(self, raw: bytes) -> None:
+        self._count += 1
+        follows = self._open is not None and self._open.left > 0
+        if not (follows or self._frames or _HINT.search(raw)):
+            # Most of a log is of no interest; what precedes a failure may be.
+            self._recent.append(_clean(raw) if len(raw) < 2000 else "…")
+            return
+        line = _clean(raw)
+        bare = _WRAPPED.sub("", line)
+        if follows and self._open is not None:
+            self._open.left -= 1
+            self._open.lines.append(line)
+        if self._frames:
+            self._frame(line, bare)
+        elif bare.startswith("Traceback (most recent call last):"):
+            self._frames = True
+        elif not _ELSEWHERE.match(bare) and not _PASSED.search(bare):
+            self._judge(line, bare)
+        if _ENDED.match(bare) and self._best is not None:
+            self._ended = True
+        self._recent.append(line)
+
+    def _frame(self, line: str, bare: str) -> None:
+        """Of a traceback only its end tells what happened."""
+        if bare[:1] not in (" ", ""):
+            self._frames = False
+            self._note(_RAISED, line)
+
+    def _judge(self, line: str, bare: str) -> None:
+        # What a step says after it failed, or a later one, is not why.
+        best = _TOOL if self._ended else self._best.rank if self._best is not None else _LAST + 1
+        for rule in _RULES:
+            if rule.rank >= best:
+                return
+            if rule.pattern.search(bare):
+                self._note(rule, line)
+                return
+
+    def _note(self, rule: _Rule, line: str) -> None:
+        if self._best is not None and (rule.rank >= self._best.rank or (self._ended and rule.rank > _MACHINE)):
+            return
+        before = list(self._recent)[-rule.before :] if rule.before else []
+        self._best = self._open = _Found(rule.rank, self._count - len(before), [*before, line], rule.after)
+
+
+def _clean(raw: bytes) -> str:
+    text = _STAMP.sub(b"", _CODES.sub(b"", raw)).rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+    return scrub_text(text, code=True)[0]

@@ -1,0 +1,1 @@
+"""Requests for what a repository holds: files, commits, branches, releases and rules."""

@@ -1,0 +1,1 @@
+"""Requests for what people plan and discuss: issues, pull requests, reviews, discussions and projects."""

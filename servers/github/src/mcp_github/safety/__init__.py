@@ -1,0 +1,1 @@
+"""What protects the user: taint tracking, consent, lockdown, and the removal of invisible text."""

@@ -1,0 +1,1 @@
+"""Tools for what belongs to the user: people, notifications, gists and stars."""

@@ -1,0 +1,56 @@
+"""Tools for the user and the people they work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
+from mcp_github.models import Listing, Record
+from mcp_github.policy import Policy
+from mcp_github.requests.code.repositories import Repositories
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, refuse_beside
+
+__all__ = ["ContextTools"]
+
+
+@dataclass(frozen=True)
+class ContextTools:
+    policy: Policy
+    repositories: Repositories
+
+    @tool("Who am I", toolset="context", open_world=True)
+    async def get_me(self) -> Record:
+        """Get whose token is used, what it may do here, and how many requests are left this hour.
+
+        For other people use `list_people`.
+        """
+        return await self.repositories.me()
+
+    @tool("List people or teams", toolset="context", open_world=True)
+    async def list_people(
+        self,
+        repo: OptionalRepo = None,
+        org: Annotated[str | None, Field(description="Login")] = None,
+        team: Annotated[str | None, Field(description="Slug, with `org`")] = None,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List collaborators of `repo`, members of `org` or of its `team`; without any of them, your own teams.
+
+        Collaborators need push access to `repo`. Yourself: `get_me`.
+        """
+        if repo is None and org is None:
+            if team is not None:
+                raise Invalid("A team is one of an organisation.", "Pass its `org` too.")
+            return await self.repositories.teams(fields=fields, limit=limit, cursor=cursor)
+        if repo is not None and org is not None:
+            raise Invalid("Only one of `repo` and `org` can be given.")
+        if repo is not None:
+            refuse_beside("`repo`", team=team)
+        place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
+        return await self.repositories.people(place, team, fields=fields, limit=limit, cursor=cursor)

@@ -1,0 +1,33 @@
+"""Stars, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcp_batteries.server.declare import tool
+from mcp_github.models import Done, Listing
+from mcp_github.policy import Policy
+from mcp_github.requests.account.stars import Stars
+from mcp_github.tools.arguments import Cursor, Fields, Limit, RepoName
+from mcp_github.tools.work.issues import Login
+
+__all__ = ["StarTools"]
+
+
+@dataclass(frozen=True)
+class StarTools:
+    policy: Policy
+    stars: Stars
+
+    @tool("List starred repositories", toolset="stars", open_world=True)
+    async def list_stars(
+        self, user: Login = None, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None
+    ) -> Listing:
+        """List repositories that you, or `user`, starred, the latest first. Any others: `search_github`."""
+        whose = self.policy.owner(user) if user and user.lower() != "@me" else None
+        return await self.stars.list(whose, fields=fields, limit=limit, cursor=cursor)
+
+    @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
+    async def edit_star(self, repo: RepoName, starred: bool = True) -> Done:
+        """Star a repository in your name, or take the star off with starred=false. Yours: `list_stars`."""
+        return await self.stars.edit(self.policy.write_repo(repo), starred=starred)

@@ -1,0 +1,1 @@
+"""Tools for what runs by itself: Actions and security alerts."""

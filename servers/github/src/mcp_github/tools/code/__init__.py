@@ -1,0 +1,1 @@
+"""Tools for what a repository holds: files, commits, branches, releases, rules and search."""

@@ -1,0 +1,40 @@
+"""One tool for everything that GitHub can search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_batteries.server.declare import tool
+from mcp_github.models import Listing
+from mcp_github.requests.code.repositories import Kind, Repositories
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo
+
+__all__ = ["SearchTools"]
+
+
+@dataclass(frozen=True)
+class SearchTools:
+    repositories: Repositories
+
+    @tool("Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True)
+    async def search_github(
+        self,
+        kind: Kind,
+        query: Annotated[str, Field(description="Words, qualifiers as is:open")],
+        repo: OptionalRepo = None,
+        sort: Annotated[str | None, Field(description="stars, updated, comments ...")] = None,
+        order: Literal["asc", "desc"] | None = None,
+        fields: Fields = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """Search GitHub, or one `repo`, for repositories, code, commits, issues, people or topics (`kind`), best first.
+
+        Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
+        """
+        return await self.repositories.search(
+            kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor
+        )

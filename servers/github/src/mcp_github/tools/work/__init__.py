@@ -1,0 +1,1 @@
+"""Tools for what people plan and discuss: issues, pull requests, discussions and projects."""

@@ -1,0 +1,70 @@
+"""Tools for dependencies and duplicates of issues, and for assigning one to Copilot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
+from mcp_github.models import Done, Listing
+from mcp_github.policy import Policy
+from mcp_github.requests.work.issue_relations import Dependency, Planning
+from mcp_github.tools.arguments import Limit, Number, OptionalBody, OptionalNumber, OptionalRef, OptionalTitle, RepoName
+
+__all__ = ["PlanningTools"]
+
+
+@dataclass(frozen=True)
+class PlanningTools:
+    policy: Policy
+    planning: Planning
+
+    @tool("Set what an issue waits for", toolset="planning", effect="write", idempotent=True, open_world=True)
+    async def edit_dependency(
+        self,
+        repo: RepoName,
+        number: Number,
+        blocked_by: Number,
+        action: Dependency = "add",
+        other_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
+    ) -> Done:
+        """Mark an issue as blocked by another, or no longer.
+
+        `get_issue` shows both directions. Parts of an issue: `edit_sub_issue`.
+        """
+        where = self.policy.write_repo(repo)
+        other = self.policy.repo(other_repo) if other_repo else where
+        return await self.planning.depend(where, number, other, blocked_by, action)
+
+    @tool("Find duplicates", toolset="planning", open_world=True)
+    async def find_duplicates(
+        self,
+        repo: RepoName,
+        number: OptionalNumber = None,
+        title: OptionalTitle = None,
+        body: OptionalBody = None,
+        limit: Limit = 10,
+    ) -> Listing:
+        """Find issues that may say the same as issue `number`, or as one with this title and body would.
+
+        Compares words, of closed ones too. Your own words: `search_github`.
+        """
+        if (number is None) == (title is None):
+            raise Invalid("One of `number` and `title` has to be given.")
+        return await self.planning.alike(self.policy.repo(repo), number, title or "", body or "", limit=limit)
+
+    @tool("Hand to Copilot", toolset="planning", effect="write", open_world=True)
+    async def run_copilot(
+        self,
+        repo: RepoName,
+        number: Number,
+        base: OptionalRef = None,
+        instructions: Annotated[OptionalBody, Field(description="Beside what the issue says")] = None,
+    ) -> Done:
+        """Have GitHub's Copilot work on an issue: it starts from the branch `base` and opens a pull request."""
+        where = self.policy.write_repo(repo)
+        at = self.policy.ref(base) if base else None
+        return await self.planning.assign_copilot(where, number, at, instructions)
