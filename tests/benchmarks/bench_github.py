@@ -32,7 +32,7 @@ from e2e import npm  # noqa: E402
 from github_server.oracle import Oracle  # noqa: E402
 from github_server.world import SHA, changed, file, issue, sample  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire, WireError  # noqa: E402
-from mcp_github.client.response import VERSION  # noqa: E402
+from mcp_github.client.response import API_VERSION  # noqa: E402
 
 PEER = "@modelcontextprotocol/server-github"
 PEER_VERSION = "2025.4.8"
@@ -80,7 +80,7 @@ def everybody() -> list[Peer]:
     def command(oracle: Oracle) -> list[str]:
         leads = (
             "const real=globalThis.fetch;globalThis.fetch=(url,options)=>"
-            f"(options.headers['X-GitHub-Api-Version']='{VERSION}',"
+            f"(options.headers['X-GitHub-Api-Version']='{API_VERSION}',"
             f"real(String(url).replace('https://api.github.com','{oracle.url}'),options))"
         )
         return [npm.NODE, "--import", f"data:text/javascript,{leads}", program]

@@ -114,7 +114,7 @@ def filled(readme: str, needs: Mapping[str, tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    from mcp_github.permissions import NEEDS
+    from mcp_github.permissions import PERMISSIONS_BY_TOOL
 
-    README.write_text(filled(README.read_text("utf-8"), NEEDS), "utf-8")
+    README.write_text(filled(README.read_text("utf-8"), PERMISSIONS_BY_TOOL), "utf-8")
     sys.exit(0)

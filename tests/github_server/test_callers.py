@@ -22,7 +22,7 @@ from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_github.client.api import Api
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
-from mcp_github.token_verifier import Callers
+from mcp_github.token_verifier import GitHubTokenVerifier
 from shared.http_subject import running
 
 pytestmark = pytest.mark.anyio
@@ -183,7 +183,7 @@ async def test_who_read_is_who_is_asked_whatever_their_token(world: Oracle) -> N
 async def test_made_up_tokens_have_github_asked_a_few_times_at_most(world: Oracle) -> None:
     settings = load(Settings, ["--api-url", world.url, "--auth", "caller", "--transport", "http"])
     async with Api(settings, Policy(settings)) as api:
-        callers = Callers(api, "", ("repo",))
+        callers = GitHubTokenVerifier(api, "", ("repo",))
         assert await callers.verify_token(ALICE) is not None
         refused = 0
         for number in range(40):
@@ -210,20 +210,20 @@ async def test_a_token_ends_when_github_says(world: Oracle) -> None:
         header = {"GitHub-Authentication-Token-Expiration": text}
         world.answer("GET", "/user", {"login": "alice", "id": 5}, headers=header)
         async with Api(settings, Policy(settings)) as api:
-            found = await Callers(api, "", ()).verify_token(ALICE)
+            found = await GitHubTokenVerifier(api, "", ()).verify_token(ALICE)
             assert found is not None and found.expires_at == moment, text
     for data in ([], {}, {"login": "x"}, {"login": "", "id": 5}, {"id": "5", "login": "x"}):
         world.answer("GET", "/user", data)
         async with Api(settings, Policy(settings)) as api:
             with pytest.raises(Unavailable):
-                await Callers(api, "", ()).verify_token(ALICE)
+                await GitHubTokenVerifier(api, "", ()).verify_token(ALICE)
 
 
 async def test_a_revoked_tokens_stream_ends(world: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_github.token_verifier._SECONDS", 0.0)
+    monkeypatch.setattr("mcp_github.token_verifier._RECHECK_SECONDS", 0.0)
     settings = load(Settings, ["--api-url", world.url, "--auth", "caller", "--transport", "http"])
     async with Api(settings, Policy(settings)) as api:
-        callers = Callers(api, "", ())
+        callers = GitHubTokenVerifier(api, "", ())
         assert await callers.verify_token(BOB) is not None
         assert world.people is not None
         del world.people[BOB]

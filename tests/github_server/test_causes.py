@@ -10,15 +10,15 @@ from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import sample
-from mcp_github.client.polling import Wait
-from mcp_github.requests.automation.failure_log_parser import MOST_BYTES, Cause
+from mcp_github.client.polling import Poller
+from mcp_github.requests.automation.failure_log_parser import MAX_CAUSE_BYTES, FailureLogParser
 
 
 def cause_of(log: bytes, piece: int = 4096) -> str:
-    cause = Cause()
+    cause = FailureLogParser()
     for at in range(0, len(log), piece):
-        cause.take(log[at : at + piece])
-    return cause.found()
+        cause.feed(log[at : at + piece])
+    return cause.get_cause()
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -28,7 +28,7 @@ def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
     for kind in kinds():
         log, needed = made(kind, seed)
         said = cause_of(log)
-        assert len(said.encode()) <= MOST_BYTES
+        assert len(said.encode()) <= MAX_CAUSE_BYTES
         if not all(word in said for word in needed):
             missed.append(f"{kind}: {needed} not in {said!r}")
     assert len(missed) <= len(kinds()) * 0.15, "\n".join(missed)
@@ -40,7 +40,7 @@ RUN = {"repo": "octo/app", "run_id": 9}
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look again at once."""
-    monkeypatch.setattr(Wait.__init__, "__defaults__", (0.01,))
+    monkeypatch.setattr(Poller.__init__, "__defaults__", (0.01,))
 
 
 def running(oracle: Oracle, looks: list[dict[str, Any]]) -> None:

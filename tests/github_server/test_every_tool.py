@@ -15,7 +15,7 @@ from github_server.oracle.server import Reply
 from github_server.permissions import README, filled, needed, together
 from github_server.serving import EVERYTHING, served, text_of
 from github_server.world import SHA, branch, file, issue, not_found, sample
-from mcp_github.permissions import NEEDS
+from mcp_github.permissions import PERMISSIONS_BY_TOOL
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -253,7 +253,7 @@ async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> N
     assert verbs == {"GET", "POST", "PATCH", "PUT", "DELETE"}
     assert oracle.violations == []
     assert {name: together(permissions) for name, permissions in asked.items()} == {
-        name: list(permissions) for name, permissions in NEEDS.items()
+        name: list(permissions) for name, permissions in PERMISSIONS_BY_TOOL.items()
     }
 
 
@@ -267,7 +267,7 @@ def operation(seen: Seen) -> str:
 
 def test_the_readme_has_the_permissions() -> None:
     text = README.read_text("utf-8")
-    assert filled(text, NEEDS) == text, "run `python tests/github_server/permissions.py`"
+    assert filled(text, PERMISSIONS_BY_TOOL) == text, "run `python tests/github_server/permissions.py`"
 
 
 @pytest.mark.anyio

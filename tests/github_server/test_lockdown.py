@@ -8,7 +8,7 @@ from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, call, refused, served
 from github_server.test_every_tool import CALLS, prepared
 from github_server.world import changed, comment, issue, sample
-from mcp_github.safety.lockdown import HIDDEN, hidden
+from mcp_github.safety.lockdown import HIDDEN, hide_outsiders
 
 pytestmark = pytest.mark.anyio
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
@@ -78,10 +78,10 @@ async def test_every_tool_still_works_among_insiders(oracle: Oracle) -> None:
 def test_whom_github_calls_an_insider_is_shown() -> None:
     for association in ("OWNER", "MEMBER", "COLLABORATOR"):
         item = {"author_association": association, "body": "B", "title": "T"}
-        assert hidden([item]) == [item]
+        assert hide_outsiders([item]) == [item]
     bot = {"author_association": "NONE", "user": {"login": "dependabot[bot]"}, "body": "B"}
-    assert hidden(bot) == bot
-    assert hidden({**bot, "user": {"login": "evil[bot]"}})["body"] == HIDDEN
-    assert hidden({"author_association": "NONE", "body": None, "text_matches": [1]}) == {
+    assert hide_outsiders(bot) == bot
+    assert hide_outsiders({**bot, "user": {"login": "evil[bot]"}})["body"] == HIDDEN
+    assert hide_outsiders({"author_association": "NONE", "body": None, "text_matches": [1]}) == {
         "author_association": "NONE", "body": None, "text_matches": [],
     }  # fmt: skip

@@ -18,7 +18,7 @@ from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import load
 from mcp_github.client import device_login
 from mcp_github.client.device_login import DeviceLogin
-from mcp_github.client.http import Connections
+from mcp_github.client.http import ConnectionPool
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
 
@@ -30,7 +30,7 @@ LOGIN = ("--auth", "login", "--login-client-id", APP)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
-    monkeypatch.setattr(device_login, "_LEAST_INTERVAL", 0.0)
+    monkeypatch.setattr(device_login, "_MIN_INTERVAL_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def devices(oracle: Oracle) -> Devices:
 @asynccontextmanager
 async def logging_in(oracle: Oracle, *more: str) -> AsyncGenerator[DeviceLogin]:
     settings = load(Settings, ["--api-url", oracle.url, "--timeout", "5", *LOGIN, *more])
-    connections = Connections(settings)
+    connections = ConnectionPool(settings)
     try:
         yield DeviceLogin(settings, Policy(settings).api_url, connections)
     finally:
@@ -96,15 +96,15 @@ async def test_a_token_that_ends_is_renewed_and_one_that_is_taken_back_asked_for
     devices.lasts = 30.0  # Within the minute before its end: renewed at the next request.
     oracle.people = {}
     async with logging_in(oracle) as door:
-        code = await door.code()
+        code = await door.get_code()
         assert code is not None
         devices.enter(code.user)
-        await door.entered(code)
-        first = await door.current()
+        await door.wait_until_entered(code)
+        first = await door.get_token()
         assert first.token == devices.tokens[-1] and len(devices.tokens) == 2
         devices.refreshes.clear()
         with pytest.raises(Refused, match="enter the code"):
-            await door.current()
+            await door.get_token()
     async with served(oracle, *LOGIN) as client:
         said = await refused(client, "get_issue", repo="octo/app", number=3)
         devices.lasts = None
@@ -120,31 +120,31 @@ async def test_a_login_that_comes_to_nothing_begins_anew(
     state: str, words: str, oracle: Oracle, devices: Devices
 ) -> None:
     async with logging_in(oracle) as door:
-        code = await door.code()
-        assert code is not None and await door.code() is code
+        code = await door.get_code()
+        assert code is not None and await door.get_code() is code
         devices.enter(code.user, state)
         with pytest.raises(Refused, match=words):
-            await door.entered(code)
-        again = await door.code()
+            await door.wait_until_entered(code)
+        again = await door.get_code()
         assert again is not None and again.user != code.user
         # Its time is over without a word of GitHub's.
-        again.ends = 0.0
+        again.expires_at = 0.0
         with pytest.raises(Refused, match="not finished"):
-            await door.entered(again)
+            await door.wait_until_entered(again)
         assert "secret" not in f"{code!r}{door!r}"
 
 
 async def test_who_is_told_to_slow_down_does(oracle: Oracle, devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_login, "_SLOWER", 0.02)
+    monkeypatch.setattr(device_login, "_SLOW_DOWN_SECONDS", 0.02)
     async with logging_in(oracle) as door:
-        code = await door.code()
+        code = await door.get_code()
         assert code is not None
-        code.interval = code.next = 0.0
+        code.interval = code.ask_again_at = 0.0
         before = code.interval
         with anyio.move_on_after(5):
             while devices.early < 2:
                 with pytest.raises(Refused):
-                    await door.current()
+                    await door.get_token()
         assert devices.early == 1, "it asked again before the time that GitHub named"
         assert code.interval > before
 
@@ -165,24 +165,24 @@ async def test_no_page_but_githubs_is_shown(answer: dict[str, Any], oracle: Orac
     devices.broken = {name: text.replace("{web}", oracle.url) for name, text in answer.items()}
     async with logging_in(oracle) as door:
         with pytest.raises(Unavailable) as problem:
-            await door.code()
+            await door.get_code()
         assert "<" not in str(problem.value)
 
 
 @pytest.mark.parametrize("answer", [{}, {"access_token": 5}, {"access_token": "a\nb"}, {"access_token": ""}])
 async def test_what_is_no_token_is_none(answer: dict[str, Any], oracle: Oracle, devices: Devices) -> None:
     async with logging_in(oracle) as door:
-        code = await door.code()
+        code = await door.get_code()
         devices.broken = answer
         with pytest.raises(Unavailable):
-            await door.current()
-        assert code is not None and door.held is None
+            await door.get_token()
+        assert code is not None and door.token is None
 
 
 async def test_an_app_that_github_does_not_know_is_said(oracle: Oracle, devices: Devices) -> None:
     async with logging_in(oracle, "--login-client-id", "wrong") as door:
         with pytest.raises(Unavailable, match="--login-client-id"):
-            await door.code()
+            await door.get_code()
 
 
 @pytest.mark.parametrize(

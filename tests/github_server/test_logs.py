@@ -19,7 +19,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
 from github_server.world import sample
-from mcp_github.listing.line_window import Window
+from mcp_github.listing.line_window import LineWindow
 from mcp_github.requests.automation import artifacts
 
 pytestmark = pytest.mark.anyio
@@ -83,20 +83,20 @@ def test_a_hundred_megabytes_are_read_in_no_more_than_a_page() -> None:
     piece = line * 500
     tracemalloc.start()
     for start, pattern, words in ((None, None, "500000: x"), (400_000, None, "400000: x"), (None, "xyz", "No such")):
-        window = Window(start_line=start, pattern=pattern)
+        window = LineWindow(start_line=start, pattern=pattern)
         for _ in range(1000):
-            if window.take(piece):
+            if window.feed(piece):
                 break
         else:
             assert start is None
-        assert words in window.page("log").text()
+        assert words in window.render("log").text()
     # Nor is it held where it has no lines, or an error early on.
     for head in (b"", b"##[error] early\n"):
-        window = Window(start_line=None, pattern=None)
-        window.take(head)
+        window = LineWindow(start_line=None, pattern=None)
+        window.feed(head)
         for _ in range(1000):
-            window.take(b"y" * 100_000)
-        assert len(window.page("log").text()) < 20_000
+            window.feed(b"y" * 100_000)
+        assert len(window.render("log").text()) < 20_000
     assert tracemalloc.get_traced_memory()[1] < 3_000_000
     tracemalloc.stop()
 
@@ -260,7 +260,7 @@ async def test_an_artifact_that_lies_costs_nothing(oracle: Oracle, monkeypatch: 
 
     monkeypatch.setattr(tempfile, "SpooledTemporaryFile", made)
     # A thousand times what it weighs.
-    monkeypatch.setattr(artifacts, "_UNPACKED_BYTES", 20_000_000)
+    monkeypatch.setattr(artifacts, "_MAX_UNPACKED_BYTES", 20_000_000)
     bomb = packed({"bomb.txt": (b"0" * 999 + b"\n") * 30_000})
     async with served(oracle, *ON) as client:
         stored(oracle, bomb, ZIP)

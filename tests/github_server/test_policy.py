@@ -26,7 +26,7 @@ def policy(*arguments: str) -> Policy:
 )  # fmt: skip
 def test_what_names_a_repository(text: str, repo: str) -> None:
     found = policy().repo(text)
-    assert (found.full, found.uri) == (repo, f"github://{repo}")
+    assert (found.full_name, found.uri) == (repo, f"github://{repo}")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_people_are_logins() -> None:
 
 def test_an_enterprise_server_has_its_own_addresses() -> None:
     served = policy("--api-url", "https://ghe.example.org")
-    assert served.repo("https://ghe.example.org/api/v3/repos/octo/site").full == "octo/site"
+    assert served.repo("https://ghe.example.org/api/v3/repos/octo/site").full_name == "octo/site"
     with pytest.raises(Invalid, match=r"is not on `ghe\.example\.org`"):
         served.repo("https://github.com/octo/site")
 
@@ -63,11 +63,11 @@ def test_an_enterprise_server_has_its_own_addresses() -> None:
 def test_the_allow_list_ignores_case_and_takes_all_of_an_owner() -> None:
     served = policy("--repos", "Octo/Site", "--repos", "team/*")
     for text in ("octo/site", "OCTO/SITE", "team/any", "Team/other"):
-        assert served.repo(text).full == text
+        assert served.repo(text).full_name == text
     for text in ("octo/other", "other/site", "teams/any"):
         with pytest.raises(Refused, match=r"Served are: `octo/site`, `team/\*`"):
             served.repo(text)
-    assert served.named == ["octo/site"]
+    assert served.named_repos == ["octo/site"]
     assert served.only_served(["octo/site", "octo/x", "team/x"], key=str) == ["octo/site", "team/x"]
     assert served.only_owners_served(["Octo", "team", "other"], key=str) == ["Octo", "team"]
     assert policy().only_owners_served(["other"], key=str) == ["other"]
@@ -77,9 +77,9 @@ def test_the_allow_list_ignores_case_and_takes_all_of_an_owner() -> None:
     served.require_served("octo/site", "run")
     with pytest.raises(Refused, match="The run is of a repository"):
         served.require_served("octo/other", "run")
-    policy().require_everything("Gists")
+    policy().require_no_allow_list("Gists")
     with pytest.raises(Refused, match="Gists are outside"):
-        served.require_everything("Gists")
+        served.require_no_allow_list("Gists")
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_what_no_branch_can_be_called(name: str) -> None:
 
 
 def test_of_many_repositories_three_are_named() -> None:
-    assert [flow._some([*"abcde"][:count]) for count in (3, 5)] == ["`a, b, c`", "`a, b, c` and 2 more"]
+    assert [flow._quote_some([*"abcde"][:count]) for count in (3, 5)] == ["`a, b, c`", "`a, b, c` and 2 more"]
 
 
 def test_a_branch_of_a_pull_request_is_asked_for_with_its_owner() -> None:
     served = policy()
     repo = served.repo("octo/site")
-    assert [served.head_label(repo, text) for text in ("main", "me:main")] == ["octo:main", "me:main"]
+    assert [served.head_filter(repo, text) for text in ("main", "me:main")] == ["octo:main", "me:main"]
     for text in ("me&x:main", "me:..", ":"):
         with pytest.raises(Invalid):
-            served.head_label(repo, text)
+            served.head_filter(repo, text)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,16 @@ def test_a_way_in_that_nobody_could_take_is_refused(arguments: list[str], words:
     ],
 )  # fmt: skip
 def test_other_ways_in_are_taken(arguments: list[str]) -> None:
-    assert policy(*arguments).may == ["read"]
+    assert policy(*arguments).allowed_actions == ["read"]
 
 
 @pytest.mark.parametrize("gate", ["merge", "delete", "workflow_files", "runs", "releases", "force"])
 def test_each_switch_opens_its_gate(gate: Gate) -> None:
     opened = policy("--write", f"--{gate.replace('_', '-')}")
-    assert opened.may == ["read", "write", gate] and opened.write_repo("octo/site", gate).full == "octo/site"
+    assert (
+        opened.allowed_actions == ["read", "write", gate]
+        and opened.write_repo("octo/site", gate).full_name == "octo/site"
+    )
     with pytest.raises(Refused, match=f"`--{gate.replace('_', '-')}`, which is not open"):
         policy("--write").write_repo("octo/site", gate)
 
@@ -227,7 +230,7 @@ def test_what_a_tool_lacks_is_told(
     flags: str, effect: str, toolset: str, gates: list[str], token: bool, missing: list[str], why: str
 ) -> None:
     tool = SimpleNamespace(effect=effect, toolsets=[toolset], gates=gates)
-    found = policy(*flags.split()).withholds(tool, token=token)
+    found = policy(*flags.split()).missing_for(tool, token=token)
     assert found.flags == missing and (why in found.why if why else not found.why)
 
 
@@ -235,11 +238,11 @@ def test_writing_needs_its_switch_and_each_gate_its_own() -> None:
     for closed in (policy(), policy("--merge"), policy("--write", "--read-only", "--merge")):
         with pytest.raises(Refused, match="--write"):
             closed.write_repo("octo/site")
-        assert closed.may == ["read"]
+        assert closed.allowed_actions == ["read"]
     with pytest.raises(Refused, match="`--merge`, which is not open"):
         policy("--write").write_repo("octo/site", "merge")
-    assert policy("--write", "--merge").write_repo("octo/site", "merge").full == "octo/site"
-    assert policy("--write", "--merge").may == ["read", "write", "merge"]
+    assert policy("--write", "--merge").write_repo("octo/site", "merge").full_name == "octo/site"
+    assert policy("--write", "--merge").allowed_actions == ["read", "write", "merge"]
     with pytest.raises(Refused, match="`--delete`"):
         policy("--write", "--merge").write_repo("octo/site", "merge", "delete")
 
@@ -262,12 +265,12 @@ def test_the_token_follows_no_redirect_elsewhere(url: str) -> None:
 
 def test_a_redirect_to_another_repository_is_for_the_allow_list() -> None:
     served = policy("--repos", "octo/site")
-    served.redirected_repo("octo%2Fsite".replace("%2F", "/"), "it")
+    served.require_redirect_served("octo%2Fsite".replace("%2F", "/"), "it")
     for full in ("octo", "octo/other"):
         with pytest.raises(Refused, match="not served here"):
-            served.redirected_repo(full, "it")
+            served.require_redirect_served(full, "it")
     with pytest.raises(Refused):
-        policy().redirected_repo("octo", "it")
+        policy().require_redirect_served("octo", "it")
 
 
 @pytest.mark.parametrize(
@@ -339,20 +342,23 @@ def test_where_a_pull_request_comes_from() -> None:
 def test_under_an_allow_list_a_query_reaches_nothing_else(query: str, word: str) -> None:
     served = policy("--repos", "octo/site", "--repos", "team/*")
     with pytest.raises(Refused, match=word.replace(".", r"\.")):
-        served.search(query, None)
+        served.restrict_query(query, None)
     with pytest.raises(Refused):
-        served.search(query, "octo/site")
-    assert served.search(query, None, bound=False) == query
-    assert policy().search(query, None) == query
+        served.restrict_query(query, "octo/site")
+    assert served.restrict_query(query, None, bound=False) == query
+    assert policy().restrict_query(query, None) == query
 
 
 def test_a_query_is_bound_to_what_is_served() -> None:
     served = policy("--repos", "octo/site", "--repos", "team/*")
-    assert served.search("bug is:open", None) == "bug is:open repo:octo/site user:team"
-    assert served.search("bug", "team/x") == "bug repo:team/x"
-    assert policy().search("bug", "team/x") == "bug repo:team/x" and policy().search("", "a/b") == "repo:a/b"
+    assert served.restrict_query("bug is:open", None) == "bug is:open repo:octo/site user:team"
+    assert served.restrict_query("bug", "team/x") == "bug repo:team/x"
+    assert (
+        policy().restrict_query("bug", "team/x") == "bug repo:team/x"
+        and policy().restrict_query("", "a/b") == "repo:a/b"
+    )
     with pytest.raises(Invalid, match="half of a character"):
-        policy().search("a\ud800", None)
+        policy().restrict_query("a\ud800", None)
 
 
 @pytest.mark.parametrize(
@@ -422,5 +428,6 @@ def test_text_that_was_read_makes_a_write_a_question(
 def test_a_repository_on_the_list_may_be_written_as_it_is_cloned() -> None:
     """Taken literally, `octo/app.git` would serve nothing: no repository has such a name."""
     assert (
-        policy("--repos", "octo/app.git").repo("octo/app").full == policy("--repos", "octo/app").repo("octo/app").full
+        policy("--repos", "octo/app.git").repo("octo/app").full_name
+        == policy("--repos", "octo/app").repo("octo/app").full_name
     )

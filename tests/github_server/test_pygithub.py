@@ -12,7 +12,7 @@ from mcp import Client
 from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, served
 from github_server.world import comment, issue, sample
-from mcp_github.client.response import VERSION
+from mcp_github.client.response import API_VERSION
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 
@@ -20,7 +20,7 @@ O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 @pytest.fixture
 def theirs(oracle: Oracle) -> Generator[Repository]:
     with Github(
-        auth=Auth.Token(TOKEN), base_url=oracle.url, retry=None, api_version=VERSION, per_page=30, lazy=True,
+        auth=Auth.Token(TOKEN), base_url=oracle.url, retry=None, api_version=API_VERSION, per_page=30, lazy=True,
         seconds_between_requests=0, seconds_between_writes=0,
     ) as client:  # fmt: skip
         yield client.get_repo("octo/app")

@@ -13,7 +13,7 @@ from github_server.oracle import Oracle, Seen
 from github_server.serving import EVERYTHING, TOKEN, call, served
 from github_server.test_every_tool import prepared
 from github_server.world import SHA, issue, sample
-from mcp_github.client.response import VERSION
+from mcp_github.client.response import API_VERSION
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 
@@ -21,7 +21,7 @@ O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 @pytest.fixture
 def github(oracle: Oracle) -> Generator[Github]:
     with Github(
-        auth=Auth.Token(TOKEN), base_url=oracle.url, retry=None, api_version=VERSION, lazy=True,
+        auth=Auth.Token(TOKEN), base_url=oracle.url, retry=None, api_version=API_VERSION, lazy=True,
         seconds_between_requests=0, seconds_between_writes=0,
     ) as client:  # fmt: skip
         yield client

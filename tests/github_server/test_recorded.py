@@ -28,7 +28,7 @@ from github_server.serving import TOKEN, call, served, settings, text_of
 from mcp_batteries.errors import Problem
 from mcp_github.client.api import Api
 from mcp_github.client.http import GRAPHQL
-from mcp_github.client.response import VERSION
+from mcp_github.client.response import API_VERSION
 from mcp_github.policy import Policy
 from mcp_github.safety.scrub import scrub
 
@@ -67,7 +67,7 @@ def theirs(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> Generator[Request
     # What a list leaves out of its objects is not asked for one by one.
     monkeypatch.setattr(CompletableGithubObject, "_completeIfNeeded", lambda self: None)
     with Github(
-        auth=Auth.Token(TOKEN), base_url=replay.url, retry=None, api_version=VERSION, seconds_between_requests=0,
+        auth=Auth.Token(TOKEN), base_url=replay.url, retry=None, api_version=API_VERSION, seconds_between_requests=0,
         seconds_between_writes=0,
     ) as client:  # fmt: skip
         yield client.requester

@@ -17,7 +17,7 @@ from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, call, refused, served
 from github_server.world import SHA, branch, changed, file, sample
 from mcp_batteries.settings import load
-from mcp_github.invisible import meant_path, shown_path
+from mcp_github.invisible import escape_path, unescape_path
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
 
@@ -62,20 +62,20 @@ def test_whatever_unicode_hides_is_spelt_out_and_meant() -> None:
     assert len(all_unseen()) > 137_000 and len(few_unseen()) > 150
     for char in all_unseen():
         path = f"src/a{char}b.py"
-        shown = shown_path(path)
+        shown = escape_path(path)
         assert shown == f"src/a\\u{{{ord(char):x}}}b.py", ascii(char)
-        assert meant_path(shown) == path
+        assert unescape_path(shown) == path
 
 
 def test_whatever_ascii_shows_is_shown_as_it_is() -> None:
     shown = "".join(map(chr, range(0x20, 0x7F)))
-    assert not any(map(unseen, shown)) and shown_path(shown) == shown
+    assert not any(map(unseen, shown)) and escape_path(shown) == shown
 
 
 @given(PATHS)
 def test_each_path_has_one_spelling_that_means_it(path: str) -> None:
-    shown = shown_path(path)
-    assert meant_path(shown) == path
+    shown = escape_path(path)
+    assert unescape_path(shown) == path
     # Nothing unseen is left between letters, and what is shown is shown alike wherever it stands.
     for before, char, after in zip(f" {shown}", shown, f"{shown[1:]} ", strict=False):
         assert not (unseen(char) and before.isascii() and after.isascii()), ascii(shown)
@@ -85,12 +85,12 @@ def test_each_path_has_one_spelling_that_means_it(path: str) -> None:
     "path", ["a b.py", "naïve.md", "日本語.txt", "می‌خواهم.txt", "❤️.png", "क्‍ष.py", "1️⃣.md", "👩‍👩‍👧.txt", "a\\b", "{u}"]
 )
 def test_what_can_be_seen_is_shown_as_it_is(path: str) -> None:
-    assert shown_path(path) == path
+    assert escape_path(path) == path
 
 
 @pytest.mark.parametrize("text", ["\\u{110000}", "\\u{d800}", "\\u{}", "\\u{xyz}", "\\u200b"])
 def test_what_spells_nothing_stands_for_itself(text: str) -> None:
-    assert meant_path(text) == text
+    assert unescape_path(text) == text
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ async def test_such_a_path_is_listed_read_and_changed_under_its_spelling(oracle:
         oracle.answer("GET", f"/repos/octo/app/contents/{re.escape(name)}", file(name, b"it\n"))
     async with served(oracle, *EVERYTHING) as client:
         listed = await call(client, "list_files", repo="octo/app")
-        assert [row[0] for row in listed["rows"]] == [shown_path(name) for name in names]
+        assert [row[0] for row in listed["rows"]] == [escape_path(name) for name in names]
         found = await call(client, "list_files", repo="octo/app", path="src", recursive=True, limit=1000)
-        assert [row[0] for row in found["rows"]] == [f"src/{shown_path(name)}" for name in names]
+        assert [row[0] for row in found["rows"]] == [f"src/{escape_path(name)}" for name in names]
         diff = await call(client, "read_diff", repo="octo/app", number=5, summary=True)
         for name, (path, *_) in zip(names, listed["rows"], strict=True):
             assert path.isprintable() and f"=== {path} (" in diff
@@ -131,14 +131,14 @@ async def test_such_a_path_is_listed_read_and_changed_under_its_spelling(oracle:
             assert "it\n" in (await client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
             one = await call(client, "read_diff", repo="octo/app", number=5, path=path)
             assert one.count("===") == 1 and f"=== {path} (" in one
-        change = {"path": shown_path(names[0]), "sha": SHA, "content": "new\n"}
+        change = {"path": escape_path(names[0]), "sha": SHA, "content": "new\n"}
         made = await call(client, "write_files", repo="octo/app", branch="main", message="M", files=[change])
-        assert made["data"]["files"] == [shown_path(names[0])]
+        assert made["data"]["files"] == [escape_path(names[0])]
         sent: Any = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
         assert sent[0]["path"] == names[0]
-        taken = {"path": shown_path(names[1]), "content": "new\n"}
+        taken = {"path": escape_path(names[1]), "content": "new\n"}
         said = await refused(client, "write_files", repo="octo/app", branch="main", message="M", files=[taken])
-        assert f"`{shown_path(names[1])}` exists already" in said
+        assert f"`{escape_path(names[1])}` exists already" in said
 
 
 @pytest.mark.anyio

@@ -13,9 +13,10 @@ from github_server.serving import call, refused, served
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import create_token
+from mcp_github.call_context import CallContext, active_call
 from mcp_github.policy import Policy
 from mcp_github.safety import taint
-from mcp_github.safety.taint import Flow, reader
+from mcp_github.safety.taint import TaintTracker
 from mcp_github.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -93,17 +94,17 @@ async def test_what_is_forgotten_counts_for_everybody(monkeypatch: pytest.Monkey
         return not key.startswith("private/")
 
     def read(who: str, *keys: str) -> None:
-        reader.set(who)
-        for key in keys:
-            memory.saw(key)
+        with active_call(CallContext(reader=who)):
+            for key in keys:
+                memory.record_read(key)
 
     async def question(who: str, target: str) -> str | None:
-        reader.set(who)
-        return await memory.question(target)
+        with active_call(CallContext(reader=who)):
+            return await memory.question_before_write(target)
 
-    monkeypatch.setattr(taint, "_READERS", 3)
-    monkeypatch.setattr(taint, "_KEYS", 4)
-    memory = Flow(Policy(load(Settings, ["--write"])), look)
+    monkeypatch.setattr(taint, "_MAX_READERS", 3)
+    monkeypatch.setattr(taint, "_MAX_KEYS", 4)
+    memory = TaintTracker(Policy(load(Settings, ["--write"])), look)
     read("token many", "octo/app", *(f"private/{number}" for number in range(4)))
     assert "some other" in (await question("token many", "octo/app") or "")
     read("token early", "octo/early")
@@ -114,7 +115,7 @@ async def test_what_is_forgotten_counts_for_everybody(monkeypatch: pytest.Monkey
     assert await question("token second", "private/own") is not None
     for number in range(50):
         read(f"token {number}", *(f"octo/{number}-{item}" for item in range(50)))
-    assert sum(len(seen) for seen in memory._seen.values()) + len(memory._everybody) <= 4 * 5
+    assert sum(len(seen) for seen in memory._reads.values()) + len(memory._shared_reads) <= 4 * 5
 
 
 async def test_one_reason_is_looked_up_and_no_more() -> None:
@@ -124,8 +125,8 @@ async def test_one_reason_is_looked_up_and_no_more() -> None:
         looked.append(key)
         return True
 
-    memory = Flow(Policy(load(Settings, ["--write"])), look)
+    memory = TaintTracker(Policy(load(Settings, ["--write"])), look)
     for number in range(100):
-        memory.saw(f"octo/{number}")
-    assert await memory.question("private/own")
+        memory.record_read(f"octo/{number}")
+    assert await memory.question_before_write("private/own")
     assert len(looked) <= 2

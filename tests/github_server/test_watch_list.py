@@ -17,12 +17,12 @@ from github_server.world import issue
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, Wire
-from mcp_github.changes import Deliveries
+from mcp_github.changes import DeliverySource
 from mcp_github.policy import Policy
 from mcp_github.server import build
 from mcp_github.settings import Settings
 from mcp_github.watch.watch_list import WatchList
-from mcp_github.watch.webhook_deliveries import Hint, Inbox
+from mcp_github.watch.webhook_deliveries import ChangeHint, DeliveryFolder, NewDeliveries
 
 SECRET = "a secret of the webhook"
 WATCH_LIST, ISSUE = "github://watch-list", "github://octo/app/issues/3"
@@ -179,18 +179,18 @@ async def test_a_delivery_that_is_finished_before_it_is_watched_is_read(
 ) -> None:
     """Its file was looked at too early, and changed before anybody would have told."""
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "1")  # No event comes late, and helps.
-    found: list[Hint] = []
+    found: list[ChangeHint] = []
     heard = anyio.Event()
 
-    class Overtaken(Inbox):
-        def look(self) -> tuple[list[Hint], list[str]]:
-            seen = super().look()
-            for number, path in enumerate(seen[1]):
+    class Overtaken(DeliveryFolder):
+        def read_new(self) -> NewDeliveries:
+            deliveries = super().read_new()
+            for number, path in enumerate(deliveries.unfinished):
                 Path(path).write_text(delivery(about(3 + number)), "utf-8")
-            return seen
+            return deliveries
 
     class Followers:
-        async def look(self, hint: Hint) -> None:
+        async def check_now(self, hint: ChangeHint) -> None:
             found.append(hint)
             if len(found) == 2:
                 heard.set()
@@ -203,7 +203,7 @@ async def test_a_delivery_that_is_finished_before_it_is_watched_is_read(
     for name in ("1.json", "2.json"):
         (folder / name).write_text('{"headers": ', "utf-8")
     followers: Any = Followers()
-    source = Deliveries(Overtaken(policy(), str(folder), str(secret_file(tmp_path))), followers)
+    source = DeliverySource(Overtaken(policy(), str(folder), str(secret_file(tmp_path))), followers)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(source.run, told_nothing)
         with anyio.fail_after(20):
@@ -215,24 +215,24 @@ async def test_a_delivery_that_is_finished_before_it_is_watched_is_read(
 async def test_an_old_delivery_costs_nothing(oracle: Oracle, tmp_path: Path) -> None:
     """Each process sees each delivery; what was looked at since it came needs no other look."""
     oracle.answer("GET", "/repos/octo/app/issues/3", issue(3))
-    inbox = Inbox(policy(), str(tmp_path), str(secret_file(tmp_path)))
+    inbox = DeliveryFolder(policy(), str(tmp_path), str(secret_file(tmp_path)))
     drop(tmp_path, "1", delivery(about(3)))
-    (hint,), _ = inbox.look()
-    assert inbox.look() == ([], [])
+    (hint,) = inbox.read_new().hints
+    assert inbox.read_new() == NewDeliveries()
     from mcp_github.client.api import Api
-    from mcp_github.watch.conditional_requests import Remote
-    from mcp_github.watch.followed_uris import subject
+    from mcp_github.watch.conditional_requests import ConditionalFetcher
+    from mcp_github.watch.followed_uris import parse_uri
 
     settings = load(Settings, ["--api-url", oracle.url])
     async with Api(settings, Policy(settings)) as api:
-        remote = Remote(api, seconds=1000, where="memory", command="mcp-github")
-        followed = subject(Policy(settings), ISSUE)
+        remote = ConditionalFetcher(api, interval=1000, cache_location="memory", command="mcp-github")
+        followed = parse_uri(Policy(settings), ISSUE)
         assert followed is not None and hint.concerns(followed.path)
         for since in (hint.received, hint.received, hint.received - 100):
-            await remote.look(followed, since=since)
+            await remote.check_now(followed, since=since)
         assert len(oracle.seen) == 1
         cache = await remote.cache()
-        await remote.look(followed, since=cache.clock() + 1)
+        await remote.check_now(followed, since=cache.clock() + 1)
         assert len(oracle.seen) == 2
 
 
@@ -242,19 +242,19 @@ async def test_what_one_token_fetched_is_not_another_tokens(
 ) -> None:
     """Tags of answers differ by token, and so may what it sees."""
     from mcp_github.client.api import Api
-    from mcp_github.watch.conditional_requests import Remote
-    from mcp_github.watch.followed_uris import subject
+    from mcp_github.watch.conditional_requests import ConditionalFetcher
+    from mcp_github.watch.followed_uris import parse_uri
 
     oracle.answer("GET", "/repos/octo/app/issues/3", issue(3))
     settings = load(Settings, ["--api-url", oracle.url])
-    followed = subject(Policy(settings), ISSUE)
+    followed = parse_uri(Policy(settings), ISSUE)
     assert followed is not None
     for token in ("ghp_first", "ghp_second", "ghp_first"):
         monkeypatch.setenv("GITHUB_TOKEN", token)
         async with Api(settings, Policy(settings)) as api:
-            remote = Remote(api, seconds=0.2, where=str(tmp_path), command="mcp-github")
+            remote = ConditionalFetcher(api, interval=0.2, cache_location=str(tmp_path), command="mcp-github")
             cache = await remote.cache()
-            await remote.look(followed, since=cache.clock() + 1)
+            await remote.check_now(followed, since=cache.clock() + 1)
     assert ["if-none-match" in seen.headers for seen in oracle.seen] == [False, False, True]
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"ghp_" not in kept
@@ -278,14 +278,15 @@ async def test_what_one_token_fetched_is_not_another_tokens(
     ],
 )
 def test_what_a_delivery_is_about(payload: Any, path: str, concerned: bool, tmp_path: Path) -> None:
-    inbox = Inbox(policy("--repos", "octo/app"), str(tmp_path), str(secret_file(tmp_path)))
+    inbox = DeliveryFolder(policy("--repos", "octo/app"), str(tmp_path), str(secret_file(tmp_path)))
     drop(tmp_path, "1", delivery(payload))
-    (hint,), unfinished = inbox.look()
-    assert hint.concerns(path) is concerned and unfinished == []
+    deliveries = inbox.read_new()
+    (hint,) = deliveries.hints
+    assert hint.concerns(path) is concerned and deliveries.unfinished == []
 
 
 def test_what_is_not_served_is_no_hint(tmp_path: Path) -> None:
-    inbox = Inbox(policy("--repos", "octo/app"), str(tmp_path), str(secret_file(tmp_path)))
+    inbox = DeliveryFolder(policy("--repos", "octo/app"), str(tmp_path), str(secret_file(tmp_path)))
     drop(tmp_path, "1", delivery(about(3, repo="other/secret")))
     drop(tmp_path, "2", delivery({"zen": "Keep it logically awesome."}))
     (tmp_path / "3.json").write_text('{"headers": ', "utf-8")
@@ -294,8 +295,8 @@ def test_what_is_not_served_is_no_hint(tmp_path: Path) -> None:
         huge.truncate(40_000_000)
     (tmp_path / "5.json").write_text("[" * 200_000, "utf-8")
     (tmp_path / "6.json").symlink_to(tmp_path / "1.json")
-    hints, unfinished = inbox.look()
-    assert hints == [] and [os.path.basename(path) for path in unfinished] == ["3.json"]
+    deliveries = inbox.read_new()
+    assert deliveries.hints == [] and [os.path.basename(path) for path in deliveries.unfinished] == ["3.json"]
 
 
 def secret_file(folder: Path) -> Path:

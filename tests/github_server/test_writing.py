@@ -266,7 +266,7 @@ async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.Mo
     monkeypatch.setattr(rate_limits.anyio, "sleep", sleep)
     one = rate_limits.RateLimits(1.0)
     for _ in range(3):
-        async with one.write():
+        async with one.write_slot():
             await anyio.lowlevel.checkpoint()
     assert waited[0] == 0 and all(0.5 < seconds <= 1.0 for seconds in waited[1:])
 

@@ -15,8 +15,8 @@ from mcp_batteries.settings import load, open_text
 from mcp_batteries.sql.saved_queries import SavedQueries
 from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_batteries.transports.http.auth.tokens import Tokens, create_token
-from mcp_github.client.credentials import _read
-from mcp_github.watch.webhook_deliveries import _secret
+from mcp_github.client.credentials import _read_secret_file
+from mcp_github.watch.webhook_deliveries import _read_secret
 from mcp_postgres.engine.connection.passwords import _read_file
 from mcp_sqlite.settings import Settings
 
@@ -64,8 +64,8 @@ KEPT: dict[str, tuple[str, Callable[[Path], object]]] = {
     "state keys": (f"{KEY}\n", keys),
     "a table": ('place = "Köln"\n', lambda path: Table(str(path), "The file").all()),
     "saved queries": ("-- Ä title\nSELECT 1", saved),
-    "a token of GitHub": ("ghp_0123456789\n", lambda path: _read(str(path), "token")),
-    "a secret of GitHub": ("s3crät\n", lambda path: _secret(str(path))),
+    "a token of GitHub": ("ghp_0123456789\n", lambda path: _read_secret_file(str(path), "token")),
+    "a secret of GitHub": ("s3crät\n", lambda path: _read_secret(str(path))),
     "a password": ("p wörd\n", lambda path: _read_file(str(path))),
 }
 

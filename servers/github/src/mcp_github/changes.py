@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Hashable
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
 import anyio
@@ -12,158 +11,168 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.remote import RemoteSource
 from mcp_batteries.subscriptions.file_watcher import FileWatcher, follow_file
-from mcp_github.call_context import NOBODY, Caller, caller
+from mcp_github.call_context import SERVER, Caller, acting_as, current_call
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
-from mcp_github.watch.conditional_requests import Remote
-from mcp_github.watch.followed_uris import WATCH_LIST, Subject, subject
+from mcp_github.watch.conditional_requests import ConditionalFetcher
+from mcp_github.watch.followed_uris import WATCH_LIST, FollowedUri, parse_uri
 from mcp_github.watch.watch_list import WatchList
-from mcp_github.watch.webhook_deliveries import Hint, Inbox
+from mcp_github.watch.webhook_deliveries import ChangeHint, DeliveryFolder
 
-__all__ = ["Deliveries", "Followed", "WatchListFollower", "demonstration"]
+__all__ = ["DeliverySource", "FollowedUriSource", "WatchListSource", "demonstration"]
 
-_Changed = Callable[[Collection[Hashable]], None]
+_Announce = Callable[[Collection[Hashable]], None]
 
 
 @dataclass(frozen=True)
-class Place:
+class CallerUri:
     """A `github://` URI in canonical form, as one caller sees it: another may not know that it exists."""
 
-    who: Caller
+    caller: Caller
     uri: str
 
 
-class _Looks:
+class _CallerSubscriptions:
     """What one caller follows. Token and cache are looked up at the first subscription."""
 
-    def __init__(self, who: Caller, policy: Policy, remote: Remote) -> None:
-        self._who, self._policy, self._remote = who, policy, remote
-        self._subjects: dict[str, Subject] = {}
+    def __init__(self, caller: Caller, policy: Policy, fetcher: ConditionalFetcher) -> None:
+        self._caller = caller
+        self._policy = policy
+        self._fetcher = fetcher
+        self._followed: dict[str, FollowedUri] = {}
         self._source: RemoteSource | None = None
         self._scope = anyio.CancelScope()
 
-    async def add(self, places: Collection[Place], tasks: TaskGroup, changed: _Changed) -> None:
-        def told(uris: Collection[Hashable]) -> None:
-            changed([Place(self._who, str(uri)) for uri in uris])
+    async def add(self, uris: Collection[CallerUri], tasks: TaskGroup, announce: _Announce) -> None:
+        """Follow `uris`; tasks that check them run in `tasks`."""
 
-        with _acting(self._who):
+        def announce_uris(changed: Collection[Hashable]) -> None:
+            announce([CallerUri(self._caller, str(uri)) for uri in changed])
+
+        with acting_as(self._caller):
             if self._source is None:
-                self._source = RemoteSource(await self._remote.cache(), str, self._keys)
-                tasks.start_soon(self._run, self._source, told)
-            for place in places:
-                found = subject(self._policy, place.uri)
-                if found is not None:
-                    self._subjects[place.uri] = found
-                    self._remote.follow(found, more=1)
-            await self._source.add([place.uri for place in places])
+                self._source = RemoteSource(await self._fetcher.cache(), str, self._cache_keys)
+                tasks.start_soon(self._run, self._source, announce_uris)
+            for caller_uri in uris:
+                followed = parse_uri(self._policy, caller_uri.uri)
+                if followed is not None:
+                    self._followed[caller_uri.uri] = followed
+                    self._fetcher.follow(followed)
+            await self._source.add([caller_uri.uri for caller_uri in uris])
 
-    async def _run(self, source: RemoteSource, told: _Changed) -> None:
-        with self._scope:
-            await source.run(told)
+    async def check_now(self, hint: ChangeHint) -> None:
+        """Check what is followed and concerned by `hint`."""
+        with acting_as(self._caller):
+            for followed in list(self._followed.values()):
+                if hint.concerns(followed.path):
+                    await self._fetcher.check_now(followed, since=hint.received)
 
-    async def _keys(self, uri: str) -> Collection[str]:
-        return [self._subjects[uri].key]
-
-    async def look(self, hint: Hint) -> None:
-        with _acting(self._who):
-            for found in list(self._subjects.values()):
-                if hint.concerns(found.path):
-                    await self._remote.look(found, since=hint.received)
-
-    def discard(self, places: Collection[Place]) -> bool:
-        """Stop following `places`; returns whether nothing is left to follow."""
-        for place in places:
-            if found := self._subjects.pop(place.uri, None):
-                self._remote.follow(found, more=-1)
+    def discard(self, uris: Collection[CallerUri]) -> bool:
+        """Stop following `uris`; return whether nothing is left to follow."""
+        for caller_uri in uris:
+            followed = self._followed.pop(caller_uri.uri, None)
+            if followed is not None:
+                self._fetcher.unfollow(followed)
         if self._source is not None:
-            self._source.discard([place.uri for place in places])
-        return not self._subjects
+            self._source.discard([caller_uri.uri for caller_uri in uris])
+        return not self._followed
 
-    def absent(self, place: Place) -> str | None:
-        return None if self._source is None else self._source.absent(place.uri)
+    def absent(self, uri: CallerUri) -> str | None:
+        if self._source is None:
+            return None
+        return self._source.absent(uri.uri)
 
-    async def end(self) -> None:
+    async def aclose(self) -> None:
         self._scope.cancel()
-        await self._remote.aclose()
+        await self._fetcher.aclose()
+
+    async def _run(self, source: RemoteSource, announce: _Announce) -> None:
+        with self._scope:
+            await source.run(announce)
+
+    async def _cache_keys(self, uri: str) -> Collection[str]:
+        return [self._followed[uri].key]
 
 
-class Followed:
+class FollowedUriSource:
     """The source of changes for `github://` URIs: separate for each caller, with the caller's own token.
 
     Args:
-        remote: makes the source for one caller.
+        make_fetcher: makes what fetches for one caller.
     """
 
     list_keys: Collection[Hashable] = ()
 
-    def __init__(self, policy: Policy, remote: Callable[[], Remote]) -> None:
-        self._policy, self._remote = policy, remote
-        self._running = anyio.Event()
-        self._looks: dict[Caller, _Looks] = {}
+    def __init__(self, policy: Policy, make_fetcher: Callable[[], ConditionalFetcher]) -> None:
+        self._policy = policy
+        self._make_fetcher = make_fetcher
+        self._is_running = anyio.Event()
+        self._subscriptions: dict[Caller, _CallerSubscriptions] = {}
 
     def key(self, uri: str) -> Hashable | None:
-        found = subject(self._policy, uri)
-        return None if found is None else Place(caller.get(), found.uri)
+        followed = parse_uri(self._policy, uri)
+        if followed is None:
+            return None
+        return CallerUri(current_call().caller, followed.uri)
 
     def keys_of(self, uri: str) -> Collection[Hashable]:
-        found = subject(self._policy, uri)
-        return [] if found is None else [Place(who, found.uri) for who in self._looks]
+        followed = parse_uri(self._policy, uri)
+        if followed is None:
+            return []
+        return [CallerUri(caller, followed.uri) for caller in self._subscriptions]
 
     async def add(self, keys: Collection[Hashable]) -> None:
-        await self._running.wait()
-        for who, places in _by_caller(keys).items():
-            if who not in self._looks:
-                with _acting(who):
-                    self._looks[who] = _Looks(who, self._policy, self._remote())
-            await self._looks[who].add(places, self._tasks, self._changed)
+        await self._is_running.wait()
+        for caller, uris in _group_by_caller(keys).items():
+            if caller not in self._subscriptions:
+                with acting_as(caller):
+                    fetcher = self._make_fetcher()
+                self._subscriptions[caller] = _CallerSubscriptions(caller, self._policy, fetcher)
+            await self._subscriptions[caller].add(uris, self._tasks, self._announce)
 
     def absent(self, key: Hashable) -> str | None:
-        assert isinstance(key, Place)
-        looks = self._looks.get(key.who)
-        return None if looks is None else looks.absent(key)
+        assert isinstance(key, CallerUri)
+        subscriptions = self._subscriptions.get(key.caller)
+        if subscriptions is None:
+            return None
+        return subscriptions.absent(key)
 
-    async def look(self, hint: Hint) -> None:
+    async def check_now(self, hint: ChangeHint) -> None:
         """Check immediately what is followed and concerned by `hint`."""
-        for looks in list(self._looks.values()):
-            await looks.look(hint)
+        for subscriptions in list(self._subscriptions.values()):
+            await subscriptions.check_now(hint)
 
     def discard(self, keys: Collection[Hashable]) -> None:
-        for who, places in _by_caller(keys).items():
-            looks = self._looks.get(who)
-            # The server's own looks go on from where they were when somebody follows again.
-            if looks is not None and looks.discard(places) and who != NOBODY:
-                self._tasks.start_soon(self._looks.pop(who).end)
+        for caller, uris in _group_by_caller(keys).items():
+            subscriptions = self._subscriptions.get(caller)
+            if subscriptions is None:
+                continue
+            is_empty = subscriptions.discard(uris)
+            # The server's own checks go on from where they were when somebody follows again.
+            if is_empty and caller != SERVER:
+                del self._subscriptions[caller]
+                self._tasks.start_soon(subscriptions.aclose)
 
-    async def run(self, changed: _Changed) -> None:
-        self._changed = changed
+    async def run(self, changed: _Announce) -> None:
+        self._announce = changed
         try:
             async with anyio.create_task_group() as self._tasks:
-                self._running.set()
+                self._is_running.set()
                 await anyio.sleep_forever()
         finally:
-            self._running = anyio.Event()
-            self._looks.clear()
+            self._is_running = anyio.Event()
+            self._subscriptions.clear()
 
 
-@contextmanager
-def _acting(who: Caller) -> Generator[None]:
-    """Requests inside the block, and by tasks begun there, use the token of `who`."""
-    before = caller.set(who)
-    try:
-        yield
-    finally:
-        caller.reset(before)
-
-
-def _by_caller(keys: Collection[Hashable]) -> dict[Caller, list[Place]]:
-    found: dict[Caller, list[Place]] = {}
+def _group_by_caller(keys: Collection[Hashable]) -> dict[Caller, list[CallerUri]]:
+    uris: dict[Caller, list[CallerUri]] = {}
     for key in keys:
-        assert isinstance(key, Place)
-        found.setdefault(key.who, []).append(key)
-    return found
+        assert isinstance(key, CallerUri)
+        uris.setdefault(key.caller, []).append(key)
+    return uris
 
 
-class _Unfollowed:
+class _SourceWithoutSubscriptions:
     """A source without individual subscriptions."""
 
     list_keys: Collection[Hashable] = ()
@@ -178,7 +187,7 @@ class _Unfollowed:
         pass
 
 
-class WatchListFollower(_Unfollowed):
+class WatchListSource(_SourceWithoutSubscriptions):
     """The source for the watch list, which is always followed because the list of resources depends on it."""
 
     list_keys: Collection[Hashable] = (WATCH_LIST,)
@@ -187,51 +196,55 @@ class WatchListFollower(_Unfollowed):
         self._watch_list = watch_list
 
     def key(self, uri: str) -> Hashable | None:
-        return WATCH_LIST if uri == WATCH_LIST else None
+        if uri == WATCH_LIST:
+            return WATCH_LIST
+        return None
 
-    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        async def read_again() -> None:
+    async def run(self, changed: _Announce) -> None:
+        async def reload() -> None:
             if await anyio.to_thread.run_sync(self._watch_list.refresh):
                 changed([WATCH_LIST])
 
         assert self._watch_list.path is not None
-        await follow_file(self._watch_list.path, read_again)
+        await follow_file(self._watch_list.path, reload)
 
 
-class Deliveries(_Unfollowed):
-    """Reads the inbox, and triggers checks of what is followed; it announces no changes itself."""
+class DeliverySource(_SourceWithoutSubscriptions):
+    """Reads webhook deliveries, and triggers checks of what is followed; it announces no changes itself."""
 
-    def __init__(self, inbox: Inbox, followed: Followed) -> None:
-        self._inbox, self._followed = inbox, followed
+    def __init__(self, deliveries: DeliveryFolder, followed: FollowedUriSource) -> None:
+        self._deliveries = deliveries
+        self._followed = followed
 
-    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+    async def run(self, changed: _Announce) -> None:
         wake = anyio.Event()
 
-        def touched(_: Collection[Hashable]) -> None:
+        def wake_up(_: Collection[Hashable]) -> None:
             wake.set()
 
-        folder = self._inbox.folder
-        watcher = FileWatcher([folder], locate=lambda uri: None, probe=self._inbox.state)
+        folder = self._deliveries.folder
+        watcher = FileWatcher([folder], locate=lambda uri: None, probe=self._deliveries.fingerprint)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watcher.run, touched)
+            tasks.start_soon(watcher.run, wake_up)
             await watcher.add([folder])
-            waiting: set[str] = set()
+            watched_files: set[str] = set()
             while True:
-                hints, unfinished = await anyio.to_thread.run_sync(self._inbox.look)
-                for hint in hints:
-                    tasks.start_soon(self._followed.look, hint)
+                deliveries = await anyio.to_thread.run_sync(self._deliveries.read_new)
+                for hint in deliveries.hints:
+                    tasks.start_soon(self._followed.check_now, hint)
                 # Of what is still being written, only the file itself tells when that is over; until it is watched
-                # nobody does, so it is looked at once more.
-                new = set(unfinished) - waiting
-                watcher.discard(waiting.difference(unfinished))
-                waiting = set(unfinished)
-                if new:
-                    await watcher.add(new)
+                # nobody does, so the folder is read once more.
+                unfinished = set(deliveries.unfinished)
+                new_files = unfinished - watched_files
+                watcher.discard(watched_files - unfinished)
+                watched_files = unfinished
+                if new_files:
+                    await watcher.add(new_files)
                     continue
                 await wake.wait()
                 wake = anyio.Event()
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: there is none, because nothing on GitHub should change for it."""
+    """Return None for `--check`, because nothing on GitHub should change for it."""
     return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["NEEDS"]
+__all__ = ["PERMISSIONS_BY_TOOL"]
 
-_BY_PERMISSION = {
+_TOOLS_BY_PERMISSION = {
     "Actions: read": "get_run get_usage list_actions list_checks read_artifact read_job_log",
     "Actions: write": "delete_run_logs edit_run run_workflow",
     "Administration: write": "copy_repository create_repository delete_repository",
@@ -58,9 +58,14 @@ _BY_PERMISSION = {
     "a classic token": "edit_notification list_notifications list_people",
 }
 
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    tool: tuple(permission for permission, tools in _BY_PERMISSION.items() if tool in tools.split())
-    for names in _BY_PERMISSION.values()
-    for tool in names.split()
-}
-"""By tool. Where arguments choose what is asked for, all that it can come to."""
+
+def _group_by_tool() -> dict[str, tuple[str, ...]]:
+    permissions: dict[str, tuple[str, ...]] = {}
+    for permission, tools in _TOOLS_BY_PERMISSION.items():
+        for tool in tools.split():
+            permissions[tool] = (*permissions.get(tool, ()), permission)
+    return permissions
+
+
+# Where arguments choose what is asked for, all that it can come to.
+PERMISSIONS_BY_TOOL: Mapping[str, tuple[str, ...]] = _group_by_tool()

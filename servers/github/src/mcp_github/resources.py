@@ -9,92 +9,106 @@ from urllib.parse import parse_qs, unquote
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.server.declare import lists_resources, resource
-from mcp_github.client.api import from_cache
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
 from mcp_github.requests.account.notifications import Notifications
-from mcp_github.requests.automation.workflow_runs import Actions
+from mcp_github.requests.automation.workflow_runs import WorkflowRuns
+from mcp_github.requests.code.diffs import Diffs, diff_source
 from mcp_github.requests.code.files import Files
+from mcp_github.requests.code.releases import Releases
 from mcp_github.requests.code.repositories import Repositories
 from mcp_github.requests.work.issues import Issues
 from mcp_github.requests.work.pulls import Pulls
-from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, number_of
+from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, parse_number
 from mcp_github.watch.watch_list import WatchList
 
 __all__ = ["InboxResources", "Resources", "WatchListResources"]
 
-_JSON, _DIFF = "application/json", "text/x-diff"
-_DIFF_BYTES = 200_000
+_JSON_TYPE = "application/json"
+_DIFF_TYPE = "text/x-diff"
+_MAX_DIFF_BYTES = 200_000
+_MAX_NOTIFICATIONS = 50
 
 
 @dataclass(frozen=True)
 class Resources:
+    """The resources of repositories; what reads them takes answers from what is followed, see `Api.for_resources`."""
+
     policy: Policy
     repositories: Repositories
     files: Files
+    diffs: Diffs
     issues: Issues
     pulls: Pulls
-    actions: Actions
+    releases: Releases
+    runs: WorkflowRuns
     watch_list: WatchList
 
     @lists_resources
-    async def served(self) -> list[Resource]:
-        """The repositories that the allow-list names individually, and the entries of the watch list."""
-        found = {f"github://{full}": full for full in self.policy.named} | self.watch_list.all()
-        return [Resource(uri=uri, name=name, mime_type=_JSON) for uri, name in found.items()]
+    async def list_resources(self) -> list[Resource]:
+        """Return the repositories that the allow-list names individually, and the entries of the watch list."""
+        names_by_uri = {f"github://{full_name}": full_name for full_name in self.policy.named_repos}
+        names_by_uri |= self.watch_list.all()
+        return [Resource(uri=uri, name=name, mime_type=_JSON_TYPE) for uri, name in names_by_uri.items()]
 
-    @resource("github://{owner}/{repo}", name="repository", title="A repository", mime_type=_JSON)
+    @resource("github://{owner}/{repo}", name="repository", title="A repository", mime_type=_JSON_TYPE)
     async def read_repository(self, owner: str, repo: str, uri: str) -> TextResourceContents:
-        where = self._repo(owner, repo)
-        return _record(uri, await self.repositories.repository(where, None))
+        return _to_json(uri, await self.repositories.get(self._parse_repo(owner, repo), None))
 
     @resource("github://{owner}/{repo}/readme", name="readme", title="Its README", mime_type="text/markdown")
     async def read_readme(self, owner: str, repo: str, uri: str) -> TextResourceContents:
-        text = await self.files.readme(self._repo(owner, repo))
+        text = await self.files.readme(self._parse_repo(owner, repo))
         return TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
 
     @resource("github://{owner}/{repo}/contents/{+path}{?ref}", name="file", title="A file, at a branch, tag or commit")
     async def read_contents(
         self, owner: str, repo: str, uri: str
     ) -> TextResourceContents | BlobResourceContents:  # fmt: skip
-        where = self._repo(owner, repo)
+        trusted_repo = self._parse_repo(owner, repo)
         # From the URI itself, in which an escaped character is not yet one that divides.
-        rest, _, query = uri.partition("/contents/")[2].partition("?")
+        text_of_path, _, query = uri.partition("/contents/")[2].partition("?")
+        path = self.policy.file(unquote(text_of_path), is_escaped=False)
         refs = parse_qs(query).get("ref")
-        path, ref = self.policy.file(unquote(rest), spelt=False), self.policy.ref(refs[0]) if refs else None
-        blob = await self.files.blob(where, path, ref)
+        ref = None
+        if refs:
+            ref = self.policy.ref(refs[0])
+        blob = await self.files.blob(trusted_repo, path, ref)
         text = self.files.text_of(blob)
         if text is None:
             data = base64.b64encode(blob.data).decode()
             return BlobResourceContents(uri=uri, blob=data, mime_type="application/octet-stream")
         return TextResourceContents(uri=uri, text=text, mime_type="text/plain")
 
-    @resource("github://{owner}/{repo}/issues/{number}", name="issue", title="An issue", mime_type=_JSON)
+    @resource("github://{owner}/{repo}/issues/{number}", name="issue", title="An issue", mime_type=_JSON_TYPE)
     async def read_issue(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        return _record(uri, await self.issues.get(self._repo(owner, repo), number_of(number), None))
+        return _to_json(uri, await self.issues.get(self._parse_repo(owner, repo), parse_number(number), None))
 
-    @resource("github://{owner}/{repo}/pulls/{number}", name="pull request", title="A pull request", mime_type=_JSON)
+    @resource(
+        "github://{owner}/{repo}/pulls/{number}", name="pull request", title="A pull request", mime_type=_JSON_TYPE
+    )
     async def read_pull_request(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        return _record(uri, await self.pulls.get(self._repo(owner, repo), number_of(number), None))
+        return _to_json(uri, await self.pulls.get(self._parse_repo(owner, repo), parse_number(number), None))
 
-    @resource("github://{owner}/{repo}/pulls/{number}/diff", name="diff", title="What it changes", mime_type=_DIFF)
+    @resource("github://{owner}/{repo}/pulls/{number}/diff", name="diff", title="What it changes", mime_type=_DIFF_TYPE)
     async def read_diff(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        where = self._repo(owner, repo)
-        of = self.pulls.diff(where, number=number_of(number), ref=None, base=None)
-        found = await self.files.diff(where, of, path=None, summary=False, cursor=None, max_bytes=_DIFF_BYTES)
-        return TextResourceContents(uri=uri, mime_type=_DIFF, text=found.text())
+        trusted_repo = self._parse_repo(owner, repo)
+        source = diff_source(trusted_repo, number=parse_number(number), ref=None, base=None)
+        diff = await self.diffs.read(
+            trusted_repo, source, path=None, summary=False, cursor=None, max_bytes=_MAX_DIFF_BYTES
+        )
+        return TextResourceContents(uri=uri, mime_type=_DIFF_TYPE, text=diff.text())
 
-    @resource("github://{owner}/{repo}/releases/{tag}", name="release", title="A release", mime_type=_JSON)
+    @resource("github://{owner}/{repo}/releases/{tag}", name="release", title="A release", mime_type=_JSON_TYPE)
     async def read_release(self, owner: str, repo: str, tag: str, uri: str) -> TextResourceContents:
-        name = self.policy.ref(unquote(tag))
-        return _record(uri, await self.repositories.release(self._repo(owner, repo), name))
+        trusted_tag = self.policy.ref(unquote(tag))
+        return _to_json(uri, await self.releases.get(self._parse_repo(owner, repo), trusted_tag))
 
-    @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON)
+    @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON_TYPE)
     async def read_run(self, owner: str, repo: str, run_id: str, uri: str) -> TextResourceContents:
-        return _record(uri, await self.actions.get(self._repo(owner, repo), number_of(run_id)))
+        return _to_json(uri, await self.runs.get(self._parse_repo(owner, repo), parse_number(run_id)))
 
-    def _repo(self, owner: str, name: str) -> Repo:
-        from_cache.set(True)
+    def _parse_repo(self, owner: str, name: str) -> Repo:
         return self.policy.repo(f"{unquote(owner)}/{unquote(name)}")
 
 
@@ -104,14 +118,15 @@ class WatchListResources:
 
     watch_list: WatchList
 
-    @resource(WATCH_LIST, name="watch list", title="What you work on", mime_type=_JSON)
+    @resource(WATCH_LIST, name="watch list", title="What you work on", mime_type=_JSON_TYPE)
     async def read_watch_list(self) -> TextResourceContents:
-        """What the watch list has, and what is wrong with its file if anything is."""
-        problem = self.watch_list.problem
-        note = f"The last good version is served: {problem}" if problem else None
+        """Return what the watch list has, and what is wrong with its file if anything is."""
+        note = None
+        if self.watch_list.problem:
+            note = f"The last good version is served: {self.watch_list.problem}"
         rows = [[uri, name] for uri, name in self.watch_list.all().items()]
         text = Listing(columns=["uri", "name"], rows=rows, note=note).text()
-        return TextResourceContents(uri=WATCH_LIST, mime_type=_JSON, text=text)
+        return TextResourceContents(uri=WATCH_LIST, mime_type=_JSON_TYPE, text=text)
 
 
 @dataclass(frozen=True)
@@ -120,13 +135,12 @@ class InboxResources:
 
     notifications: Notifications
 
-    @resource(NOTIFICATIONS, name="notifications", title="Your inbox", mime_type=_JSON)
+    @resource(NOTIFICATIONS, name="notifications", title="Your inbox", mime_type=_JSON_TYPE)
     async def read_notifications(self) -> TextResourceContents:
-        """Unread notifications of what is served, without their texts."""
-        from_cache.set(True)
-        found = await self.notifications.list(None, {}, fields=None, limit=50, cursor=None)
-        return TextResourceContents(uri=NOTIFICATIONS, mime_type=_JSON, text=found.text())
+        """Return unread notifications of what is served, without their texts."""
+        unread = await self.notifications.list(None, {}, PageOptions(limit=_MAX_NOTIFICATIONS))
+        return TextResourceContents(uri=NOTIFICATIONS, mime_type=_JSON_TYPE, text=unread.text())
 
 
-def _record(uri: str, record: Record) -> TextResourceContents:
-    return TextResourceContents(uri=uri, mime_type=_JSON, text=record.text())
+def _to_json(uri: str, record: Record) -> TextResourceContents:
+    return TextResourceContents(uri=uri, mime_type=_JSON_TYPE, text=record.text())

@@ -1,10 +1,11 @@
-"""Requests as the engine makes them: JSON with nothing invisible in it, pages, GraphQL, raw bytes.
+"""Requests as the toolsets make them: JSON with nothing invisible in it, pages, GraphQL, raw bytes.
 
-Every answer is recorded as seen for flow control, unless the caller says that nobody sees it.
+Every answer is recorded as read for taint tracking, unless the caller says that the model never sees it.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import re
@@ -12,116 +13,152 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable
-from mcp_github.call_context import Caller, EachCaller
+from mcp_github.call_context import Caller, PerCaller, current_call
 from mcp_github.client.credentials import Credentials
 from mcp_github.client.device_login import DeviceLogin
-from mcp_github.client.http import GRAPHQL, Client, ClientSettings, Connections, Request
+from mcp_github.client.errors import graphql_problem_of, quote_graphql_error
+from mcp_github.client.http import GRAPHQL, JSON_TYPE, Client, ClientSettings, ConnectionPool, Request
+from mcp_github.client.response import Response
 from mcp_github.policy import Policy, Repo, WriteRepo
-from mcp_github.safety.lockdown import hidden, is_outsiders
+from mcp_github.safety.lockdown import hide_outsiders, is_by_outsider
 from mcp_github.safety.scrub import scrub
-from mcp_github.safety.taint import Flow
+from mcp_github.safety.taint import TaintTracker
 
-__all__ = ["Answer", "Api", "after", "from_cache", "paging"]
-
-from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
-"""Set while a resource is read: what its subscriber is told of is what they then get, without another request."""
-
-_notes: ContextVar[list[str] | None] = ContextVar("notes", default=None)
-_wrote: ContextVar[bool] = ContextVar("wrote", default=False)
-"""Whether a write of this message was answered with success."""
-
-_MAYBE_DONE = "It may have been done all the same: look before you try again."
-
-# An exception that passed through one of these came of an answer that nobody foresaw.
-_ANSWER_ROOMS = tuple(f"mcp_github.{room}." for room in ("client", "listing", "requests", "safety", "watch"))
+__all__ = ["Api", "ApiResponse", "partial_success", "select_paging_params"]
 
 logger = logging.getLogger(__name__)
 
-_Kept = Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]]
+_MAYBE_DONE = "It may have been done all the same: look before you try again."
+# An exception that passed through one of these came of an answer that nobody foresaw.
+_ANSWER_ROOMS = tuple(f"mcp_github.{room}." for room in ("client", "listing", "requests", "safety", "watch"))
+_PAGING_PARAMS = ("page", "after", "before", "cursor", "since")
+_MAX_CACHED_RESPONSES = 200
+_MAX_CACHED_BYTES = 300_000
+_MAX_RAW_BYTES = 8_000_000
 
-_PAGING = ("page", "after", "before", "cursor", "since")
-_CACHED, _CACHED_BYTES = 200, 300_000
+# Gives the body of what is followed, by path, parameters and media type; None for what nobody follows.
+_ReadFollowed = Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """What GitHub answered, scrubbed.
 
     Attributes:
-        removed: characters taken out because nobody could have seen them.
-        following: the parameters of the next page; empty on the last.
-        pages: how many there are, where GitHub tells.
+        removed: how many characters were taken out because nobody could have seen them.
+        next_page: the parameters of the next page; empty on the last.
     """
 
     data: Any
     removed: int = 0
-    following: Mapping[str, str] = field(default_factory=dict[str, str])
+    next_page: Mapping[str, str] = field(default_factory=dict[str, str])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def pages(self) -> int | None:
-        last = _linked(self.headers.get("link", ""), "last").get("page", "")
-        return int(last) if last.isdecimal() else None
+    def page_count(self) -> int | None:
+        """How many pages there are, where GitHub says so."""
+        last = _linked_page(self.headers.get("link", ""), "last").get("page", "")
+        if not last.isdecimal():
+            return None
+        return int(last)
 
 
-async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+async def _read_nothing(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
     return None
 
 
 @dataclass
-class _Side:
-    """What one identity has of its own.
+class _CachedResponse:
+    etag: str
+    response: ApiResponse
+
+
+@dataclass
+class _Identity:
+    """What one caller has of their own.
 
     Attributes:
-        kept: answers that may still be true, with their tags.
-        followed: see `Api.follows`.
+        cached: responses that may still be true.
+        read_followed: see `Api.serve_followed_by`.
     """
 
     client: Client
-    kept: OrderedDict[str, tuple[str, Answer]] = field(default_factory=OrderedDict[str, "tuple[str, Answer]"])
-    followed: _Kept = _nothing_kept
+    cached: OrderedDict[str, _CachedResponse] = field(default_factory=OrderedDict[str, _CachedResponse])
+    read_followed: _ReadFollowed = _read_nothing
+
+
+@dataclass(frozen=True)
+class _GraphqlAnswer:
+    data: Any
+    errors: list[Any]
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the very thing that was asked for is missing, and not only something inside it."""
+        if not self.errors:
+            return False
+        data: object = self.data
+        if not isinstance(data, dict):
+            return True
+        return not any(cast("dict[str, Any]", data).values()) or any(map(_is_about_top, self.errors))
 
 
 class Api:
-    """What the engine's parts share: the client, flow control, answers that may still be true."""
+    """What all toolsets share: the client, taint tracking, responses that may still be true.
 
-    def __init__(self, settings: ClientSettings, policy: Policy, *, alone: bool = True) -> None:
+    Args:
+        is_only_process: whether no other process answers the same clients.
+
+    Attributes:
+        login: where people log in, if they do.
+    """
+
+    def __init__(self, settings: ClientSettings, policy: Policy, *, is_only_process: bool = True) -> None:
         self.policy = policy
-        self.flow = Flow(policy, self._is_public, alone=alone)
-        self._settings, self._connections = settings, Connections(settings)
-        self.login = DeviceLogin(settings, policy.api_url, self._connections) if settings.auth == "login" else None
-        """Where people log in, if they do."""
-        self._sides = EachCaller(lambda who: _Side(self._client_of(who)))
+        self.taint = TaintTracker(policy, self._is_public, is_only_process=is_only_process)
+        self._settings = settings
+        self._connections = ConnectionPool(settings)
+        self.login: DeviceLogin | None = None
+        if settings.auth == "login":
+            self.login = DeviceLogin(settings, policy.api_url, self._connections)
+        self._identities = PerCaller(lambda caller: _Identity(self._make_client(caller)))
+        self._prefers_followed = False
 
     @property
     def client(self) -> Client:
-        """The client of whose call is answered."""
-        return self._sides.own.client
+        """The client of the caller whose call is under way."""
+        return self._identities.current.client
 
-    def follows(self, kept: _Kept) -> None:
-        """Have answers to the caller taken from what is looked at for them anyway, with `kept`.
+    def for_resources(self) -> Api:
+        """Return this API with answers taken from what is followed: what a subscriber is told of is what they then
+        get, without another request."""
+        api = copy.copy(self)
+        api._prefers_followed = True
+        return api
 
-        It gives the body of what is followed, of a path, its parameters and media type; None for what nobody follows.
-        """
-        self._sides.own.followed = kept
+    def serve_followed_by(self, read_followed: _ReadFollowed) -> None:
+        """Have resources of the current caller read with `read_followed`, from what is checked for them anyway."""
+        self._identities.current.read_followed = read_followed
 
-    async def whose(self, token: str) -> Answer:
-        """Who `token` belongs to; nothing of it is remembered.
+    async def get_token_owner(self, token: str) -> ApiResponse:
+        """Return who `token` belongs to; nothing of it is remembered.
 
         Raises:
             Problem: GitHub takes no such token, or can't say now.
         """
-        reply = await self._client_of(Caller(token)).send(Request("GET", "/user", "the owner of a token", True))
-        return Answer(_parsed(reply.body, "the owner of a token"), headers=reply.headers)
+        request = Request("GET", "/user", "the owner of a token", True)
+        response = await self._make_client(Caller(token)).send(request)
+        return ApiResponse(_parse_json(response.body, request.description), headers=response.headers)
 
-    def _client_of(self, who: Caller) -> Client:
-        credentials = Credentials(self._settings, self.policy.api_url, sent=who.token or None, login=self.login)
+    def _make_client(self, caller: Caller) -> Client:
+        credentials = Credentials(
+            self._settings, self.policy.api_url, caller_token=caller.token or None, login=self.login
+        )
         return Client(self._settings, self.policy, self._connections, credentials)
 
     async def __aenter__(self) -> Api:
@@ -131,199 +168,254 @@ class Api:
         await self._connections.aclose()
 
     async def get(
-        self, path: str, what: str, params: Mapping[str, Any] | None = None, *, repo: Repo | None = None,
-        quiet: bool = False, accept: str = "application/vnd.github+json", hint: str = "",
-    ) -> Answer:  # fmt: skip
-        """What is at `path`. An unchanged answer costs GitHub no body and no limit.
+        self, path: str, description: str, params: Mapping[str, Any] | None = None, *, repo: Repo | None = None,
+        internal: bool = False, accept: str = JSON_TYPE, hint: str = "",
+    ) -> ApiResponse:  # fmt: skip
+        """Return what is at `path`. An unchanged answer costs GitHub no body and no limit.
 
         Args:
-            repo: whose text it is, for flow control and redirects.
-            quiet: nobody will be shown it.
+            repo: whose text it is, for taint tracking and redirects.
+            internal: whether the model is never shown it.
             hint: what to try if it is not there.
         """
-        if repo is not None and not quiet:
-            self.flow.saw(repo.key)
-        side = self._sides.own
-        if from_cache.get() and (body := await side.followed(path, params or {}, accept)) is not None:
-            data, removed = self._shown(_parsed(body, what))
-            return Answer(data, removed)
+        if repo is not None and not internal:
+            self.taint.record_read(repo.key)
+        identity = self._identities.current
+        followed_body = await self._read_followed(path, params, accept)
+        if followed_body is not None:
+            data, removed = self._clean(_parse_json(followed_body, description))
+            return ApiResponse(data, removed)
         key = json.dumps([path, params, accept], sort_keys=True)
-        kept = side.kept.get(key)
-        headers = {"If-None-Match": kept[0]} if kept else {}
-        request = Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
+        cached = identity.cached.get(key)
+        headers: dict[str, str] = {}
+        if cached is not None:
+            headers["If-None-Match"] = cached.etag
+        request = Request("GET", path, description, True, params=params or {}, accept=accept, headers=headers)
         try:
-            reply = await side.client.send(request)
+            response = await identity.client.send(request)
         except NotFound as problem:
             raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
-        self._tell_rename(repo, what, reply.instead)
-        if reply.status == 304 and kept is not None:
-            side.kept.move_to_end(key)
-            return kept[1]
-        data, removed = self._shown(_parsed(reply.body, what))
-        answer = Answer(data, removed, _linked(reply.headers.get("link", ""), "next"), reply.headers)
-        if (etag := reply.headers.get("etag")) and len(reply.body) <= _CACHED_BYTES:
-            side.kept[key] = (etag, answer)
-            if len(side.kept) > _CACHED:
-                side.kept.popitem(last=False)
-        return answer
+        self._note_redirect(repo, description, response)
+        if response.status == 304 and cached is not None:
+            identity.cached.move_to_end(key)
+            return cached.response
+        data, removed = self._clean(_parse_json(response.body, description))
+        next_page = _linked_page(response.headers.get("link", ""), "next")
+        api_response = ApiResponse(data, removed, next_page, response.headers)
+        etag = response.headers.get("etag")
+        if etag and len(response.body) <= _MAX_CACHED_BYTES:
+            identity.cached[key] = _CachedResponse(etag, api_response)
+            if len(identity.cached) > _MAX_CACHED_RESPONSES:
+                identity.cached.popitem(last=False)
+        return api_response
 
     async def write(
-        self, verb: str, path: str, what: str, body: Any = None, *, repo: WriteRepo | None = None
-    ) -> Answer:
-        """Have something changed. It is sent once, whatever comes of it."""
-        reply = await self.client.send(Request(verb, path, what, False, body=body))
-        self._tell_rename(repo)
-        _wrote.set(True)
-        parsed = _parsed(reply.body, what, wrote=True) if reply.body.strip() else None
-        data, removed = self._shown(parsed)
-        return Answer(data, removed, headers=reply.headers)
+        self, method: str, path: str, description: str, body: Any = None, *, repo: WriteRepo | None = None
+    ) -> ApiResponse:
+        """Have something changed, and return what GitHub says of it. It is sent once, whatever comes of it."""
+        response = await self.client.send(Request(method, path, description, False, body=body))
+        self._note_rename(repo)
+        current_call().has_written = True
+        parsed = None
+        if response.body.strip():
+            parsed = _parse_json(response.body, description, has_written=True)
+        data, removed = self._clean(parsed)
+        return ApiResponse(data, removed, headers=response.headers)
 
     async def graphql(
-        self, query: str, variables: Mapping[str, Any], what: str, *, repo: Repo | None = None,
-        writes: bool = False, quiet: bool = False,
-    ) -> Answer:  # fmt: skip
-        """The data a GraphQL query or, with `writes`, a mutation gives."""
-        if repo is not None and not (quiet or writes):
-            self.flow.saw(repo.key)
+        self, query: str, variables: Mapping[str, Any], description: str, *, repo: Repo | None = None,
+        writes: bool = False, internal: bool = False,
+    ) -> ApiResponse:  # fmt: skip
+        """Return the data that a GraphQL query or, with `writes`, a mutation gives.
+
+        The query of a mutation selects what it makes or changes: an answer in which that is null changed nothing, and
+        is a problem.
+        """
+        if repo is not None and not internal and not writes:
+            self.taint.record_read(repo.key)
         body = {"query": query, "variables": dict(variables)}
-        reply = await self.client.send(Request("POST", GRAPHQL, what, not writes, body=body))
+        response = await self.client.send(Request("POST", GRAPHQL, description, not writes, body=body))
         if writes:
-            _wrote.set(True)
-        parsed = _parsed(reply.body, what)
-        if not isinstance(parsed, dict):
-            raise Unavailable(f"GitHub's answer for {what} can't be understood.", "Try again in a moment.")
-        parsed = cast("dict[str, Any]", parsed)
-        data = parsed.get("data")
-        errors = cast("list[Any]", parsed.get("errors") or [])
-        if data is None and not errors:
-            # Also limits are told so, with status 200.
-            if not (said := parsed.get("message")):
-                fix = _MAYBE_DONE if writes else "Try again in a moment."
-                raise Unavailable(f"GitHub sent no data for {what}.", fix)
-            errors = [{"message": said}]
-        if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
-            problem = errors.graphql_problem(errors, reply, what, self.client.limits)
-            if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
-                raise Unavailable(problem.what, _MAYBE_DONE)
-            raise problem
-        if writes and not _did(data):
+            current_call().has_written = True
+        answer = _parse_graphql(response.body, description, writes=writes)
+        if answer.is_missing:
+            raise self._graphql_problem(answer.errors, response, description, writes=writes)
+        if writes and not _names_what_changed(answer.data):
             raise Conflict(
-                f"GitHub answered without an error and changed nothing: {what}.",
+                f"GitHub answered without an error and changed nothing: {description}.",
                 "See what is there now, and whether what you named is a part of it.",
             )
-        if errors and not quiet:
-            self._tell(f"GitHub leaves out a part of {what}.{errors.graphql_words(errors)}")
-        data, removed = self._shown(_without_gaps(data))
-        return Answer(data, removed, headers=reply.headers)
+        if answer.errors and not internal:
+            quotation = quote_graphql_error(answer.errors)
+            current_call().add_note(f"GitHub leaves out a part of {description}.{quotation}")
+        data, removed = self._clean(_without_gaps(answer.data))
+        return ApiResponse(data, removed, headers=response.headers)
 
     async def raw(
-        self, path: str, what: str, accept: str, params: Mapping[str, Any] | None = None, *, repo: Repo,
-        max_bytes: int = 8_000_000, quiet: bool = False,
+        self, path: str, description: str, accept: str, params: Mapping[str, Any] | None = None, *, repo: Repo,
+        max_bytes: int = _MAX_RAW_BYTES, internal: bool = False,
     ) -> bytes:  # fmt: skip
-        """The bytes at `path`, as they are."""
-        if not quiet:
-            self.flow.saw(repo.key)
-        if from_cache.get() and (body := await self._sides.own.followed(path, params or {}, accept)) is not None:
-            return body
-        request = Request("GET", path, what, True, params=params or {}, accept=accept, max_bytes=max_bytes)
-        return (await self.client.send(request)).body
+        """Return the bytes at `path`, as they are."""
+        if not internal:
+            self.taint.record_read(repo.key)
+        followed_body = await self._read_followed(path, params, accept)
+        if followed_body is not None:
+            return followed_body
+        request = Request("GET", path, description, True, params=params or {}, accept=accept, max_bytes=max_bytes)
+        response = await self.client.send(request)
+        return response.body
 
     async def download(
-        self, path: str, what: str, *, repo: Repo, max_bytes: int, take: Callable[[bytes], bool]
-    ) -> None:  # fmt: skip
-        """Hand the bytes `path` redirects to, on whatever host, to `take`, until it says True or there are no more.
+        self, path: str, description: str, *, repo: Repo, max_bytes: int, feed: Callable[[bytes], bool]
+    ) -> None:
+        """Hand the bytes `path` redirects to, on whatever host, to `feed`, until it says True or there are no more.
 
         They are fetched without the token.
 
         Raises:
             Refused: the other host is not one GitHub would send anybody to.
         """
-        self.flow.saw(repo.key)
-        reply = await self.client.send(Request("GET", path, what, True, max_bytes=max_bytes, follows=False))
-        if reply.status < 300:
-            take(reply.body)
+        self.taint.record_read(repo.key)
+        request = Request("GET", path, description, True, max_bytes=max_bytes, follows_redirects=False)
+        response = await self.client.send(request)
+        if response.status < 300:
+            feed(response.body)
             return
-        url = self.policy.api_url.download(reply.headers.get("location", ""), what)
-        await self.client.download(url, what, max_bytes=max_bytes, take=take)
+        url = self.policy.api_url.download(response.headers.get("location", ""), description)
+        await self.client.download(url, description, max_bytes=max_bytes, feed=feed)
 
-    async def meant_login(self, name: str) -> str:
-        """`name` without the sign before it; `@me` is the user of the token, where GitHub itself takes logins only."""
+    async def resolve_login(self, name: str) -> str:
+        """Return `name` without the sign before it; for `@me` the user of the token, as GitHub takes logins only."""
         if name.lower() != "@me":
             return name.removeprefix("@")
-        return str((await self.get("/user", "the user of this token", quiet=True)).data.get("login", ""))
+        user = await self.get("/user", "the user of this token", internal=True)
+        return str(user.data.get("login", ""))
 
-    @contextmanager
-    def told(self) -> Generator[list[str]]:
-        """What the caller of one message has to be told besides its answer."""
-        notes: list[str] = []
-        before, wrote = _notes.set(notes), _wrote.set(False)
-        try:
-            yield notes
-        finally:
-            _notes.reset(before)
-            _wrote.reset(wrote)
-
-    def _shown(self, data: Any) -> tuple[Any, int]:
-        """What is shown of an answer, and how many characters nobody could have seen were taken out of it."""
-        data, removed = scrub(data)
-        return (hidden(data) if self.policy.lockdown else data), removed
-
-    async def require_insiders(self, path: str, what: str) -> None:
+    async def require_insiders(self, path: str, description: str) -> None:
         """Raise `Refused` with `--lockdown` for the changes of the pull request at `path` if it is an outsider's."""
         if self.policy.lockdown:
-            found = await self.get(path, what, quiet=True)
-            self.policy.require_insider(what, outsider=is_outsiders(found.data))
+            response = await self.get(path, description, internal=True)
+            self.policy.require_insider(description, outsider=is_by_outsider(response.data))
 
-    def _tell_rename(self, repo: Repo | None, what: str = "", instead: str = "") -> None:
-        if instead:
-            note = f"{what[:1].upper()}{what[1:]} {instead}."
-        elif repo is not None and repo.key in self.client.renamed:
-            note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
-        else:
-            return
-        self._tell(note)
-
-    @staticmethod
-    def _tell(note: str) -> None:
-        if (notes := _notes.get()) is not None and note not in notes:
-            notes.append(note)
-
-    def explained(self, error: Exception) -> Problem | None:
-        """What an exception stands for that came of an answer nobody foresaw; None for any other."""
+    def explain(self, error: Exception) -> Problem | None:
+        """Return the problem that an exception stands for if an answer that nobody foresaw caused it, else None."""
         if not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
             return None
-        modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-        if not any(str(name).startswith(_ANSWER_ROOMS) for name in modules):
+        modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if not any(module.startswith(_ANSWER_ROOMS) for module in modules):
             return None
         logger.error("An answer of GitHub's was not understood", exc_info=error)
-        fix = _MAYBE_DONE if _wrote.get() else "Try again in a moment, or ask for it in another way."
+        fix = "Try again in a moment, or ask for it in another way."
+        if current_call().has_written:
+            fix = _MAYBE_DONE
         return Unavailable("GitHub's answer can't be understood.", fix)
 
+    async def _read_followed(self, path: str, params: Mapping[str, Any] | None, accept: str) -> bytes | None:
+        """Return what somebody follows, for a resource; None for anything else."""
+        if not self._prefers_followed:
+            return None
+        return await self._identities.current.read_followed(path, params or {}, accept)
+
+    def _clean(self, data: Any) -> tuple[Any, int]:
+        """Return what of `data` the model is shown, and how many invisible characters were taken out of it."""
+        data, removed = scrub(data)
+        if self.policy.lockdown:
+            data = hide_outsiders(data)
+        return data, removed
+
+    def _graphql_problem(
+        self, graphql_errors: list[Any], response: Response, description: str, *, writes: bool
+    ) -> Problem:
+        problem = graphql_problem_of(graphql_errors, response, description, self.client.limits)
+        if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
+            return Unavailable(problem.what, _MAYBE_DONE)
+        return problem
+
+    def _note_redirect(self, repo: Repo | None, description: str, response: Response) -> None:
+        """Have the client told where a redirect led, or that the repository has another name."""
+        if response.redirect_note:
+            note = f"{description[:1].upper()}{description[1:]} {response.redirect_note}."
+            current_call().add_note(note)
+        else:
+            self._note_rename(repo)
+
+    def _note_rename(self, repo: Repo | None) -> None:
+        if repo is None:
+            return
+        new_name = self.client.renamed.get(repo.key)
+        if new_name is not None:
+            current_call().add_note(f"`{repo.full_name}` is `{new_name}` by now: use that name.")
+
     async def _is_public(self, key: str) -> bool:
-        found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
-        return not found.data.get("private", False)
+        response = await self.get(self.policy.repo(key).path, f"the repository `{key}`", internal=True)
+        return not response.data.get("private", False)
 
 
 @contextmanager
-def after(done: str, fix: str) -> Generator[None]:
-    """What goes wrong within is told with what was `done` before: another try of the whole would do that twice."""
+def partial_success(done: str, fix: str) -> Generator[None]:
+    """Have what goes wrong in the block say what was `done` before: another try of the whole would do that twice."""
     try:
         yield
     except Problem as problem:
         raise Conflict(f"{done}, the rest is not: {problem.what}", fix, status=problem.status) from problem
 
 
-def _did(data: Any) -> bool:
-    """Whether a mutation's answer names what it made or changed; what it deleted need not be named."""
-    made = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    return bool(made) and all(
-        isinstance(what, dict) and (name.startswith("delete") or any(cast("dict[str, Any]", what).values()))
-        for name, what in made.items()
-    )
+def select_paging_params(position: Mapping[str, Any]) -> dict[str, str]:
+    """Return of a cursor's parameters those that turn pages; a cursor can be made up, and must not ask for more."""
+    return {name: str(position[name]) for name in _PAGING_PARAMS if name in position}
+
+
+def _parse_json(body: bytes, description: str, *, has_written: bool = False) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        fix = "Try again in a moment."
+        if has_written:
+            fix = _MAYBE_DONE
+        raise Unavailable(f"GitHub's answer for {description} is not JSON.", fix) from None
+
+
+def _parse_graphql(body: bytes, description: str, *, writes: bool) -> _GraphqlAnswer:
+    parsed = _parse_json(body, description)
+    if not isinstance(parsed, dict):
+        raise Unavailable(f"GitHub's answer for {description} can't be understood.", "Try again in a moment.")
+    answer = cast("dict[str, Any]", parsed)
+    data = answer.get("data")
+    errors = cast("list[Any]", answer.get("errors") or [])
+    if data is None and not errors:
+        # Also limits are said so, with status 200.
+        message = answer.get("message")
+        if not message:
+            fix = "Try again in a moment."
+            if writes:
+                fix = _MAYBE_DONE
+            raise Unavailable(f"GitHub sent no data for {description}.", fix)
+        errors = [{"message": message}]
+    return _GraphqlAnswer(data, errors)
+
+
+def _is_about_top(error: Any) -> bool:
+    """Return whether an error of GraphQL's is about what was asked for, or the object that has it."""
+    if not isinstance(error, dict):
+        return False
+    path = cast("dict[str, Any]", error).get("path")
+    return isinstance(path, list) and 0 < len(cast("list[Any]", path)) <= 2
+
+
+def _names_what_changed(data: Any) -> bool:
+    """Return whether a mutation's answer names what it made or changed; what it deleted need not be named."""
+    if not isinstance(data, dict) or not data:
+        return False
+    for name, payload in cast("dict[str, Any]", data).items():
+        if not isinstance(payload, dict):
+            return False
+        if not name.startswith("delete") and not any(cast("dict[str, Any]", payload).values()):
+            return False
+    return True
 
 
 def _without_gaps(data: Any) -> Any:
-    """GraphQL's `data` without the nulls that stand in lists for what GitHub does not show."""
+    """Return GraphQL's `data` without the nulls that stand in lists for what GitHub does not show."""
     if isinstance(data, list):
         return [_without_gaps(item) for item in cast("list[Any]", data) if item is not None]
     if isinstance(data, dict):
@@ -331,30 +423,10 @@ def _without_gaps(data: Any) -> Any:
     return data
 
 
-def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:
-    """Whether the very thing that was asked for is missing, and not only something inside it."""
-    found = [cast("dict[str, Any]", error).get("path") for error in errors if isinstance(error, dict)]
-    paths = [cast("list[Any]", path) for path in found if isinstance(path, list)]
-    return not any(data.values()) or any(0 < len(path) <= 2 for path in paths)
-
-
-def _parsed(body: bytes, what: str, *, wrote: bool = False) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        fix = _MAYBE_DONE if wrote else "Try again in a moment."
-        raise Unavailable(f"GitHub's answer for {what} is not JSON.", fix) from None
-
-
-def paging(position: Mapping[str, Any]) -> dict[str, str]:
-    """Of a cursor's parameters those that turn pages; a cursor can be made up, and must not ask for more."""
-    return {name: str(position[name]) for name in _PAGING if name in position}
-
-
-def _linked(link: str, rel: str) -> dict[str, str]:
-    """The paging parameters of the address that a `Link` header calls `rel`."""
-    # An address may have commas of its own.
-    for found in re.finditer("<([^>]*)>([^<]*)", link):
-        if f'rel="{rel}"' in found[2]:
-            return paging(dict(parse_qsl(urlsplit(found[1]).query)))
+def _linked_page(link: str, rel: str) -> dict[str, str]:
+    """Return the paging parameters of the address that a `Link` header calls `rel`."""
+    # Addresses are found by their brackets, because one may have commas of its own.
+    for match in re.finditer("<([^>]*)>([^<]*)", link):
+        if f'rel="{rel}"' in match[2]:
+            return select_paging_params(dict(parse_qsl(urlsplit(match[1]).query)))
     return {}

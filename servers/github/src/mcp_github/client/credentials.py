@@ -18,24 +18,27 @@ from mcp_batteries.limits import in_thread
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
 from mcp_github.client.device_login import DeviceLogin
-from mcp_github.client.response import VERSION
+from mcp_github.client.response import API_VERSION
 from mcp_github.policy import ApiUrl
 
-__all__ = ["Credentials", "Signs", "TokenSettings"]
-
-_EXAMPLE = "github_pat_..."
-"""What `Settings.ASKED` shows in the place of a token."""
-
-_ABSENT_SECONDS = 30.0
-"""How long there is no token where none was found: somebody may log in meanwhile."""
-_RENEWED = ("--token-file", "gh")
-"""Where another token may be after GitHub refused one."""
+__all__ = ["Credentials", "RequestSigner", "TokenSettings"]
 
 logger = logging.getLogger(__name__)
 
+# What `Settings.ASKED` shows in the place of a token.
+_PLACEHOLDER = "github_pat_..."
+# Where no token was found, it is looked for again after so long: somebody may log in meanwhile.
+_ABSENT_SECONDS = 30.0
+# Where another token may be after GitHub refused one.
+_RENEWABLE_SOURCES = ("--token-file", "gh")
+_GH_TIMEOUT_SECONDS = 10
+_KINDS_BY_PREFIX = {
+    "github_pat_": "fine-grained", "ghp_": "classic", "gho_": "OAuth", "ghu_": "of a GitHub App's user",
+}  # fmt: skip
+
 
 class TokenSettings(Protocol):
-    """What finding a token needs to be told."""
+    """The settings that finding a token needs."""
 
     @property
     def auth(self) -> Literal["auto", "env", "gh", "none", "caller", "login"]: ...
@@ -51,7 +54,7 @@ class TokenSettings(Protocol):
     def timeout(self) -> int: ...
 
 
-class Signs(Protocol):
+class RequestSigner(Protocol):
     """What signs a request, as PyGithub's tokens do."""
 
     @property
@@ -61,40 +64,62 @@ class Signs(Protocol):
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _CallerToken:
+    """A token that came with a request."""
+
     token: str = field(repr=False)
     token_type: str = "Bearer"
+
+
+@dataclass(frozen=True)
+class _Credential:
+    """What was found.
+
+    Attributes:
+        source: where the token is from, in words; empty where there is none.
+        signer: None where there is no token.
+    """
+
+    source: str
+    signer: RequestSigner | None
 
 
 class Credentials:
     """One identity towards GitHub: the server's, or a caller's. Its `repr` tells nothing.
 
     Args:
-        sent: the token that a caller brought; no other place is looked in then.
+        caller_token: that a caller brought; no other place is looked in then.
         login: of the server, where people log in; no other place is looked in then.
     """
 
     def __init__(
-        self, settings: TokenSettings, api_url: ApiUrl, *, sent: str | None = None, login: DeviceLogin | None = None
-    ) -> None:
-        self._settings, self._api_url, self._login = settings, api_url, login
+        self, settings: TokenSettings, api_url: ApiUrl, *, caller_token: str | None = None,
+        login: DeviceLogin | None = None,
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._api_url = api_url
+        self._login = login
         self._lock = threading.Lock()
-        self._looked = 0.0
-        self._found: tuple[str, Signs | None] | None = ("the caller", _Sent(sent)) if sent else None
+        self._searched_at = 0.0
+        self._credential: _Credential | None = None
+        if caller_token:
+            self._credential = _Credential("the caller", _CallerToken(caller_token))
 
-    def auth(self) -> Signs | None:
-        """What signs requests; None without a token. Blocks: gh is a program, an App's token a request.
+    def find_signer(self) -> RequestSigner | None:
+        """Return what signs requests; None without a token. Blocks: gh is a program, an App's token a request.
 
         Raises:
             Unavailable: a source that was named has none.
         """
         with self._lock:
             try:
-                if self._found is None or self._may_have_come:
-                    self._found, self._looked = self._find(), time.monotonic()
-                auth = self._found[1]
-                # An App's token is renewed here, once for all requests.
-                _ = auth and auth.token
+                if self._credential is None or self._is_worth_another_search:
+                    self._credential = self._search()
+                    self._searched_at = time.monotonic()
+                signer = self._credential.signer
+                if signer is not None:
+                    # An App's token is renewed here, once for all requests.
+                    _ = signer.token
             except Problem:
                 raise
             except Exception as error:  # noqa: BLE001
@@ -103,162 +128,191 @@ class Credentials:
                 raise Unavailable(
                     "GitHub gave the App no token.", "The operator can look at --app-id, the key and the installation."
                 ) from None
-            return auth
+            return signer
 
-    async def current(self) -> Signs | None:
-        """What signs the next request; None without a token.
+    async def get_signer(self) -> RequestSigner | None:
+        """Return what signs the next request; None without a token.
 
         Raises:
             Unavailable: a source that was named has none.
             Refused: a person has to log in first, or the caller to bring a token.
         """
         if self._login is not None:
-            self._found = "a login", await self._login.current()
-            return self._found[1]
-        if self._found is not None and not self._settings.app_id and not self._may_have_come:
-            return self._found[1]
-        return await in_thread(lambda stop: self.auth())
+            self._credential = _Credential("a login", await self._login.get_token())
+            return self._credential.signer
+        if self._credential is None or self._settings.app_id or self._is_worth_another_search:
+            return await in_thread(lambda stop: self.find_signer())
+        return self._credential.signer
 
     @property
-    def _may_have_come(self) -> bool:
-        """Whether no token was found so long ago that it is worth another look."""
-        absent = self._found is not None and self._found[1] is None and self._settings.auth == "auto"
-        return absent and time.monotonic() - self._looked >= _ABSENT_SECONDS
-
-    @property
-    def possible(self) -> bool:
+    def may_exist(self) -> bool:
         """Whether there may be a token, by a look that costs nothing: `gh` is not asked yet."""
         settings = self._settings
         if settings.app_id or settings.token_file or settings.auth in ("gh", "caller", "login"):
             return True
-        named = settings.auth in ("auto", "env") and any(map(_held, self._variables))
-        return named or (settings.auth == "auto" and find_executable("gh", scripts=True) is not None)
+        if settings.auth in ("auto", "env") and any(_read_variable(name) for name in self._variables):
+            return True
+        return settings.auth == "auto" and find_executable("gh", scripts=True) is not None
 
     @property
-    def _variables(self) -> list[str]:
-        public = self._api_url.host == "github.com" or self._api_url.host.endswith(".ghe.com")
-        return [*([] if public else ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]), "GITHUB_TOKEN", "GH_TOKEN"]
-
-    @property
-    def looked_in(self) -> str:
+    def searched_places(self) -> str:
         """Where a token is looked for, in words; empty if nowhere."""
-        variables = [f"`{name}`" for name in self._variables] if self._settings.auth in ("auto", "env") else []
-        programs = ["`gh auth token`"] if self._settings.auth in ("auto", "gh") else []
-        return ", ".join([*variables, *programs])
+        places: list[str] = []
+        if self._settings.auth in ("auto", "env"):
+            places += [f"`{name}`" for name in self._variables]
+        if self._settings.auth in ("auto", "gh"):
+            places.append("`gh auth token`")
+        return ", ".join(places)
 
     @property
     def source(self) -> str:
         """Where the token is from, in words; empty before it was needed."""
-        return self._found[0] if self._found else ""
+        if self._credential is None:
+            return ""
+        return self._credential.source
 
     @property
     def kind(self) -> str:
         """What kind of token it is, by how it begins; empty before it was needed."""
-        auth = self._found[1] if self._found else None
-        if auth is None or (self._settings.app_id and self._settings.auth != "caller"):
-            return "of an App's installation" if auth else ""
-        kinds = {"github_pat_": "fine-grained", "ghp_": "classic", "gho_": "OAuth", "ghu_": "of a GitHub App's user"}
-        return next((kind for start, kind in kinds.items() if auth.token.startswith(start)), "unknown")
+        if self._credential is None or self._credential.signer is None:
+            return ""
+        if self._settings.app_id and self._settings.auth != "caller":
+            return "of an App's installation"
+        token = self._credential.signer.token
+        for prefix, kind in _KINDS_BY_PREFIX.items():
+            if token.startswith(prefix):
+                return kind
+        return "unknown"
 
     def fingerprint(self, key: bytes) -> str:
-        """A name for this identity that tells nothing about the token. Blocks like `auth`."""
-        auth = self.auth()
-        app = self._settings.app_id if not isinstance(auth, _Sent) else None
-        kept = f"{app}/{self._settings.app_installation}" if app else None
-        secret = kept or (auth.token if auth else "")
+        """Return a name for this identity that tells nothing about the token. Blocks like `find_signer`."""
+        signer = self.find_signer()
+        settings = self._settings
+        secret = ""
+        if settings.app_id and not isinstance(signer, _CallerToken):
+            secret = f"{settings.app_id}/{settings.app_installation}"
+        elif signer is not None:
+            secret = signer.token
         return hmac.new(key, f"{self._api_url.base}\n{secret}".encode(), hashlib.sha256).hexdigest()[:32]
 
-    def rejected(self, auth: Signs | None) -> None:
-        """GitHub takes `auth` no longer."""
-        if self._login is not None and auth is not None:
-            self._login.forget(auth.token)
-        elif self._found is not None and self._found[1] is auth and self._found[0] in _RENEWED:
-            self._found = None
+    def reject(self, signer: RequestSigner | None) -> None:
+        """Give up `signer`, which GitHub takes no longer, if there may be another."""
+        if self._login is not None and signer is not None:
+            self._login.forget_token(signer.token)
+            return
+        credential = self._credential
+        if credential is not None and credential.signer is signer and credential.source in _RENEWABLE_SOURCES:
+            self._credential = None
 
-    def _find(self) -> tuple[str, Signs | None]:
-        if self._settings.auth == "caller":
+    @property
+    def _is_worth_another_search(self) -> bool:
+        """Whether no token was found, so long ago that there may be one by now."""
+        is_absent = self._credential is not None and self._credential.signer is None and self._settings.auth == "auto"
+        return is_absent and time.monotonic() - self._searched_at >= _ABSENT_SECONDS
+
+    @property
+    def _variables(self) -> list[str]:
+        """The environment variables that may hold the token, the first wins."""
+        variables = ["GITHUB_TOKEN", "GH_TOKEN"]
+        host = self._api_url.host
+        if host != "github.com" and not host.endswith(".ghe.com"):
+            return ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", *variables]
+        return variables
+
+    def _search(self) -> _Credential:
+        """Look for the token in the places that the settings name."""
+        settings = self._settings
+        if settings.auth == "caller":
             raise Refused("This request came without a GitHub token.", "Send one of yours as the bearer token.")
         if self._login is not None:
             raise Refused("Nobody is logged in to GitHub yet.", "Call `get_me` to learn how.")
         # Half a second of imports, paid by the first call and not by the start.
         from github import Auth
 
-        quiet = logging.getLogger("github")
-        quiet.handlers.clear()
-        quiet.setLevel(logging.WARNING)
-        settings = self._settings
+        _quiet_library()
         if settings.app_id:
-            return "a GitHub App", self._app()
+            return _Credential("a GitHub App", self._open_app(settings.app_id))
         if settings.token_file:
-            return "--token-file", Auth.Token(_read(settings.token_file, "token"))
+            return _Credential("--token-file", Auth.Token(_read_secret_file(settings.token_file, "token")))
         if settings.auth in ("auto", "env"):
             for name in self._variables:
-                if token := _held(name):
-                    return name, Auth.Token(token)
+                token = _read_variable(name)
+                if token:
+                    return _Credential(name, Auth.Token(token))
             if settings.auth == "env":
                 raise Unavailable("Neither `GITHUB_TOKEN` nor `GH_TOKEN` is set.", "The operator can set one.")
         if settings.auth in ("auto", "gh"):
-            if token := _gh(self._api_url.host):
-                return "gh", Auth.Token(token)
+            token = _ask_gh(self._api_url.host)
+            if token:
+                return _Credential("gh", Auth.Token(token))
             if settings.auth == "gh":
                 raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
-        return "", None
+        return _Credential("", None)
 
-    def _app(self) -> Signs:
+    def _open_app(self, app_id: str) -> RequestSigner:
+        """Return what signs as an installation of a GitHub App: the one that the settings name, or the only one."""
         from github import Auth, GithubIntegration
 
         settings = self._settings
         if not settings.app_key_file:
             raise Unavailable("A GitHub App needs its key.", "The operator can name it with `--app-key-file`.")
-        app = Auth.AppAuth(str(settings.app_id), _read(settings.app_key_file, "key"))
-        common: dict[str, Any] = {
-            "base_url": self._api_url.base, "retry": None, "timeout": settings.timeout, "api_version": VERSION,
+        app = Auth.AppAuth(str(app_id), _read_secret_file(settings.app_key_file, "key"))
+        options: dict[str, Any] = {
+            "base_url": self._api_url.base, "retry": None, "timeout": settings.timeout, "api_version": API_VERSION,
         }  # fmt: skip
-        integration = GithubIntegration(auth=app, seconds_between_requests=0, seconds_between_writes=0, **common)
-        number = settings.app_installation
-        if not number:
+        integration = GithubIntegration(auth=app, seconds_between_requests=0, seconds_between_writes=0, **options)
+        installation = settings.app_installation
+        if not installation:
             installations = [item.id for item in integration.get_installations()]
             if len(installations) != 1:
                 raise Unavailable(
                     f"The App has `{len(installations)}` installations.", "Name one with `--app-installation`."
                 )
-            number = installations[0]
-        return Auth.AppInstallationAuth(app, number, requester=integration.requester)
+            installation = installations[0]
+        return Auth.AppInstallationAuth(app, installation, requester=integration.requester)
 
 
-def _read(path: str, what: str) -> str:
+def _quiet_library() -> None:
+    """Have PyGithub log what it warns of, by our own handlers."""
+    library = logging.getLogger("github")
+    library.handlers.clear()
+    library.setLevel(logging.WARNING)
+
+
+def _read_secret_file(path: str, description: str) -> str:
     try:
         with open_text(path) as file:
             text = file.read().strip()
     except (OSError, UnicodeDecodeError):
         text = ""
     if not text:
-        raise Unavailable(f"The file of the {what} can't be read or is empty.", "The operator can name another.")
+        raise Unavailable(f"The file of the {description} can't be read or is empty.", "The operator can name another.")
     add_secrets([text])
     return text
 
 
-def _held(variable: str) -> str:
-    """The token in an environment variable; empty also for what an entry shows until somebody puts a token there."""
+def _read_variable(variable: str) -> str:
+    """Return the token in an environment variable; empty also for the placeholder of an entry that nobody filled in."""
     token = os.environ.get(variable, "").strip()
-    if token == _EXAMPLE:
+    if token == _PLACEHOLDER:
         return ""
     add_secrets([token])
     return token
 
 
-def _gh(host: str) -> str | None:
+def _ask_gh(host: str) -> str | None:
+    """Return the token of the `gh` program for `host`; None if it has none, or is not installed."""
     program = find_executable("gh", scripts=True)
     if program is None:
         return None
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "auth", "token", "--hostname", host],
-            capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, check=False,
+            capture_output=True, text=True, timeout=_GH_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL, check=False,
             creationflags=NO_WINDOW,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    token = done.stdout.strip()
+    token = result.stdout.strip()
     add_secrets([token])
     return token or None

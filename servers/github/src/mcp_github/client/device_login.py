@@ -20,20 +20,27 @@ from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.remote.reach import why_unreached
 from mcp_github.policy import ApiUrl
 
-__all__ = ["Code", "DeviceLogin", "LoginSettings"]
+__all__ = ["DeviceCode", "DeviceLogin", "LoginSettings"]
 
 logger = logging.getLogger(__name__)
 
-_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-_LEAST_INTERVAL, _SLOWER = 1.0, 5.0
-"""Seconds: between two questions at least, and how much longer after `slow_down` (RFC 8628, section 3.5)."""
-_EARLY = 60.0
-"""Seconds before its end from which on a token is renewed."""
-_MAX_BYTES = 100_000
+_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+_CODE_PATH = "/login/device/code"
+_TOKEN_PATH = "/login/oauth/access_token"
+# Between two questions at least, and how much longer after `slow_down` (RFC 8628, section 3.5).
+_MIN_INTERVAL_SECONDS = 1.0
+_SLOW_DOWN_SECONDS = 5.0
+_DEFAULT_INTERVAL_SECONDS = 5
+_DEFAULT_CODE_SECONDS = 900
+_DEFAULT_TOKEN_SECONDS = 28_800
+# A token is renewed so long before its end.
+_RENEWAL_SECONDS = 60.0
+_MAX_CODE_CHARACTERS = 20
+_MAX_BODY_BYTES = 100_000
 
 
 class LoginSettings(Protocol):
-    """What logging in needs to be told."""
+    """The settings that logging in needs."""
 
     @property
     def login_client_id(self) -> str | None: ...
@@ -43,133 +50,155 @@ class LoginSettings(Protocol):
     def timeout(self) -> int: ...
 
 
-class Opens(Protocol):
+class AnonymousClientFactory(Protocol):
     """What gives a client for requests that carry no token of their own."""
 
-    def opened(self) -> httpx2.AsyncClient: ...
+    def get_client(self) -> httpx2.AsyncClient: ...
 
 
 @dataclass
-class Code:
+class DeviceCode:
     """What a person has to enter, and where.
 
     Attributes:
         device: what tells GitHub which login is asked about; a secret.
-        ends, next: when it counts no longer, and when GitHub may be asked again; of the monotonic clock.
+        interval: seconds between two questions.
+        expires_at: when it counts no longer, by the monotonic clock.
+        ask_again_at: when GitHub may be asked again, by the monotonic clock.
     """
 
     user: str
     url: str
     device: str = field(repr=False)
     interval: float
-    ends: float
-    next: float
+    expires_at: float
+    ask_again_at: float
 
     @property
-    def words(self) -> str:
-        minutes = max(1, round((self.ends - time.monotonic()) / 60))
+    def instruction(self) -> str:
+        """What the person has to do, in words."""
+        minutes = max(1, round((self.expires_at - time.monotonic()) / 60))
         return f"Open {self.url} and enter the code {self.user} there within {minutes} min"
 
 
 @dataclass
-class Held:
+class LoginToken:
     """A token that somebody logged in for; signs requests as PyGithub's tokens do."""
 
     token: str = field(repr=False)
-    ends: float = float("inf")
-    refresh: str = field(default="", repr=False)
+    expires_at: float = float("inf")
+    refresh_token: str = field(default="", repr=False)
     token_type: str = "Bearer"
 
 
 class DeviceLogin:
     """The one login of a server that has no token. Its `repr` tells nothing."""
 
-    def __init__(self, settings: LoginSettings, api_url: ApiUrl, connections: Opens) -> None:
-        self._settings, self._web, self._connections = settings, api_url.web, connections
-        self._held: Held | None = None
-        self._code: Code | None = None
-        self._turn = anyio.Lock()
+    def __init__(self, settings: LoginSettings, api_url: ApiUrl, connections: AnonymousClientFactory) -> None:
+        self._settings = settings
+        self._web_url = api_url.web
+        self._connections = connections
+        self._token: LoginToken | None = None
+        self._code: DeviceCode | None = None
+        self._lock = anyio.Lock()
 
     @property
-    def held(self) -> Held | None:
+    def token(self) -> LoginToken | None:
         """The token, if somebody has logged in and it has not ended."""
-        return self._held if self._held is not None and self._held.ends > time.monotonic() else None
+        if self._token is None or self._token.expires_at <= time.monotonic():
+            return None
+        return self._token
 
-    def forget(self, token: str) -> None:
+    def forget_token(self, token: str) -> None:
         """Give up a token that GitHub takes no longer."""
-        if self._held is not None and self._held.token == token:
-            self._held = None
+        if self._token is not None and self._token.token == token:
+            self._token = None
 
-    async def current(self) -> Held:
-        """What signs the next request.
+    async def get_token(self) -> LoginToken:
+        """Return what signs the next request.
 
         Raises:
             Refused: nobody has logged in yet; the text says where to enter which code.
             Unavailable: GitHub gives no code now.
         """
-        async with self._turn:
-            await self._renew()
-            if self._held is None:
-                if self._code is not None:
-                    await self._ask(self._code)
-                if self._held is None:
-                    code = await self._begun()
-                    raise Refused("Nobody is logged in to GitHub yet.", f"{code.words}; then call again.")
-            return self._held
+        async with self._lock:
+            await self._renew_token()
+            if self._token is None and self._code is not None:
+                await self._ask_for_token(self._code)
+            if self._token is None:
+                code = await self._get_code()
+                raise Refused("Nobody is logged in to GitHub yet.", f"{code.instruction}; then call again.")
+            return self._token
 
-    async def code(self) -> Code | None:
-        """The code to enter now; None if somebody is logged in.
+    async def get_code(self) -> DeviceCode | None:
+        """Return the code to enter now; None if somebody is logged in.
 
         Raises:
             Unavailable: GitHub gives no code now.
         """
-        async with self._turn:
-            await self._renew()
-            return None if self._held is not None else await self._begun()
+        async with self._lock:
+            await self._renew_token()
+            if self._token is not None:
+                return None
+            return await self._get_code()
 
-    async def entered(self, code: Code) -> None:
+    async def wait_until_entered(self, code: DeviceCode) -> None:
         """Return once `code` was entered.
 
         Raises:
             Refused: the person said no, or its time is over.
         """
-        while self.held is None:
-            async with self._turn:
-                if self._code is not code and self._held is None:
+        while self.token is None:
+            async with self._lock:
+                if self._code is not code and self._token is None:
                     raise Refused("The login was not finished.", "Call again for another code.")
-                if self._held is None:
-                    await self._ask(code)
+                if self._token is None:
+                    await self._ask_for_token(code)
 
-    async def _begun(self) -> Code:
-        if self._code is None or self._code.ends <= time.monotonic():
-            asked = {"client_id": self._settings.login_client_id or "", "scope": " ".join(self._settings.login_scope)}
-            found = await self._post("/login/device/code", asked)
-            url, now = str(found.get("verification_uri")), time.monotonic()
-            wants = urlsplit(self._web)
-            if found.get("error") or (urlsplit(url).scheme, urlsplit(url).netloc) != (wants.scheme, wants.netloc):
-                raise self._broken(found)
-            interval = max(_LEAST_INTERVAL, _number(found.get("interval"), 5))
-            user, device = str(found.get("user_code")), str(found.get("device_code"))
-            if not user.isascii() or not user.replace("-", "").isalnum() or len(user) > 20:
-                raise self._broken(found)
-            self._code = Code(user, url, device, interval, now + _number(found.get("expires_in"), 900), now + interval)
+    async def _get_code(self) -> DeviceCode:
+        """Return the code that counts; one from GitHub if there is none."""
+        if self._code is None or self._code.expires_at <= time.monotonic():
+            form = {"client_id": self._client_id, "scope": " ".join(self._settings.login_scope)}
+            answer = await self._post(_CODE_PATH, form)
+            self._code = self._parse_code(answer)
         return self._code
 
-    async def _ask(self, code: Code) -> None:
-        """Ask once, not before GitHub may be asked, whether `code` was entered; afterwards it may be gone."""
-        if code.ends <= time.monotonic():
+    def _parse_code(self, answer: Mapping[str, Any]) -> DeviceCode:
+        """Return the code in GitHub's answer, unless its page is not GitHub's or it can hold more than a code."""
+        url = str(answer.get("verification_uri"))
+        page = urlsplit(url)
+        web = urlsplit(self._web_url)
+        if answer.get("error") or (page.scheme, page.netloc) != (web.scheme, web.netloc):
+            raise self._unusable_answer(answer)
+        user = str(answer.get("user_code"))
+        if not user.isascii() or not user.replace("-", "").isalnum() or len(user) > _MAX_CODE_CHARACTERS:
+            raise self._unusable_answer(answer)
+        now = time.monotonic()
+        interval = max(_MIN_INTERVAL_SECONDS, _parse_seconds(answer.get("interval"), _DEFAULT_INTERVAL_SECONDS))
+        return DeviceCode(
+            user=user,
+            url=url,
+            device=str(answer.get("device_code")),
+            interval=interval,
+            expires_at=now + _parse_seconds(answer.get("expires_in"), _DEFAULT_CODE_SECONDS),
+            ask_again_at=now + interval,
+        )
+
+    async def _ask_for_token(self, code: DeviceCode) -> None:
+        """Ask once, not before GitHub may be asked, whether `code` was entered; afterwards the code may be gone."""
+        if code.expires_at <= time.monotonic():
             self._code = None
             return
-        await anyio.sleep(max(0.0, code.next - time.monotonic()))
-        asked = {"client_id": self._settings.login_client_id or "", "device_code": code.device, "grant_type": _GRANT}
-        found = await self._post("/login/oauth/access_token", asked)
-        code.next = time.monotonic() + code.interval
-        match found.get("error"):
+        await anyio.sleep(max(0.0, code.ask_again_at - time.monotonic()))
+        form = {"client_id": self._client_id, "device_code": code.device, "grant_type": _DEVICE_GRANT}
+        answer = await self._post(_TOKEN_PATH, form)
+        code.ask_again_at = time.monotonic() + code.interval
+        match answer.get("error"):
             case "authorization_pending":
                 pass
             case "slow_down":
-                code.interval = max(code.interval + _SLOWER, _number(found.get("interval"), 0))
-                code.next = time.monotonic() + code.interval
+                code.interval = max(code.interval + _SLOW_DOWN_SECONDS, _parse_seconds(answer.get("interval"), 0))
+                code.ask_again_at = time.monotonic() + code.interval
             case "access_denied":
                 self._code = None
                 raise Refused("The user refused the login on GitHub.", "Ask them before you try again.")
@@ -177,63 +206,82 @@ class DeviceLogin:
                 self._code = None
             case _:
                 self._code = None
-                self._hold(found)
+                self._keep_token(answer)
 
-    async def _renew(self) -> None:
-        held = self._held
-        if held is None or held.ends - _EARLY > time.monotonic():
+    async def _renew_token(self) -> None:
+        """Exchange a token that ends soon for another, if GitHub gave a way to; else forget it."""
+        token = self._token
+        if token is None or token.expires_at - _RENEWAL_SECONDS > time.monotonic():
             return
-        self._held = None
-        if held.refresh:
-            asked = {"client_id": self._settings.login_client_id or "", "refresh_token": held.refresh}
-            found = await self._post("/login/oauth/access_token", {**asked, "grant_type": "refresh_token"})
-            if not found.get("error"):
-                self._hold(found)
+        self._token = None
+        if not token.refresh_token:
+            return
+        form = {
+            "client_id": self._client_id, "refresh_token": token.refresh_token, "grant_type": "refresh_token",
+        }  # fmt: skip
+        answer = await self._post(_TOKEN_PATH, form)
+        if not answer.get("error"):
+            self._keep_token(answer)
 
-    def _hold(self, found: Mapping[str, Any]) -> None:
-        token = found.get("access_token")
+    def _keep_token(self, answer: Mapping[str, Any]) -> None:
+        token = answer.get("access_token")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
-            raise self._broken(found)
-        lasts = found.get("expires_in")
-        ends = time.monotonic() + _number(lasts, 28_800) if lasts is not None else float("inf")
-        self._held = Held(token, ends, str(found.get("refresh_token") or ""))
+            raise self._unusable_answer(answer)
+        expires_at = float("inf")
+        if answer.get("expires_in") is not None:
+            expires_at = time.monotonic() + _parse_seconds(answer["expires_in"], _DEFAULT_TOKEN_SECONDS)
+        self._token = LoginToken(token, expires_at, str(answer.get("refresh_token") or ""))
         logger.info("Somebody logged in to GitHub.")
 
+    @property
+    def _client_id(self) -> str:
+        return self._settings.login_client_id or ""
+
     async def _post(self, path: str, form: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return GitHub's answer to `form`, which is an object of JSON."""
         try:
             with anyio.fail_after(self._settings.timeout):
-                headers = {"Accept": "application/json"}
-                http = self._connections.opened()
-                async with http.stream("POST", f"{self._web}{path}", data=dict(form), headers=headers) as answer:
-                    body = bytearray()
-                    async for chunk in answer.aiter_bytes():
-                        body += chunk
-                        if len(body) > _MAX_BYTES:
-                            raise ValueError("longer than any such answer")
-                    if answer.status_code == 404:
-                        raise Unavailable(
-                            "GitHub does not know the app to log in with.",
-                            "The operator can look at --login-client-id.",
-                        )
-                    found = from_json(bytes(body))
+                answer = await self._exchange(path, form)
         except (TimeoutError, httpx2.TimeoutException):
             raise Unavailable("GitHub took too long over the login.", "Try again in a moment.") from None
         except httpx2.HTTPError as error:
             raise Unavailable(
-                f"GitHub can't be reached for the login: {why_unreached(self._web, error)}.", "Try again in a moment."
+                f"GitHub can't be reached for the login: {why_unreached(self._web_url, error)}.",
+                "Try again in a moment.",
             ) from None
         except ValueError:
-            raise self._broken({}) from None
-        if not isinstance(found, dict):
-            raise self._broken({})
-        return cast("dict[str, Any]", found)
+            raise self._unusable_answer({}) from None
+        if not isinstance(answer, dict):
+            raise self._unusable_answer({})
+        return cast("dict[str, Any]", answer)
 
-    def _broken(self, found: Mapping[str, Any]) -> Unavailable:
-        error = found.get("error")
-        said = f" (`{error}`)" if isinstance(error, str) and error.isidentifier() else ""
-        fix = "The operator can look at --login-client-id: the app must allow the device flow." if said else ""
-        return Unavailable(f"GitHub gives no login{said}.", fix or f"The operator can look at {quote(self._web)}.")
+    async def _exchange(self, path: str, form: Mapping[str, str]) -> object:
+        headers = {"Accept": "application/json"}
+        client = self._connections.get_client()
+        async with client.stream("POST", f"{self._web_url}{path}", data=dict(form), headers=headers) as stream:
+            body = bytearray()
+            async for chunk in stream.aiter_bytes():
+                body += chunk
+                if len(body) > _MAX_BODY_BYTES:
+                    raise ValueError("longer than any such answer")
+            if stream.status_code == 404:
+                raise Unavailable(
+                    "GitHub does not know the app to log in with.", "The operator can look at --login-client-id."
+                )
+            return from_json(bytes(body))
+
+    def _unusable_answer(self, answer: Mapping[str, Any]) -> Unavailable:
+        error = answer.get("error")
+        if isinstance(error, str) and error.isidentifier():
+            return Unavailable(
+                f"GitHub gives no login (`{error}`).",
+                "The operator can look at --login-client-id: the app must allow the device flow.",
+            )
+        return Unavailable("GitHub gives no login.", f"The operator can look at {quote(self._web_url)}.")
 
 
-def _number(value: object, otherwise: float) -> float:
-    return float(value) if isinstance(value, int | float) and 0 <= value < 10**8 else otherwise
+def _parse_seconds(value: object, default: float) -> float:
+    """Return a number of seconds from GitHub's answer; `default` for anything else."""
+    if isinstance(value, int | float) and 0 <= value < 10**8:
+        return float(value)
+    return default

@@ -6,225 +6,293 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from contextvars import ContextVar
 from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
-from mcp_github.client.rate_limits import EVERYTHING, RateLimits, limited
-from mcp_github.client.response import Reply
+from mcp_github.call_context import current_call
+from mcp_github.client.rate_limits import EVERYTHING, RateLimits, rate_limit_problem
+from mcp_github.client.response import Response
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["graphql_problem", "graphql_words", "needs", "problem"]
+__all__ = ["graphql_problem_of", "problem_of", "quote_graphql_error"]
 
-needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
-"""The permissions that the tool at work needs, for a refusal in which GitHub names none."""
-
+# A feature that is off is answered with any of several statuses: no other token would help against it. A label or
+# branch of the caller's that is called so is quoted without the verb.
 _TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|must be enabled)\b")
-"""A feature that is off is answered with any of several statuses: no other token would help against it. A label or
-branch of the caller's that is called so is quoted without the verb."""
+# No token helps against it, though GitHub says 403.
 _TOO_LARGE = re.compile(r"too[ _]large")
-"""No token helps against it, though GitHub says 403."""
+# A failure of GitHub's own in the middle of a GraphQL request, which comes without a type.
 _BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
-"""A failure of GitHub's own in the middle of a GraphQL request, which comes without a type."""
-_SECONDARY_SECONDS = 60.0
-"""What GitHub asks to wait when it names no time."""
+# What GitHub asks to wait when it names no time.
+_SECONDARY_LIMIT_SECONDS = 60.0
+_MAX_QUOTED_CHARACTERS = 300
+_MAX_QUOTED_ERRORS = 5
 
 
-def problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Problem:
-    """The problem a reply of 400 or more stands for; a limit is remembered by `limits`.
+def problem_of(response: Response, description: str, limits: RateLimits, *, has_token: bool) -> Problem:
+    """Return the problem that a response of 400 or more stands for; a limit is remembered by `limits`.
 
     Args:
-        what: what was asked for, for messages.
-        token: whether a token was sent.
+        description: what was asked for, for messages.
+        has_token: whether a token was sent.
     """
-    found = _problem(reply, what, limits, token=token)
-    found.status = reply.status
-    return found
+    message = _message_of(response)
+    problem = _rate_limit_problem_of(response, message, limits)
+    if problem is None:
+        problem = _refusal_of(response, message, description, has_token=has_token)
+    problem.status = response.status
+    return problem
 
 
-def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Problem:
-    said = _said(reply)
-    limit = _limit(reply, said, limits)
-    if limit is not None:
-        return limit
-    words = f" GitHub says: {quote(said, 300)}." if said else ""
-    match reply.status:
+def _refusal_of(response: Response, message: str, description: str, *, has_token: bool) -> Problem:
+    quotation = _quotation(message)
+    match response.status:
         case 401:
             return Refused(
-                "GitHub does not accept the token." + words, "The operator has to renew it; other calls fail too."
+                "GitHub does not accept the token." + quotation, "The operator has to renew it; other calls fail too."
             )
-        case 403 | 404 | 410 | 422 if _TURNED_OFF.search(said):
+        case 403 | 404 | 410 | 422 if _TURNED_OFF.search(message):
             return NotFound(
-                f"GitHub has nothing for {what}.{words}", "The repository's owner can turn that on in its settings."
+                f"GitHub has nothing for {description}.{quotation}",
+                "The repository's owner can turn that on in its settings.",
             )
-        case 403 | 422 if _TOO_LARGE.search(said):
-            return TooLarge(f"GitHub's API does not send so much of {what}.{words}", "Ask for a part of it.")
+        case 403 | 422 if _TOO_LARGE.search(message):
+            return TooLarge(f"GitHub's API does not send so much of {description}.{quotation}", "Ask for a part of it.")
         case 403:
-            return _forbidden(reply, said, what)
-        case 404 | 409 if "is empty" in said:
-            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.", "Push a first one.")
-        case 404 | 410:
-            hint = "" if token else " There is no token here, so private repositories can't be seen."
-            gone = " It was there and is gone." if reply.status == 410 else ""
-            why = "" if said in ("", "Not Found") else words
+            return _forbidden(response, message, description)
+        case 404 | 409 if "is empty" in message:
             return NotFound(
-                f"GitHub does not find {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply)
+                f"GitHub has nothing for {description}: the repository has no commit yet.", "Push a first one."
             )
+        case 404 | 410:
+            return _not_found(response, message, description, has_token=has_token)
         case 405 | 409:
-            return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
+            return Conflict(f"GitHub could not do it for {description} as things are.{quotation}", "Look at it again.")
         case 406:
-            return TooLarge(f"GitHub does not make that of {what}.{words}", "Ask for a part of it, file by file.")
+            return TooLarge(
+                f"GitHub does not make that of {description}.{quotation}", "Ask for a part of it, file by file."
+            )
         case 412:
-            return Conflict(f"The {what} has changed meanwhile.", "Read it again.")
+            return Conflict(f"The {description} has changed meanwhile.", "Read it again.")
         case 413:
-            return TooLarge(f"GitHub takes no request of that size for {what}.", "Send it in parts.")
-        case 422 if said.startswith("No commit found"):
+            return TooLarge(f"GitHub takes no request of that size for {description}.", "Send it in parts.")
+        case 422 if message.startswith("No commit found"):
             return NotFound(
-                f"GitHub does not find {what}.{words}", "`list_refs` shows branches and tags, `list_commits` commits."
+                f"GitHub does not find {description}.{quotation}",
+                "`list_refs` shows branches and tags, `list_commits` commits.",
             )
         case 400 | 422:
-            return Invalid(f"GitHub can't use the request for {what}.{words}", _fields(reply))
+            return Invalid(f"GitHub can't use the request for {description}.{quotation}", _fields_to_look_at(response))
         case 451:
-            return Refused(f"GitHub blocks {what} for legal reasons.")
+            return Refused(f"GitHub blocks {description} for legal reasons.")
         case status if status >= 500:
-            after = _number(reply.headers.get("retry-after"))
-            when = "in a moment" if after is None else f"in {after:.0f} s"
-            return Unavailable(f"GitHub failed on {what} (status `{status}`).", f"Try again {when}.", retry_after=after)
+            return _server_failure(response, description)
         case status:
-            return Unavailable(f"GitHub answered status `{status}` for {what}.{words}")
+            return Unavailable(f"GitHub answered status `{status}` for {description}.{quotation}")
 
 
-def graphql_problem(errors: list[Any], reply: Reply, what: str, limits: RateLimits) -> Problem:
-    """The problem GraphQL's `errors` in `reply` stand for."""
-    first, words = _first(errors), graphql_words(errors)
-    if "secondary rate limit" in words or "abuse detection" in words:
-        return _secondary(limits, _number(reply.headers.get("retry-after")))
-    match first.get("type"):
+def graphql_problem_of(errors: list[Any], response: Response, description: str, limits: RateLimits) -> Problem:
+    """Return the problem that GraphQL's `errors` in `response` stand for; a limit is remembered by `limits`."""
+    quotation = quote_graphql_error(errors)
+    if "secondary rate limit" in quotation or "abuse detection" in quotation:
+        return _secondary_limit(limits, _parse_number(response.headers.get("retry-after")))
+    match _first_error(errors).get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
-            reset = _number(reply.headers.get("x-ratelimit-reset"))
-            spent = reply.headers.get("x-ratelimit-remaining") == "0" and reset is not None
-            until = reset if spent and reset else time.time() + _SECONDARY_SECONDS
-            limits.reached("graphql", until)
-            return limited("graphql", until - time.time())
+            return _graphql_limit(response, limits)
         case "NOT_FOUND":
-            return NotFound(f"GitHub does not find {what}, or hides it from this token.{words}")
+            return NotFound(f"GitHub does not find {description}, or hides it from this token.{quotation}")
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
-            fix = _needed() or "The operator has to widen the token."
-            return Refused(f"The token may not do that to {what}.{words}", fix)
+            fix = _permissions_of_tool() or "The operator has to widen the token."
+            return Refused(f"The token may not do that to {description}.{quotation}", fix)
         case "STALE_DATA":
-            return Conflict(f"The {what} has changed meanwhile.{words}", "Read it again.")
+            return Conflict(f"The {description} has changed meanwhile.{quotation}", "Read it again.")
         case "UNPROCESSABLE":
-            return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
+            return Conflict(f"GitHub could not do it for {description} as things are.{quotation}", "Look at it again.")
         case "RESOURCE_LIMITS_EXCEEDED" | "MAX_NODE_LIMIT_EXCEEDED":
-            return TooLarge(f"That is too much of {what} at once.{words}", "Ask for less, with a smaller `limit`.")
+            return TooLarge(
+                f"That is too much of {description} at once.{quotation}", "Ask for less, with a smaller `limit`."
+            )
         case "INTERNAL" | "SERVICE_UNAVAILABLE" | "TIMEOUT":
-            return Unavailable(f"GitHub failed on {what}.{words}", "Try again in a moment.")
-        case None if _BROKE_OFF.search(words):
-            return Unavailable(f"GitHub failed on {what}.{words}", "Try again in a moment.")
+            return Unavailable(f"GitHub failed on {description}.{quotation}", "Try again in a moment.")
+        case None if _BROKE_OFF.search(quotation):
+            return Unavailable(f"GitHub failed on {description}.{quotation}", "Try again in a moment.")
         case _:
-            return Invalid(f"GitHub can't use the request for {what}.{words}")
+            return Invalid(f"GitHub can't use the request for {description}.{quotation}")
 
 
-def graphql_words(errors: list[Any]) -> str:
-    """What GraphQL says of the first of `errors`, as a sentence behind another; empty if nothing."""
-    said = scrub_text(str(_first(errors).get("message") or ""))[0].rstrip(".")
-    return f" GitHub says: {quote(said, 300)}." if said else ""
+def quote_graphql_error(errors: list[Any]) -> str:
+    """Return what GraphQL says of the first of `errors`, as a sentence behind another; empty if nothing."""
+    message, _ = scrub_text(str(_first_error(errors).get("message") or ""))
+    return _quotation(message.rstrip("."))
 
 
-def _first(errors: list[Any]) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
+def _quotation(message: str) -> str:
+    """Return GitHub's own message as a sentence behind another; empty if there is none."""
+    if not message:
+        return ""
+    return f" GitHub says: {quote(message, _MAX_QUOTED_CHARACTERS)}."
 
 
-def _limit(reply: Reply, said: str, limits: RateLimits) -> Problem | None:
-    if reply.status not in (403, 429):
+def _first_error(errors: list[Any]) -> Mapping[str, Any]:
+    if errors and isinstance(errors[0], dict):
+        return cast("dict[str, Any]", errors[0])
+    return {}
+
+
+def _rate_limit_problem_of(response: Response, message: str, limits: RateLimits) -> Problem | None:
+    """Return the problem if a limit is why GitHub refused, else None."""
+    if response.status not in (403, 429):
         return None
-    headers = reply.headers
-    if (after := _number(headers.get("retry-after"))) is not None:
-        return _secondary(limits, after)
-    if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
+    headers = response.headers
+    retry_after = _parse_number(headers.get("retry-after"))
+    if retry_after is not None:
+        return _secondary_limit(limits, retry_after)
+    reset = _parse_number(headers.get("x-ratelimit-reset"))
+    if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
         resource = headers.get("x-ratelimit-resource", "core")
-        limits.reached(resource, reset)
-        return limited(resource, reset - time.time())
-    if reply.status == 429 or "rate limit" in said.lower() or "abuse detection" in said.lower():
-        return _secondary(limits, None)
+        limits.block_until(resource, reset)
+        return rate_limit_problem(resource, reset - time.time())
+    lower_message = message.lower()
+    if response.status == 429 or "rate limit" in lower_message or "abuse detection" in lower_message:
+        return _secondary_limit(limits, None)
     return None
 
 
-def _secondary(limits: RateLimits, seconds: float | None) -> Problem:
-    """The problem that a secondary limit is, of so many seconds as GitHub says, if it does."""
-    wait = _SECONDARY_SECONDS if seconds is None else seconds
-    limits.reached(EVERYTHING, time.time() + wait)
-    return limited(EVERYTHING, wait)
+def _secondary_limit(limits: RateLimits, seconds: float | None) -> Problem:
+    """Return the problem that a secondary limit is, of so many seconds as GitHub says, if it does."""
+    wait = seconds
+    if wait is None:
+        wait = _SECONDARY_LIMIT_SECONDS
+    limits.block_until(EVERYTHING, time.time() + wait)
+    return rate_limit_problem(EVERYTHING, wait)
 
 
-def _forbidden(reply: Reply, said: str, what: str) -> Problem:
-    words = f" GitHub says: {quote(said, 300)}." if said else ""
-    if "archived" in said:
+def _graphql_limit(response: Response, limits: RateLimits) -> Problem:
+    until = time.time() + _SECONDARY_LIMIT_SECONDS
+    reset = _parse_number(response.headers.get("x-ratelimit-reset"))
+    if reset and response.headers.get("x-ratelimit-remaining") == "0":
+        until = reset
+    limits.block_until("graphql", until)
+    return rate_limit_problem("graphql", until - time.time())
+
+
+def _forbidden(response: Response, message: str, description: str) -> Problem:
+    if "archived" in message:
         return Conflict(
-            f"{what[:1].upper()}{what[1:]} can't be changed: the repository is archived.",
+            f"{description[:1].upper()}{description[1:]} can't be changed: the repository is archived.",
             "Its owner can unarchive it on GitHub.",
         )
-    if "x-github-sso" in reply.headers:
+    if "x-github-sso" in response.headers:
         return Refused(
-            f"The organisation of {what} wants the token authorised for single sign-on.",
+            f"The organisation of {description} wants the token authorised for single sign-on.",
             "The user can do that on the page of their tokens.",
         )
-    return Refused(f"The token may not do that to {what}.{words}", _scopes(reply) or _needed())
+    fix = _permissions_of_headers(response) or _permissions_of_tool()
+    return Refused(f"The token may not do that to {description}.{_quotation(message)}", fix)
 
 
-def _needed() -> str:
-    return f"A fine-grained token needs for this tool: {', '.join(needs.get())}." if needs.get() else ""
+def _not_found(response: Response, message: str, description: str, *, has_token: bool) -> Problem:
+    sentences = f"GitHub does not find {description}, or hides it from this token."
+    if response.status == 410:
+        sentences += " It was there and is gone."
+    if message not in ("", "Not Found"):
+        sentences += _quotation(message)
+    if not has_token:
+        sentences += " There is no token here, so private repositories can't be seen."
+    return NotFound(sentences, _permissions_of_headers(response))
 
 
-def _scopes(reply: Reply) -> str:
-    wanted = reply.headers.get("x-accepted-github-permissions")
-    if wanted:
-        return f"A fine-grained token needs the permission {quote(wanted)}."
-    accepted = reply.headers.get("x-accepted-oauth-scopes", "").strip()
-    has = {scope.strip() for scope in reply.headers.get("x-oauth-scopes", "").split(",")}
-    if accepted and not has & {scope.strip() for scope in accepted.split(",")}:
-        return (
-            f"A classic token needs one of the scopes {quote(accepted)}; this one has {quote(', '.join(sorted(has)))}."
-        )
+def _server_failure(response: Response, description: str) -> Problem:
+    retry_after = _parse_number(response.headers.get("retry-after"))
+    moment = "in a moment"
+    if retry_after is not None:
+        moment = f"in {retry_after:.0f} s"
+    return Unavailable(
+        f"GitHub failed on {description} (status `{response.status}`).",
+        f"Try again {moment}.",
+        retry_after=retry_after,
+    )
+
+
+def _permissions_of_tool() -> str:
+    """Return what a token needs for the tool under way, as a sentence; empty outside of tools."""
+    permissions = current_call().needed_permissions
+    if not permissions:
+        return ""
+    return f"A fine-grained token needs for this tool: {', '.join(permissions)}."
+
+
+def _permissions_of_headers(response: Response) -> str:
+    """Return what GitHub says that a token needs, as a sentence; empty if it does not, or the token has it."""
+    permissions = response.headers.get("x-accepted-github-permissions")
+    if permissions:
+        return f"A fine-grained token needs the permission {quote(permissions)}."
+    accepted = response.headers.get("x-accepted-oauth-scopes", "").strip()
+    scopes = _parse_scopes(response.headers.get("x-oauth-scopes", ""))
+    if accepted and not scopes & _parse_scopes(accepted):
+        own_scopes = quote(", ".join(sorted(scopes)))
+        return f"A classic token needs one of the scopes {quote(accepted)}; this one has {own_scopes}."
     return ""
 
 
-def _body(reply: Reply) -> Mapping[str, Any]:
+def _parse_scopes(header: str) -> set[str]:
+    return {scope.strip() for scope in header.split(",")}
+
+
+def _body_of(response: Response) -> Mapping[str, Any]:
+    """Return the JSON object in `response`; empty if it is none."""
     try:
-        body: object = json.loads(reply.body)
+        body: object = json.loads(response.body)
     except ValueError:
         return {}
-    return cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    if isinstance(body, dict):
+        return cast("dict[str, Any]", body)
+    return {}
 
 
-def _said(reply: Reply) -> str:
-    body = _body(reply)
-    parts = [str(body.get("message") or "")]
-    errors = body.get("errors")
-    for error in cast("list[Any]", errors if isinstance(errors, list) else [errors] if errors else [])[:5]:
-        if isinstance(error, dict):
-            item = cast("dict[str, Any]", error)
-            about = (item.get(name) for name in ("resource", "field", "code", "value"))
-            parts.append(str(item.get("message") or " ".join(str(word) for word in about if word is not None)))
-        else:
-            parts.append(str(error))
-    return scrub_text("; ".join(part.rstrip(".") for part in parts if part))[0]
+def _message_of(response: Response) -> str:
+    """Return what GitHub says is wrong: its message, then those of the first errors."""
+    body = _body_of(response)
+    errors: Any = body.get("errors")
+    if not errors:
+        errors = []
+    elif not isinstance(errors, list):
+        errors = [errors]
+    messages = [str(body.get("message") or "")]
+    messages += [_error_message(error) for error in cast("list[Any]", errors)[:_MAX_QUOTED_ERRORS]]
+    message, _ = scrub_text("; ".join(text.rstrip(".") for text in messages if text))
+    return message
 
 
-def _fields(reply: Reply) -> str:
-    errors = _body(reply).get("errors")
-    named = [
-        str(cast("dict[str, Any]", item).get("field"))
-        for item in cast("list[Any]", errors if isinstance(errors, list) else [])
-        if isinstance(item, dict) and item.get("field")  # pyright: ignore
-    ]
+def _error_message(error: Any) -> str:
+    if not isinstance(error, dict):
+        return str(error)
+    item = cast("dict[str, Any]", error)
+    if item.get("message"):
+        return str(item["message"])
+    facts = [item.get(name) for name in ("resource", "field", "code", "value")]
+    return " ".join(str(fact) for fact in facts if fact is not None)
+
+
+def _fields_to_look_at(response: Response) -> str:
+    """Return the next move after a request with a field that GitHub does not take."""
+    errors: Any = _body_of(response).get("errors")
+    if not isinstance(errors, list):
+        errors = []
+    objects = [cast("dict[str, Any]", error) for error in cast("list[Any]", errors) if isinstance(error, dict)]
+    fields = [str(error["field"]) for error in objects if error.get("field")]
+    if not fields:
+        return "Change the arguments."
     # A search is called `q` there.
-    names = ["query" if name == "q" else name for name in named[:5]]
-    return f"Look at {', '.join(quote(name, 40) for name in names)}." if names else "Change the arguments."
+    names = ["query" if field == "q" else field for field in fields[:_MAX_QUOTED_ERRORS]]
+    return f"Look at {', '.join(quote(name, 40) for name in names)}."
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
+    """Return the number of seconds in a header; None if it has none."""
+    if text is None:
+        return None
     try:
-        return None if text is None else max(0.0, float(text))
+        return max(0.0, float(text))
     except ValueError:
         return None

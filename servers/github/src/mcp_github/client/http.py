@@ -23,28 +23,28 @@ import httpx2
 from mcp_batteries.errors import Conflict, NotFound, Refused, TooLarge, Unavailable
 from mcp_batteries.remote.reach import why_unreached
 from mcp_github.client import errors
-from mcp_github.client.credentials import Credentials, TokenSettings
+from mcp_github.client.credentials import Credentials, RequestSigner, TokenSettings
 from mcp_github.client.device_login import LoginSettings
 from mcp_github.client.rate_limits import RateLimits
-from mcp_github.client.response import VERSION, Reply
+from mcp_github.client.response import API_VERSION, Response
 from mcp_github.policy import DownloadUrl, Policy
 
-__all__ = ["GRAPHQL", "Client", "ClientSettings", "Connections", "Request"]
+__all__ = ["GRAPHQL", "JSON_TYPE", "Client", "ClientSettings", "ConnectionPool", "Request"]
 
+# The path of GraphQL requests; the policy knows where that is on each kind of server.
 GRAPHQL = "/graphql"
-"""The path of GraphQL requests; where that is depends on the server."""
+JSON_TYPE = "application/vnd.github+json"
 
-_TRIES = 3
-_REDIRECTS = 3
-_PATIENCE = 5.0
-"""Seconds: a limit that ends sooner is waited for."""
-_MAX_BYTES = 8_000_000
-_JSON = "application/vnd.github+json"
-_REPO = re.compile(r"/repositories/[0-9]+|/repos/[^/]+/[^/]+")
+_MAX_TRIES = 3
+_MAX_REDIRECTS = 3
+# A limit that ends sooner is waited for.
+_MAX_WAIT_SECONDS = 5.0
+_MAX_BODY_BYTES = 8_000_000
+_REPO_PATH = re.compile(r"/repositories/[0-9]+|/repos/[^/]+/[^/]+")
 
 
 class ClientSettings(TokenSettings, LoginSettings, Protocol):
-    """What the client needs to be told."""
+    """The settings that the client needs."""
 
     @property
     def workers(self) -> int: ...
@@ -58,47 +58,53 @@ class Request:
 
     Attributes:
         path: below the API's base, made of trusted parts only.
-        what: it asks for, in words for messages.
-        reads: whether it may be repeated and may follow a redirect.
-        follows: whether a redirect is followed; else it is the reply.
-        instead: see `Reply`.
+        description: what it asks for, in words for messages.
+        is_read: whether it may be repeated and may follow a redirect.
+        follows_redirects: whether a redirect is followed; else the redirect is the response.
+        redirect_note: see `Response`.
     """
 
-    verb: str
+    method: str
     path: str
-    what: str
-    reads: bool
+    description: str
+    is_read: bool
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     body: Any = None
-    accept: str = _JSON
+    accept: str = JSON_TYPE
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    max_bytes: int = _MAX_BYTES
-    follows: bool = True
-    instead: str = ""
+    max_bytes: int = _MAX_BODY_BYTES
+    follows_redirects: bool = True
+    redirect_note: str = ""
 
     @property
-    def resource(self) -> str:
-        """The rate limit it counts against."""
+    def rate_limit(self) -> str:
+        """The rate limit that the request counts against."""
+        if self.path == "/search/code":
+            return "code_search"
         if self.path.startswith("/search/"):
-            return "code_search" if self.path == "/search/code" else "search"
-        return "graphql" if self.path == GRAPHQL else "core"
+            return "search"
+        if self.path == GRAPHQL:
+            return "graphql"
+        return "core"
 
 
-class Connections:
+class ConnectionPool:
     """The connections to GitHub, opened when they are first needed. They know no token: each request brings its own."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
-        self._http: httpx2.AsyncClient | None = None
+        self._client: httpx2.AsyncClient | None = None
 
     async def aclose(self) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        client = self._client
+        self._client = None
+        if client is not None:
+            await client.aclose()
 
-    def opened(self) -> httpx2.AsyncClient:
-        if self._http is None:
-            self._http = httpx2.AsyncClient(
+    def get_client(self) -> httpx2.AsyncClient:
+        """Return the one client of the library, made at the first call."""
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
                 verify=_trusted_certificates(),
                 headers={"User-Agent": "mcp-github"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -106,7 +112,7 @@ class Connections:
                 follow_redirects=False,
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=self._settings.workers),
             )
-        return self._http
+        return self._client
 
 
 class Client:
@@ -114,198 +120,244 @@ class Client:
 
     Args:
         credentials: of that identity.
-        pause: seconds before the second try; the third waits three times that.
+        retry_seconds: before the second try; the third waits three times that.
+
+    Attributes:
+        renamed: the `owner/name` that a repository has by now, by the one in lower case that was asked for.
     """
 
     def __init__(
-        self, settings: ClientSettings, policy: Policy, connections: Connections, credentials: Credentials, *,
-        pause: float = 0.4,
+        self, settings: ClientSettings, policy: Policy, connections: ConnectionPool, credentials: Credentials, *,
+        retry_seconds: float = 0.4,
     ) -> None:  # fmt: skip
-        self._settings, self._policy, self._pause = settings, policy, pause
         self.credentials = credentials
         self.limits = RateLimits(settings.write_interval / 1000)
-        self._turns = anyio.CapacityLimiter(settings.workers)
-        self._connections = connections
-        self._full_names: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
-        """The `owner/name` that a repository has by now, by the one in lower case that was asked for."""
+        self._settings = settings
+        self._policy = policy
+        self._connections = connections
+        self._retry_seconds = retry_seconds
+        self._request_slots = anyio.CapacityLimiter(settings.workers)
+        self._full_names: dict[str, str] = {}
 
-    async def send(self, request: Request) -> Reply:
-        """The reply to `request`, of a status below 400.
+    async def send(self, request: Request) -> Response:
+        """Return the response to `request`, of a status below 400.
 
         Raises:
             Problem: GitHub refused or failed, a limit is in force, or a redirect leads where it may not.
         """
-        if new := self.renamed.get((old := _repo_in(request.path)).lower()):
-            # Found out before, and judged then.
-            request = replace(request, path=f"/repos/{new}{request.path.removeprefix(f'/repos/{old}')}")
-        if request.reads:
-            return await self._with_tries(request)
-        self._policy.require_token(await self.credentials.current() is not None)
-        async with self.limits.write():
+        old_name = _repo_of_path(request.path)
+        new_name = self.renamed.get(old_name.lower())
+        if new_name:
+            # The new name was found out and judged at an earlier request.
+            rest = request.path.removeprefix(f"/repos/{old_name}")
+            request = replace(request, path=f"/repos/{new_name}{rest}")
+        if request.is_read:
+            return await self._send_read(request)
+        return await self._send_write(request)
+
+    async def download(
+        self, url: DownloadUrl, description: str, *, max_bytes: int, feed: Callable[[bytes], bool]
+    ) -> None:
+        """Hand the bytes at `url` to `feed` until it returns True or there are no more. They go without the token."""
+        size = 0
+        try:
+            async with self._connections.get_client().stream("GET", url.url) as stream:
+                if stream.status_code in (404, 410):
+                    raise NotFound(f"GitHub has no {description} any more.", "They are kept for some weeks only.")
+                if stream.status_code != 200:
+                    raise Unavailable(
+                        f"The download of {description} failed (status `{stream.status_code}`).", "Try again."
+                    )
+                async for chunk in stream.aiter_bytes():
+                    size += len(chunk)
+                    if size > max_bytes:
+                        raise TooLarge(f"There are more than `{max_bytes:,}` bytes of {description}.")
+                    if feed(chunk):
+                        return
+        except (httpx2.HTTPError, httpx2.InvalidURL):
+            raise Unavailable(f"The download of {description} broke off.", "Try again in a moment.") from None
+
+    async def _send_read(self, request: Request) -> Response:
+        """Send a read, again after failures that may pass and limits that end soon."""
+        with anyio.move_on_after(self._settings.timeout * 1.5):
+            for tries_before in range(_MAX_TRIES):
+                try:
+                    return await self._follow(request)
+                except Unavailable as problem:
+                    is_last_try = tries_before == _MAX_TRIES - 1
+                    # A limit says when it ends; anything else may pass.
+                    if is_last_try or (problem.retry_after or 0.0) > _MAX_WAIT_SECONDS:
+                        raise
+                    wait = problem.retry_after
+                if wait is None:
+                    wait = self._retry_seconds * 3**tries_before * (0.5 + random.random())
+                await anyio.sleep(wait)
+        raise Unavailable(f"GitHub did not answer for {request.description} in time.", "Try again in a moment.")
+
+    async def _send_write(self, request: Request) -> Response:
+        """Send a write once: of one that failed, nobody knows what became of it."""
+        self._policy.require_token(await self.credentials.get_signer() is not None)
+        async with self.limits.write_slot():
             try:
-                return await self._once_or_after_limit(request)
+                return await self._send_again_after_limit(request)
             except Unavailable as problem:
                 if problem.retry_after is not None:
                     raise
-                # Sent once, and nobody knows what became of it.
                 raise Unavailable(
                     problem.what, "It may have been done all the same: look before you try again."
                 ) from None
 
-    async def download(self, url: DownloadUrl, what: str, *, max_bytes: int, take: Callable[[bytes], bool]) -> None:
-        """Hand the bytes at `url` to `take` until it returns True or there are no more. They go without the token."""
-        taken = 0
-        try:
-            async with self._connections.opened().stream("GET", url.url) as answer:
-                if answer.status_code in (404, 410):
-                    raise NotFound(f"GitHub has no {what} any more.", "They are kept for some weeks only.")
-                if answer.status_code != 200:
-                    raise Unavailable(f"The download of {what} failed (status `{answer.status_code}`).", "Try again.")
-                async for chunk in answer.aiter_bytes():
-                    taken += len(chunk)
-                    if taken > max_bytes:
-                        raise TooLarge(f"There are more than `{max_bytes:,}` bytes of {what}.")
-                    if take(chunk):
-                        return
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise Unavailable(f"The download of {what} broke off.", "Try again in a moment.") from None
-
-    async def _with_tries(self, request: Request) -> Reply:
-        with anyio.move_on_after(self._settings.timeout * 1.5):
-            for left in reversed(range(_TRIES)):
-                try:
-                    return await self._once(request)
-                except Unavailable as problem:
-                    # A limit says when; anything else may pass.
-                    if not left or (problem.retry_after or 0.0) > _PATIENCE:
-                        raise
-                    wait = problem.retry_after
-                if wait is None:
-                    wait = self._pause * 3 ** (_TRIES - 1 - left) * (0.5 + random.random())
-                await anyio.sleep(wait)
-        raise Unavailable(f"GitHub did not answer for {request.what} in time.", "Try again in a moment.")
-
-    async def _once_or_after_limit(self, request: Request) -> Reply:
+    async def _send_again_after_limit(self, request: Request) -> Response:
         """Send a write, and once more after a limit that ends soon: what a limit refused was not done."""
         try:
-            return await self._once(request)
+            return await self._follow(request)
         except Unavailable as problem:
-            refused = problem.status in (None, 403, 429)
-            if problem.retry_after is None or problem.retry_after > _PATIENCE or not refused:
+            was_refused = problem.status in (None, 403, 429)
+            if problem.retry_after is None or problem.retry_after > _MAX_WAIT_SECONDS or not was_refused:
                 raise
             await anyio.sleep(problem.retry_after)
-        return await self._once(request)
+        return await self._follow(request)
 
-    async def _once(self, request: Request) -> Reply:
-        for _ in range(_REDIRECTS + 1):
-            self.limits.check(request.resource)
-            async with self._turns:
-                reply = await self._exchange(request)
-            if reply.status >= 400:
-                token = self.credentials.source != ""
-                raise errors.problem(reply, request.what, self.limits, token=token)
-            if reply.status == 202 and request.reads:
-                raise Unavailable(f"GitHub is still working on {request.what}.", "Try again in 3 s.", retry_after=3.0)
-            if reply.status < 300 or reply.status == 304 or not request.follows:
-                return reply
-            request = await self._redirected(request, reply)
+    async def _follow(self, request: Request) -> Response:
+        """Send `request` to where its redirects lead, and raise for a status that is a failure."""
+        for _ in range(_MAX_REDIRECTS + 1):
+            self.limits.check(request.rate_limit)
+            async with self._request_slots:
+                response = await self._exchange(request)
+            if response.status >= 400:
+                has_token = self.credentials.source != ""
+                raise errors.problem_of(response, request.description, self.limits, has_token=has_token)
+            if response.status == 202 and request.is_read:
+                raise Unavailable(
+                    f"GitHub is still working on {request.description}.", "Try again in 3 s.", retry_after=3.0
+                )
+            if response.status < 300 or response.status == 304 or not request.follows_redirects:
+                return response
+            request = await self._redirect(request, response)
         # Not `Unavailable`: another try would go round once more.
-        raise Conflict(f"GitHub redirects {request.what} in circles.", "A person can look at it on GitHub.")
+        raise Conflict(f"GitHub redirects {request.description} in circles.", "A person can look at it on GitHub.")
 
-    async def _redirected(self, request: Request, reply: Reply) -> Request:
-        target = urljoin(f"{self._policy.api_url.base}{request.path}", reply.headers.get("location", ""))
-        if not request.reads:
+    async def _redirect(self, request: Request, response: Response) -> Request:
+        """Return the request that the redirect in `response` asks for, once its target has been judged."""
+        target = urljoin(f"{self._policy.api_url.base}{request.path}", response.headers.get("location", ""))
+        if not request.is_read:
             raise Conflict(
-                f"GitHub redirects this write to {request.what}: it was renamed or moved. Nothing was changed.",
+                f"GitHub redirects this write to {request.description}: it was renamed or moved. Nothing was changed.",
                 "Look the repository up and use its new name.",
             )
-        path = self._policy.api_url.redirect(target, request.what)
-        old = _repo_in(request.path)
-        instead = request.instead
+        path = self._policy.api_url.redirect(target, request.description)
+        note = request.redirect_note
         if path.endswith("/public_members"):
-            instead = "shows this token only its public members"
-        if self._policy.allowed or (old and path.startswith("/repositories/")):
-            new = await self._repo_at(path)
-            if self._policy.allowed:
-                self._policy.redirected_repo(new, request.what)
-            if old and new and new.lower() != old.lower():
-                if await self._is_gone(old, request):
-                    self.renamed[old.lower()] = new
+            note = "shows this token only its public members"
+        old_name = _repo_of_path(request.path)
+        if self._policy.allow_list or (old_name and path.startswith("/repositories/")):
+            new_name = await self._find_repo_name(path)
+            if self._policy.allow_list:
+                self._policy.require_redirect_served(new_name, request.description)
+            if old_name and new_name and new_name.lower() != old_name.lower():
+                if await self._is_repo_renamed(old_name, request):
+                    self.renamed[old_name.lower()] = new_name
                 else:
-                    instead = f"was moved: this is `{new}{_REPO.sub('', path)}`"
+                    note = f"was moved: this is `{new_name}{_REPO_PATH.sub('', path)}`"
         # GitHub's redirects after a rename come without the query.
         params = dict(parse_qsl(urlsplit(target).query)) or request.params
-        return replace(request, path=path, params=params, instead=instead)
+        return replace(request, path=path, params=params, redirect_note=note)
 
-    async def _is_gone(self, repo: str, request: Request) -> bool:
-        """Whether the repository itself has another name, by the redirect of `request`; an issue moves alone, too."""
-        if (path := f"/repos/{repo}") == request.path:
+    async def _is_repo_renamed(self, repo: str, request: Request) -> bool:
+        """Return whether the repository itself has another name, and not only an issue of it moved."""
+        path = f"/repos/{repo}"
+        if path == request.path:
             return True
+        probe = Request("GET", path, request.description, True, follows_redirects=False)
         try:
-            return (await self._once(Request("GET", path, request.what, True, follows=False))).status >= 300
+            response = await self._follow(probe)
         except (NotFound, Refused):
             return False
+        return response.status >= 300
 
-    async def _repo_at(self, path: str) -> str:
-        """The `owner/name` of the repository that the API's `path` belongs to; empty if it belongs to none."""
-        if found := re.fullmatch(r"/repositories/(\d+)(?:/.*)?", path):
-            if found[1] not in self._full_names:
-                request = Request("GET", f"/repositories/{found[1]}", "the repository", True, follows=False)
-                reply = await self._once(request)
-                self._full_names[found[1]] = str(json.loads(reply.body)["full_name"]) if reply.status < 300 else ""
-            return self._full_names[found[1]]
-        return _repo_in(path)
+    async def _find_repo_name(self, path: str) -> str:
+        """Return the `owner/name` of the repository that the API's `path` belongs to; empty if it belongs to none."""
+        match = re.fullmatch(r"/repositories/(\d+)(?:/.*)?", path)
+        if match is None:
+            return _repo_of_path(path)
+        number = match[1]
+        if number not in self._full_names:
+            request = Request("GET", f"/repositories/{number}", "the repository", True, follows_redirects=False)
+            response = await self._follow(request)
+            full_name = ""
+            if response.status < 300:
+                full_name = str(json.loads(response.body)["full_name"])
+            self._full_names[number] = full_name
+        return self._full_names[number]
 
-    async def _exchange(self, request: Request) -> Reply:
-        """Send `request` once; whatever status comes back is the reply."""
-        auth = await self.credentials.current()
-        headers = {"Accept": request.accept, "X-GitHub-Api-Version": VERSION, **request.headers}
-        if auth is not None:
-            headers["Authorization"] = f"{auth.token_type} {auth.token}"
-        content = None
-        if request.body is not None:
-            headers["Content-Type"] = "application/json"
-            content = json.dumps(request.body).encode()
+    async def _exchange(self, request: Request) -> Response:
+        """Send `request` once; whatever status comes back is the response."""
+        signer = await self.credentials.get_signer()
+        headers, content = _headers_and_content(request, signer)
         try:
             with anyio.fail_after(self._settings.timeout):
-                raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-                http = self._connections.opened()
-                stream = http.stream(request.verb, self._url(request), headers=raw, content=content)
-                async with stream as answer:
-                    body = await _body(answer, request.max_bytes)
+                client = self._connections.get_client()
+                async with client.stream(
+                    request.method, self._url_of(request), headers=headers, content=content
+                ) as stream:
+                    body = await _read_body(stream, request.max_bytes)
         except (TimeoutError, httpx2.TimeoutException):
-            raise Unavailable(f"GitHub took too long over {request.what}.", "Try again in a moment.") from None
+            raise Unavailable(f"GitHub took too long over {request.description}.", "Try again in a moment.") from None
         except httpx2.InvalidURL:
-            raise TooLarge(f"GitHub takes no request of that size for {request.what}.", "Send less.") from None
+            raise TooLarge(f"GitHub takes no request of that size for {request.description}.", "Send less.") from None
         except httpx2.HTTPError as error:
-            why = why_unreached(self._policy.api_url.base, error)
-            fix = "The operator can look at --api-url." if "certificate" in why else "Try again in a moment."
-            raise Unavailable(f"GitHub can't be reached for {request.what}: {why}.", fix) from None
-        if answer.status_code == 401:
-            self.credentials.rejected(auth)
-        # Whoever echoes the token, or has it in a file: no answer shows it.
-        token = auth.token.encode() if auth is not None else b""
-        names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers.raw}
-        body = body.replace(token, b"[token]") if token else body
-        return Reply(answer.status_code, names, body, request.instead)
+            reason = why_unreached(self._policy.api_url.base, error)
+            fix = "Try again in a moment."
+            if "certificate" in reason:
+                fix = "The operator can look at --api-url."
+            raise Unavailable(f"GitHub can't be reached for {request.description}: {reason}.", fix) from None
+        if stream.status_code == 401:
+            self.credentials.reject(signer)
+        if signer is not None and signer.token:
+            # Whoever echoes the token, or has it in a file: no answer shows it.
+            body = body.replace(signer.token.encode(), b"[token]")
+        response_headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in stream.headers.raw
+        }
+        return Response(stream.status_code, response_headers, body, request.redirect_note)
 
-    def _url(self, request: Request) -> str:
-        params = sorted((name, _plain(value)) for name, value in request.params.items() if value is not None)
-        place = self._policy.api_url
-        where = place.graphql if request.path == GRAPHQL else f"{place.base}{request.path}"
-        return f"{where}?{urlencode(params)}" if params else where
+    def _url_of(self, request: Request) -> str:
+        """Return the whole address of `request`, its parameters in a fixed order."""
+        api_url = self._policy.api_url
+        url = f"{api_url.base}{request.path}"
+        if request.path == GRAPHQL:
+            url = api_url.graphql
+        params = sorted((name, _to_text(value)) for name, value in request.params.items() if value is not None)
+        if not params:
+            return url
+        return f"{url}?{urlencode(params)}"
 
 
-def _repo_in(path: str) -> str:
-    """The `owner/name` in the API's `path`; empty if it has none."""
-    found = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/.*)?", path)
-    return found[1] if found else ""
+def _headers_and_content(
+    request: Request, signer: RequestSigner | None
+) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
+    headers = {"Accept": request.accept, "X-GitHub-Api-Version": API_VERSION, **request.headers}
+    if signer is not None:
+        headers["Authorization"] = f"{signer.token_type} {signer.token}"
+    content = None
+    if request.body is not None:
+        headers["Content-Type"] = "application/json"
+        content = json.dumps(request.body).encode()
+    return [(name.encode(), value.encode()) for name, value in headers.items()], content
 
 
-async def _body(answer: httpx2.Response, max_bytes: int) -> bytes:
+def _repo_of_path(path: str) -> str:
+    """Return the `owner/name` in the API's `path`; empty if it has none."""
+    match = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/.*)?", path)
+    if match is None:
+        return ""
+    return match[1]
+
+
+async def _read_body(stream: httpx2.Response, max_bytes: int) -> bytes:
     body = bytearray()
-    async for chunk in answer.aiter_bytes():
+    async for chunk in stream.aiter_bytes():
         body += chunk
         if len(body) > max_bytes:
             raise TooLarge(f"GitHub's answer has more than `{max_bytes:,}` bytes.", "Ask for less at once.")
@@ -313,11 +365,15 @@ async def _body(answer: httpx2.Response, max_bytes: int) -> bytes:
 
 
 def _trusted_certificates() -> ssl.SSLContext | bool:
-    """What the variables of the requests library name, which many set for an authority of their own; else httpx2's."""
+    """Return the certificates that the requests library's variables name, as many set them for an authority of their
+    own; True for httpx2's."""
     bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
-    usable = os.path.isfile(bundle) and "SSL_CERT_FILE" not in os.environ
-    return ssl.create_default_context(cafile=bundle) if usable else True
+    if os.path.isfile(bundle) and "SSL_CERT_FILE" not in os.environ:
+        return ssl.create_default_context(cafile=bundle)
+    return True
 
 
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

@@ -11,36 +11,39 @@ import anyio
 
 from mcp_batteries.progress import tell
 
-__all__ = ["LONGEST", "Wait"]
+__all__ = ["MAX_WAIT_SECONDS", "Poller"]
 
 T = TypeVar("T")
 
-LONGEST = 3000
-"""Seconds one call waits at most."""
-_LONGEST_PAUSE = 20.0
+# One call waits no longer.
+MAX_WAIT_SECONDS = 3000
+_MAX_PAUSE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Wait:
-    """How long to wait, and how long between the first two looks."""
+class Poller:
+    """How long to wait, and how long between the first two checks, in seconds."""
 
     seconds: float
     pause: float = 2.0
 
-    async def ended(self, look: Callable[[], Awaitable[T]], going: Callable[[T, float], str | None]) -> T:
-        """What `look` finds in the end.
+    async def poll_until_done(
+        self, fetch: Callable[[], Awaitable[T]], describe_progress: Callable[[T, float], str | None]
+    ) -> T:
+        """Return what `fetch` gives in the end.
 
         Args:
-            going: says of what was found after so many seconds how it goes on; None once it has ended.
+            describe_progress: says of a state after so many seconds how it goes on; None once it has ended.
         """
-        began, pause = time.monotonic(), self.pause
+        start = time.monotonic()
+        pause = self.pause
         while True:
-            found = await look()
-            passed = time.monotonic() - began
-            state = going(found, passed)
-            if state is None or passed >= self.seconds:
-                return found
-            tell(passed, self.seconds, state)
-            # An unchanged answer costs nothing of the limit, but each look is a request all the same.
-            await anyio.sleep(min(pause, max(0.0, self.seconds - passed)))
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            state = await fetch()
+            elapsed = time.monotonic() - start
+            progress = describe_progress(state, elapsed)
+            if progress is None or elapsed >= self.seconds:
+                return state
+            tell(elapsed, self.seconds, progress)
+            # An unchanged answer costs nothing of the limit, but each check is a request all the same.
+            await anyio.sleep(min(pause, max(0.0, self.seconds - elapsed)))
+            pause = min(pause * 1.5, _MAX_PAUSE_SECONDS)

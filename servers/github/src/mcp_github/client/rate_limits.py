@@ -15,48 +15,51 @@ import anyio
 
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["EVERYTHING", "RateLimits", "limited"]
+__all__ = ["EVERYTHING", "RateLimits", "rate_limit_problem"]
 
+# A secondary limit, which forbids requests of every kind.
 EVERYTHING = "everything"
 
 
 class RateLimits:
-    """The limits of one token that are in force, and the turn of writes.
+    """The limits of one token that are in force, and the queue of writes.
 
     Args:
-        seconds: between the end of one write and the start of the next.
+        write_interval: seconds between the end of one write and the start of the next.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._until: dict[str, float] = {}
-        self._turn = anyio.Lock()
-        self._last = float("-inf")
+    def __init__(self, write_interval: float) -> None:
+        self._write_interval = write_interval
+        self._blocked_until: dict[str, float] = {}
+        self._write_lock = anyio.Lock()
+        self._last_write = float("-inf")
 
-    def reached(self, resource: str, until: float) -> None:
-        """Remember that GitHub wants nothing of `resource` before `until`."""
-        self._until[resource] = max(until, self._until.get(resource, 0.0))
+    def block_until(self, resource: str, until: float) -> None:
+        """Remember that GitHub wants nothing of `resource` before `until`, in seconds since the epoch."""
+        self._blocked_until[resource] = max(until, self._blocked_until.get(resource, 0.0))
 
     def check(self, resource: str) -> None:
         """Raise `Unavailable` while a limit on `resource` is in force."""
         for name in (EVERYTHING, resource):
-            left = self._until.get(name, 0.0) - time.time()
-            if left > 0:
-                raise limited(name, left)
+            remaining = self._blocked_until.get(name, 0.0) - time.time()
+            if remaining > 0:
+                raise rate_limit_problem(name, remaining)
 
     @asynccontextmanager
-    async def write(self) -> AsyncGenerator[None]:
-        """The turn to write: one at a time, spaced."""
-        async with self._turn:
-            await anyio.sleep(max(0.0, self._last + self._seconds - time.monotonic()))
+    async def write_slot(self) -> AsyncGenerator[None]:
+        """Wait for the turn to write, and hold it: one write at a time, spaced."""
+        async with self._write_lock:
+            await anyio.sleep(max(0.0, self._last_write + self._write_interval - time.monotonic()))
             try:
                 yield
             finally:
-                self._last = time.monotonic()
+                self._last_write = time.monotonic()
 
 
-def limited(resource: str, seconds: float) -> Unavailable:
-    """The answer while a limit is in force."""
+def rate_limit_problem(resource: str, seconds: float) -> Unavailable:
+    """Return the problem of a call while a limit on `resource` is in force for so many seconds."""
     wait = max(1, math.ceil(seconds))
-    what = "a secondary rate limit" if resource == EVERYTHING else f"its rate limit for `{resource}`"
-    return Unavailable(f"GitHub says that {what} is reached.", f"Try again in {wait} s.", retry_after=float(wait))
+    limit = f"its rate limit for `{resource}`"
+    if resource == EVERYTHING:
+        limit = "a secondary rate limit"
+    return Unavailable(f"GitHub says that {limit} is reached.", f"Try again in {wait} s.", retry_after=float(wait))

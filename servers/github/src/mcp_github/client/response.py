@@ -1,26 +1,27 @@
-"""GitHub's response."""
+"""GitHub's response, before anything is made of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["VERSION", "Reply"]
+__all__ = ["API_VERSION", "Response"]
 
-VERSION = "2022-11-28"
-"""Of the API; GitHub keeps one for at least two years after the next."""
+# GitHub keeps a version of its API for at least two years after the next.
+API_VERSION = "2022-11-28"
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What GitHub said.
+class Response:
+    """What GitHub answered.
 
     Attributes:
-        headers: names in lower case.
-        instead: what GitHub did with what was asked for, behind its name, where a redirect led to something else.
+        headers: by their names in lower case.
+        redirect_note: what GitHub did with what was asked for, to stand behind its name, where a redirect led to
+            something else.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    instead: str = ""
+    redirect_note: str = ""

@@ -4,122 +4,202 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_github.models import Text
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["Window"]
+__all__ = ["LineWindow"]
 
-_KEPT, _PIECE = 128_000, 65_536
-"""Bytes: a page of text, with the timestamps and colours that are taken out of it and more; and taken at once."""
-_LINE = 2000
-_AFTER = 10
-"""Lines shown after the last error."""
-_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_STAMP = re.compile(rb"^(?:\xef\xbb\xbf)?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
-_ERROR = b"##[error]"
+# A page of text, with the timestamps and colours that are taken out of it, and more.
+_MAX_KEPT_BYTES = 128_000
+# What is taken at once.
+_PIECE_BYTES = 65_536
+_MAX_LINE_CHARACTERS = 2000
+_LINE_NUMBER_BYTES = 8
+_LINES_AFTER_ERROR = 10
+_COLOUR_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TIMESTAMP = re.compile(rb"^(?:\xef\xbb\xbf)?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
+_ERROR_MARK = b"##[error]"
 
 
-class Window:
+class _Block(NamedTuple):
+    """Whole lines.
+
+    Attributes:
+        first: the number of the first line.
+    """
+
+    first: int
+    data: bytes
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Lines as they are shown, and how many invisible characters were taken out of them."""
+
+    lines: list[_Line]
+    removed: int
+
+
+class LineWindow:
     """Takes text piece by piece and keeps one page of it.
 
     Args:
         start_line: the page begins there; without it the page is the end, or of a job's log the last error with what
             led to it: what follows is only cleaning up.
         pattern: only lines that contain it.
-        log: it is a job's, with a timestamp at each line.
+        is_log: it is a job's, with a timestamp at each line.
     """
 
-    def __init__(self, *, start_line: int | None, pattern: str | None, log: bool = True) -> None:
-        self._start, self._log = start_line, log
-        self._needle = pattern.encode("utf-8", "surrogatepass") if pattern else b""
-        self._rest = b""
-        self._count, self._size, self._dropped, self._over = 0, 0, False, False
-        self._kept: deque[tuple[int, bytes]] = deque()
-        self._error: int | None = None
-        self._before_error: list[tuple[int, bytes]] = []
+    def __init__(self, *, start_line: int | None, pattern: str | None, is_log: bool = True) -> None:
+        self._start_line = start_line
+        self._is_log = is_log
+        self._pattern = b""
+        if pattern:
+            self._pattern = pattern.encode("utf-8", "surrogatepass")
+        self._unfinished_line = b""
+        self._line_count = 0
+        self._kept: deque[_Block] = deque()
+        self._kept_bytes = 0
+        self._has_dropped = False
+        self._is_full = False
+        self._error_line: int | None = None
+        self._kept_at_error: list[_Block] = []
 
-    def take(self, data: bytes) -> bool:
-        """Take what comes next; True once nothing more is needed."""
-        for at in range(0, len(data), _PIECE):
-            whole, newline, rest = (self._rest + data[at : at + _PIECE]).rpartition(b"\n")
+    def feed(self, data: bytes) -> bool:
+        """Take what comes next; return True once nothing more is needed."""
+        for start in range(0, len(data), _PIECE_BYTES):
+            text = self._unfinished_line + data[start : start + _PIECE_BYTES]
+            lines, newline, unfinished = text.rpartition(b"\n")
             if newline:
-                self._lines(whole + newline)
+                self._add_lines(lines + newline)
             # Of a line without end, its beginning will do.
-            self._rest = rest[:_PIECE]
-            if self._over:
+            self._unfinished_line = unfinished[:_PIECE_BYTES]
+            if self._is_full:
                 return True
         return False
 
-    def page(self, what: str, max_bytes: int = DEFAULT_PAGE_BYTES) -> Text:
-        """The page, once everything was taken; its head says what it is and how to go on."""
-        if self._rest and not self._over:
-            self._lines(self._rest + b"\n")
-        removed, lines = 0, list[tuple[int, str]]()
-        for first, block in self._before_error or self._kept:
-            for number, raw in enumerate(block.removesuffix(b"\n").split(b"\n"), first):
-                if number >= (self._start or 0) and (self._error is None or number <= self._error + _AFTER):
-                    text, count = self._clean(raw)
-                    removed += count
-                    lines.append((number, text))
-        shown = _fitting(lines, max_bytes, from_end=self._start is None)
-        head = [what, *([] if self._over else [f"{self._count} lines"])]
-        head += [f"{removed} invisible characters removed"] if removed else []
-        if self._start is not None:
-            if shown and (self._over or len(shown) < len(lines)):
-                head.append(f"truncated, continue with start_line={shown[-1][0] + 1}")
-        elif shown and (self._dropped or len(shown) < len(lines)):
-            head.append(f"truncated, the end from line {shown[0][0]} on; start_line reads from elsewhere")
-        if self._error is not None and shown and shown[-1][0] < self._count:
-            head.append(f"after the last error {self._count - shown[-1][0]} lines more, start_line={shown[-1][0] + 1}")
-        return Text("; ".join(head), "\n".join(f"{number}: {line}" for number, line in shown) or "No such lines.")
+    def render(self, description: str, max_bytes: int = DEFAULT_PAGE_BYTES) -> Text:
+        """Return the page, once everything was taken; its head says what it is and how to go on."""
+        if self._unfinished_line and not self._is_full:
+            self._add_lines(self._unfinished_line + b"\n")
+        window = self._lines_of_window()
+        shown = _fitting_lines(window.lines, max_bytes, from_end=self._start_line is None)
+        head = [description]
+        if not self._is_full:
+            head.append(f"{self._line_count} lines")
+        if window.removed:
+            head.append(f"{window.removed} invisible characters removed")
+        if shown:
+            head += self._continuations(shown, is_cut=len(shown) < len(window.lines))
+        body = "\n".join(f"{line.number}: {line.text}" for line in shown)
+        return Text("; ".join(head), body or "No such lines.")
 
-    def _lines(self, block: bytes) -> None:
-        first = self._count + 1
-        self._count += block.count(b"\n")
-        if self._count < (self._start or 0):
-            return
-        if self._needle:
-            block = _CODES.sub(b"", block) if b"\x1b" in block else block
-            if self._needle in block:
-                for number, line in enumerate(block.split(b"\n"), first):
-                    if self._needle in line and number >= (self._start or 0):
-                        self._keep(number, line)
-            return
-        self._keep(first, block)
-        if self._start is None and self._log:
-            if _ERROR in block:
-                self._error = first + block.count(b"\n", 0, block.rfind(_ERROR))
-                self._before_error = list(self._kept)
-            elif self._error is not None and first <= self._error + _AFTER:
-                self._before_error.append((first, block))
+    def _continuations(self, shown: Sequence[_Line], *, is_cut: bool) -> list[str]:
+        """Return how to read what is not shown."""
+        hints: list[str] = []
+        last = shown[-1].number
+        if self._start_line is not None:
+            if self._is_full or is_cut:
+                hints.append(f"truncated, continue with start_line={last + 1}")
+        elif self._has_dropped or is_cut:
+            hints.append(f"truncated, the end from line {shown[0].number} on; start_line reads from elsewhere")
+        if self._error_line is not None and last < self._line_count:
+            hints.append(f"after the last error {self._line_count - last} lines more, start_line={last + 1}")
+        return hints
 
-    def _keep(self, first: int, block: bytes) -> None:
-        self._kept.append((first, block))
-        self._size += len(block)
-        if self._start is not None:
-            self._over = self._size > _KEPT
+    def _lines_of_window(self) -> _Lines:
+        removed = 0
+        lines: list[_Line] = []
+        for number, raw in self._raw_lines():
+            if number < (self._start_line or 0):
+                continue
+            if self._error_line is not None and number > self._error_line + _LINES_AFTER_ERROR:
+                continue
+            text, count = self._clean(raw)
+            removed += count
+            lines.append(_Line(number, text))
+        return _Lines(lines, removed)
+
+    def _raw_lines(self) -> Iterator[tuple[int, bytes]]:
+        for block in self._kept_at_error or self._kept:
+            yield from enumerate(block.data.removesuffix(b"\n").split(b"\n"), block.first)
+
+    def _add_lines(self, data: bytes) -> None:
+        first = self._line_count + 1
+        self._line_count += data.count(b"\n")
+        if self._line_count < (self._start_line or 0):
             return
-        while self._size - len(self._kept[0][1]) > _KEPT:
-            self._size -= len(self._kept.popleft()[1])
-            self._dropped = True
+        if self._pattern:
+            self._add_matches(_Block(first, data))
+            return
+        block = _Block(first, data)
+        self._keep(block)
+        if self._start_line is None and self._is_log:
+            self._mark_error(block)
+
+    def _add_matches(self, block: _Block) -> None:
+        """Keep the lines of `block` with the pattern, each as a block of its own."""
+        data = block.data
+        if b"\x1b" in data:
+            data = _COLOUR_CODES.sub(b"", data)
+        if self._pattern not in data:
+            return
+        for number, line in enumerate(data.split(b"\n"), block.first):
+            if self._pattern in line and number >= (self._start_line or 0):
+                self._keep(_Block(number, line))
+
+    def _mark_error(self, block: _Block) -> None:
+        """Put down where the last error is, and keep what led to it, whatever follows."""
+        if _ERROR_MARK in block.data:
+            self._error_line = block.first + block.data.count(b"\n", 0, block.data.rfind(_ERROR_MARK))
+            self._kept_at_error = list(self._kept)
+        elif self._error_line is not None and block.first <= self._error_line + _LINES_AFTER_ERROR:
+            self._kept_at_error.append(block)
+
+    def _keep(self, block: _Block) -> None:
+        self._kept.append(block)
+        self._kept_bytes += len(block.data)
+        if self._start_line is not None:
+            self._is_full = self._kept_bytes > _MAX_KEPT_BYTES
+            return
+        while self._kept_bytes - len(self._kept[0].data) > _MAX_KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft().data)
+            self._has_dropped = True
 
     def _clean(self, raw: bytes) -> tuple[str, int]:
-        raw = _CODES.sub(b"", raw)
-        raw = _STAMP.sub(b"", raw) if self._log else raw
-        # What a terminal would have been left with.
-        return scrub_text(raw.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace"), code=True)
+        raw = _COLOUR_CODES.sub(b"", raw)
+        if self._is_log:
+            raw = _TIMESTAMP.sub(b"", raw)
+        # Of what a carriage return overwrote, a terminal would have been left with the end.
+        visible = raw.rstrip(b"\r").rpartition(b"\r")[2]
+        return scrub_text(visible.decode("utf-8", "replace"), code=True)
 
 
-def _fitting(lines: Sequence[tuple[int, str]], max_bytes: int, *, from_end: bool) -> list[tuple[int, str]]:
-    shown: list[tuple[int, str]] = []
+def _fitting_lines(lines: Sequence[_Line], max_bytes: int, *, from_end: bool) -> list[_Line]:
+    """Return as many of `lines` as fit into `max_bytes`, long ones cut: the first, or `from_end` the last."""
+    candidates: Iterator[_Line] = iter(lines)
+    if from_end:
+        candidates = reversed(lines)
+    fitting: list[_Line] = []
     size = 0
-    for number, line in reversed(lines) if from_end else lines:
-        cut = line if len(line) <= _LINE else f"{line[:_LINE]}… [line cut]"
-        size += len(cut.encode("utf-8", "surrogatepass")) + 8
+    for number, line in candidates:
+        text = line
+        if len(line) > _MAX_LINE_CHARACTERS:
+            text = f"{line[:_MAX_LINE_CHARACTERS]}… [line cut]"
+        size += len(text.encode("utf-8", "surrogatepass")) + _LINE_NUMBER_BYTES
         if size > max_bytes:
             break
-        shown.append((number, cut))
-    return shown[::-1] if from_end else shown
+        fitting.append(_Line(number, text))
+    if from_end:
+        fitting.reverse()
+    return fitting

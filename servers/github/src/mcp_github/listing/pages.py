@@ -4,358 +4,348 @@ cut."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
-from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
-from mcp_github.client.api import Answer, Api, paging
+from mcp_github.client.api import Api, ApiResponse, select_paging_params
+from mcp_github.client.http import JSON_TYPE
+from mcp_github.listing.projections import Getter, Item, Projection, clip_note, pick
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
-from mcp_github.safety.lockdown import INSIDERS
 
-__all__ = [
-    "Getter",
-    "Row",
-    "Shape",
-    "author",
-    "clipped",
-    "cut_note",
-    "listing",
-    "names",
-    "nodes",
-    "pick",
-    "plain",
-    "rows_within",
-    "shown",
-    "trust",
-    "turned",
-]
+__all__ = ["ListQuery", "PageOptions", "count_fitting_rows", "fetch_page", "join_notes", "keep_served"]
 
-Row = Mapping[str, Any]
-Getter = str | Callable[[Row], Any]
-
-_PAGES = 4
-"""Of GitHub's for one of ours, where some of what it lists is not shown."""
-_SEARCHED = 1000
-"""Hits of a search that GitHub shows, however many there are."""
-_BODY = 1500
-"""Characters of a text inside a list."""
-_CUT = " more characters]"
+# How many of GitHub's pages are read for one of ours, where some of what it lists is not shown.
+_MAX_UPSTREAM_PAGES = 4
+_MAX_UPSTREAM_ROWS = 100
+# Hits of a search that GitHub shows, however many there are.
+_MAX_SEARCH_HITS = 1000
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What is kept of a kind of object.
+class PageOptions:
+    """What a caller may choose for a page of any list.
 
     Attributes:
-        getters: by column, where its value is: a dotted path or a function.
-        default: columns shown unless the caller chooses.
+        fields: the columns; None for the default ones.
+        limit: how many rows at most.
+        cursor: of the page before; None for the first page.
     """
 
-    getters: Mapping[str, Getter]
-    default: Sequence[str]
-
-    def choose(self, fields: Sequence[str] | None) -> list[str]:
-        """The columns for the caller's `fields`.
-
-        Raises:
-            Invalid: there is no such column.
-        """
-        if not fields:
-            return list(self.default)
-        for name in fields:
-            if name not in self.getters:
-                known = ", ".join(f"`{item}`" for item in self.getters)
-                raise Invalid(f"There is no field {quote(name)}.", f"There are: {known}.")
-        return list(dict.fromkeys(fields))
-
-    def row(self, item: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
-        if len(columns) == 1:
-            getter = self.getters[columns[0]]
-            return [pick(item, getter.path if isinstance(getter, _Clipped) else getter)]
-        return [pick(item, self.getters[name]) for name in columns]
-
-    def record(self, item: Mapping[str, Any], fields: Sequence[str] | None = None) -> dict[str, Any]:
-        """`item` trimmed, without what is not set."""
-        columns = self.choose(fields)
-        values = dict(zip(columns, self.row(item, columns), strict=True))
-        return {name: value for name, value in values.items() if value is not None and value != []}
-
-    def untold(self, columns: Sequence[str], told: Collection[str]) -> list[str]:
-        """Those of `columns` for which no item had anything to look at, of which these members were `told`."""
-        getters = {name: self.getters[name] for name in columns}
-        paths = {name: of.path if isinstance(of, _Clipped) else of for name, of in getters.items()}
-        return [f"`{name}`" for name, path in paths.items() if isinstance(path, str) and path.split(".")[0] not in told]
-
-
-def pick(item: Mapping[str, Any], getter: Getter) -> Any:
-    """The value `getter` finds in `item`; None where there is none."""
-    if callable(getter):
-        return getter(item)
-    value: Any = item
-    for part in getter.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = cast("dict[str, Any]", value).get(part)
-    return value
+    fields: Sequence[str] | None = None
+    limit: int = 30
+    cursor: str | None = None
 
 
 @dataclass(frozen=True)
-class _Clipped:
+class ListQuery:
+    """A list of GitHub's.
+
+    Attributes:
+        description: what it lists, in words for messages.
+        repo: whose text it is, for taint tracking and redirects.
+        find_list: finds the list in the answer, where it is not the answer itself.
+        select: picks the objects that are shown; all without it.
+        hint: what to try if there is no such list.
+        max_items: how many GitHub lists at most, without a word about the others.
+    """
+
     path: str
+    description: str
+    projection: Projection
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    repo: Repo | None = None
+    find_list: Callable[[Any], Any] | None = None
+    select: Callable[[Sequence[Item]], Sequence[Item]] | None = None
+    accept: str = JSON_TYPE
+    hint: str = ""
+    max_items: int | None = None
+
+    @property
+    def set_params(self) -> dict[str, Any]:
+        """The parameters that have a value."""
+        return {name: value for name, value in self.params.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where a page begins.
+
+    Attributes:
+        limit: how many rows the caller wants at most.
+        paging: the parameters of GitHub's page.
+        skip: how many objects of that page were shown before.
+    """
+
     limit: int
+    paging: Mapping[str, str] = field(default_factory=dict[str, str])
+    skip: int = 0
 
-    def __call__(self, item: Mapping[str, Any]) -> Any:
-        text = pick(item, self.path)
-        if not isinstance(text, str) or len(text) <= self.limit:
-            return text
-        return f"{text[: self.limit]}… [{len(text) - self.limit}{_CUT}"
+    @classmethod
+    def decode(cls, cursor: str, scope: Sequence[Any]) -> _Position:
+        value: dict[str, Any] = Cursor.decode("page", cursor, scope)
+        return cls(value["n"], value["q"], value["skip"])
+
+    def encode(self, scope: Sequence[Any]) -> str:
+        return Cursor.encode("page", {"n": self.limit, "q": self.paging, "skip": self.skip}, scope)
+
+    @property
+    def page_size(self) -> int:
+        return min(_MAX_UPSTREAM_ROWS, int(self.limit))
+
+    @property
+    def items_before(self) -> int:
+        """How many objects are on GitHub's pages before this one, where its pages have numbers."""
+        return (int(self.paging.get("page", 1)) - 1) * self.page_size
 
 
-def clipped(path: str, limit: int = _BODY) -> Getter:
-    """The text at `path`, cut with a word about it; whole where it is the only column."""
-    return _Clipped(path, limit)
+class _Remaining(NamedTuple):
+    at_least: int
+    at_most: int
 
 
-def cut_note(column: str, values: Iterable[Any]) -> str | None:
-    """How to get a text whole, if one of `values` was cut."""
-    cut = any(isinstance(value, str) and value.endswith(_CUT) for value in values)
-    return f"A text that was cut is whole with fields={column} alone." if cut else None
+@dataclass
+class _Page:
+    """A page as it grows.
 
+    Attributes:
+        position: of the page of GitHub's that was read last.
+        next_position: where the next answer begins; None after the last.
+        members: the names of all members that the objects had.
+        hidden_count: how many objects are not shown.
+        removed: how many invisible characters were taken out.
+        total: how many objects there are, where GitHub says so.
+        page_count: of GitHub's pages, where GitHub says so.
+        listed_count: how many objects the page of GitHub's had that was read last.
+        note: what GitHub said of the list.
+    """
 
-def names(path: str, key: str = "name") -> Getter:
-    """The `key` of each object in the list at `path`."""
+    query: ListQuery
+    columns: list[str]
+    position: _Position
+    next_position: _Position | None = None
+    rows: list[list[Any]] = field(default_factory=list[list[Any]])
+    size: int = 0
+    members: set[str] = field(default_factory=set[str])
+    hidden_count: int = 0
+    removed: int = 0
+    total: int | None = None
+    page_count: int | None = None
+    listed_count: int = 0
+    note: str | None = None
 
-    def get(item: Mapping[str, Any]) -> Any:
-        found = pick(item, path)
-        if not isinstance(found, list):
+    def add(self, response: ApiResponse) -> bool:
+        """Add what fits of a page of GitHub's; return whether there is another and room for it."""
+        items = self._items_of(response)
+        self.page_count = response.page_count
+        self.listed_count = len(items)
+        self.removed += response.removed
+        self.total = _total_of(response)
+        self.note = self.note or _incomplete_note(response)
+        self.next_position = None
+        for number, item in enumerate(items[self.position.skip :], self.position.skip):
+            # GitHub has listed null among issues.
+            if not item or not self._is_selected(item):
+                self.hidden_count += 1
+                continue
+            row = self.query.projection.to_row(item, self.columns)
+            self.size += _row_bytes(row)
+            if self.rows and (self.size > DEFAULT_PAGE_BYTES or self._has_all_rows):
+                self.next_position = _Position(self.position.limit, self.position.paging, number)
+                return False
+            self.rows.append(row)
+            self.members |= item.keys()
+        if response.next_page:
+            self.next_position = _Position(self.position.limit, response.next_page)
+        return self.next_position is not None and not self._has_all_rows
+
+    def turn(self) -> None:
+        """Go on to GitHub's next page."""
+        assert self.next_position is not None
+        self.position = self.next_position
+
+    @property
+    def _has_all_rows(self) -> bool:
+        return len(self.rows) >= self.position.page_size
+
+    def _items_of(self, response: ApiResponse) -> list[Item]:
+        data: Any = response.data
+        if self.query.find_list is not None:
+            data = self.query.find_list(data)
+        if not isinstance(data, list):
+            raise Unavailable(f"GitHub's answer for {self.query.description} is not a list.", "Try again in a moment.")
+        return cast("list[Item]", data)
+
+    def _is_selected(self, item: Item) -> bool:
+        return self.query.select is None or bool(self.query.select([item]))
+
+    def notes(self, fields: Sequence[str] | None) -> str | None:
+        """Return what the caller has to know of the page: what is cut, what is missing and how much is to come."""
+        return join_notes(self._cut_note(), self._missing_note(fields), self._end_note())
+
+    def _cut_note(self) -> str | None:
+        if self.note is not None or "body" not in self.columns:
+            return self.note
+        body = self.columns.index("body")
+        return clip_note("body", (row[body] for row in self.rows))
+
+    def _missing_note(self, fields: Sequence[str] | None) -> str | None:
+        if not fields or not self.rows:
             return None
-        return [one if isinstance(one, str) else pick(one, key) for one in cast("list[Any]", found)]
+        missing = self.query.projection.missing_columns(self.columns, self.members)
+        if not missing:
+            return None
+        return f"Not told in a list, so null: {', '.join(missing)}."
 
-    return get
-
-
-def author(item: Mapping[str, Any]) -> str | None:
-    """The login of who wrote `item`; those whose account is gone are `ghost`, as on GitHub's pages."""
-    for name in ("user", "author"):
-        if name in item:
-            return str(pick(item, f"{name}.login") or "ghost")
-    return None
-
-
-def trust(item: Mapping[str, Any]) -> str | None:
-    """Whether the author of `item` belongs to the repository; only then their text has any authority there."""
-    association = item.get("author_association") or item.get("authorAssociation")
-    if association is None:
+    def _end_note(self) -> str | None:
+        """Return how many objects are to come, or that GitHub lists no more of them."""
+        if self.next_position is not None:
+            return self._remaining_note(self.next_position)
+        max_items = self.query.max_items
+        if max_items is not None and self.position.items_before + self.listed_count >= max_items:
+            return f"GitHub lists the first {max_items} only."
+        total = self.total or 0
+        if self._reachable_total is not None and total > self._reachable_total:
+            return f"GitHub shows the first {self._reachable_total:,} of {total:,} only: search for something narrower."
         return None
-    return "insider" if association in INSIDERS else "outsider"
+
+    @property
+    def _reachable_total(self) -> int | None:
+        """How many of all objects GitHub can be brought to list."""
+        if self.total is not None and self.query.path.startswith("/search/"):
+            return min(self.total, _MAX_SEARCH_HITS)
+        return self.total
+
+    def _remaining_note(self, next_position: _Position) -> str | None:
+        remaining = self._count_remaining(next_position)
+        if remaining is None or remaining.at_most < 1:
+            return None
+        if self.query.select is not None:
+            return f"At most {remaining.at_most} more."
+        if remaining.at_least == remaining.at_most:
+            return f"{remaining.at_most} more."
+        return f"At least {max(1, remaining.at_least)} more."
+
+    def _count_remaining(self, next_position: _Position) -> _Remaining | None:
+        """Return how many objects are to come; None where nobody knows."""
+        if self.position.paging.keys() - {"page"}:
+            # Its pages are turned by a mark that nobody can count by.
+            return None
+        page_size = self.position.page_size
+        is_same_page = next_position.paging == self.position.paging
+        done_on_page = self.listed_count
+        if is_same_page:
+            done_on_page = next_position.skip
+        done = self.position.items_before + done_on_page
+        if self._reachable_total is not None:
+            count = self._reachable_total - done
+            return _Remaining(count, count)
+        if self.page_count is not None:
+            full_pages = (self.page_count - 1) * page_size
+            return _Remaining(full_pages + 1 - done, full_pages + page_size - done)
+        if is_same_page:
+            count = self.listed_count - next_position.skip
+            return _Remaining(count, count)
+        return None
 
 
-def plain(*columns: str) -> dict[str, Getter]:
-    """Getters for columns that are called the same upstream."""
-    return dict(zip(columns, columns, strict=True))
+async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listing:
+    """Return one page of what `query` lists."""
+    scope = [query.path, query.set_params]
+    position = _Position(options.limit)
+    if options.cursor:
+        position = _Position.decode(options.cursor, scope)
+    page = _Page(query, query.projection.choose_columns(options.fields), position)
+    max_pages = 1
+    if query.select is not None:
+        # A page of which most is not shown would look like the end.
+        max_pages = _MAX_UPSTREAM_PAGES
+    for pages_after in reversed(range(max_pages)):
+        may_grow = page.add(await _fetch_upstream_page(api, query, page.position))
+        if not may_grow or not pages_after:
+            break
+        page.turn()
+    cursor = None
+    if page.next_position is not None:
+        cursor = page.next_position.encode(scope)
+    total = page.total
+    if page.hidden_count:
+        total = None
+    return Listing(
+        cursor=cursor,
+        note=page.notes(options.fields),
+        total=total,
+        removed=page.removed or None,
+        columns=page.columns,
+        rows=page.rows,
+    )
 
 
-def row_bytes(row: list[Any]) -> int:
-    """How much of an answer a row takes."""
-    return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+async def _fetch_upstream_page(api: Api, query: ListQuery, position: _Position) -> ApiResponse:
+    params = {**query.set_params, "per_page": position.page_size, **select_paging_params(position.paging)}
+    return await api.get(query.path, query.description, params, repo=query.repo, accept=query.accept, hint=query.hint)
 
 
-def rows_within(rows: Sequence[list[Any]], max_bytes: int) -> int:
-    """How many of `rows` fit into `max_bytes`; at least one."""
+def keep_served(
+    api: Api, items: Sequence[Item], *, repo_getter: Getter, private_getter: Getter | None = None
+) -> Sequence[Item]:
+    """Return those of `items` whose repository is served; taint tracking learns that their text is shown.
+
+    Args:
+        repo_getter: finds the `owner/name` of an item's repository.
+        private_getter: finds whether the repository is private, where an item says so.
+    """
+
+    def repo_of(item: Item) -> str:
+        return str(pick(item, repo_getter) or "")
+
+    served = api.policy.only_served(items, key=repo_of)
+    for item in served:
+        repo = repo_of(item)
+        api.taint.record_read(repo)
+        if private_getter is None:
+            continue
+        is_private = pick(item, private_getter)
+        if isinstance(is_private, bool):
+            api.taint.record_visibility(repo, public=not is_private)
+    return served
+
+
+def count_fitting_rows(rows: Sequence[list[Any]], max_bytes: int) -> int:
+    """Return how many of `rows` fit into `max_bytes`; at least one."""
     size = 0
     for number, row in enumerate(rows):
-        size += row_bytes(row)
+        size += _row_bytes(row)
         if size > max_bytes and number:
             return number
     return len(rows)
 
 
-async def listing(
-    api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
-    fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
-    inside: Callable[[Any], Any] | None = None, keep: Callable[[Sequence[Row]], Sequence[Row]] | None = None,
-    accept: str = "application/vnd.github+json", hint: str = "", ends: int | None = None,
-) -> Listing:  # fmt: skip
-    """One page of what `path` lists.
-
-    Args:
-        inside: finds the list in the answer, where it is not the answer itself.
-        keep: picks the objects that are shown.
-        hint: what to try if there is no such list.
-        ends: how many GitHub lists at most, without a word about the others.
-    """
-    params = {name: value for name, value in (params or {}).items() if value is not None}
-    scope = [path, params]
-    first: dict[str, Any] = {"n": limit, "q": {}, "skip": 0}
-    position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
-    most, columns = min(100, int(position["n"])), shape.choose(fields)
-    rows: list[list[Any]] = []
-    members: set[str] = set()
-    size = removed = hidden = listed = 0
-    total: int | None = None
-    note: str | None = None
-    pages: int | None = None
-    following: dict[str, Any] | None = None
-    for left in reversed(range(_PAGES if keep else 1)):
-        asked = {**params, "per_page": most, **paging(position["q"])}
-        answer = await api.get(path, what, asked, repo=repo, accept=accept, hint=hint)
-        found: Any = answer.data if inside is None else inside(answer.data)
-        if not isinstance(found, list):
-            raise Unavailable(f"GitHub's answer for {what} is not a list.", "Try again in a moment.")
-        pages, listed = answer.pages, len(cast("list[Row]", found))
-        removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
-        following = None
-        for number, item in enumerate(cast("list[Row]", found)[position["skip"] :], position["skip"]):
-            # GitHub has listed null among issues.
-            if not item or (keep is not None and not keep([item])):
-                hidden += 1
-                continue
-            row = shape.row(item, columns)
-            size += row_bytes(row)
-            if rows and (size > DEFAULT_PAGE_BYTES or len(rows) == most):
-                following = {**position, "skip": number}
-                break
-            rows.append(row)
-            members |= item.keys()
-        else:
-            following = {"n": position["n"], "q": answer.following, "skip": 0} if answer.following else None
-            # A page of which most is not shown would look like the end.
-            if following is not None and len(rows) < most and left:
-                position = following
-                continue
-        break
-    if note is None and "body" in columns:
-        note = cut_note("body", (row[columns.index("body")] for row in rows))
-    if fields and rows and (untold := shape.untold(columns, members)):
-        absent = f"Not told in a list, so null: {', '.join(untold)}."
-        note = f"{note} {absent}" if note else absent
-    reached = _SEARCHED if path.startswith("/search/") else total or 0
-    if following:
-        left = _Left(total and min(total, reached), pages, most, filtered=keep is not None)
-        note = " ".join(filter(None, [note, left.told(position, following, listed)])) or None
-    elif ends is not None and (int(position["q"].get("page", 1)) - 1) * most + listed >= ends:
-        note = " ".join(filter(None, [note, f"GitHub lists the first {ends} only."]))
-    elif (total or 0) > reached:
-        told = f"GitHub shows the first {reached:,} of {total:,} only: search for something narrower."
-        note = " ".join(filter(None, [note, told]))
-    return Listing(
-        cursor=Cursor.encode("page", following, scope) if following else None,
-        note=note,
-        total=None if hidden else total,
-        removed=removed or None,
-        columns=columns,
-        rows=rows,
-    )
+def join_notes(*notes: str | None) -> str | None:
+    """Return those of `notes` that say something, as one text; None if none does."""
+    return " ".join(note for note in notes if note) or None
 
 
-def turned(
-    found: Mapping[str, Any], rows: list[list[Any]], position: Mapping[str, Any]
-) -> tuple[dict[str, Any] | None, int]:
-    """The position after a page of GraphQL's that was shown from `position` on, and how many of its `rows` fit."""
-    fit = rows_within(rows, DEFAULT_PAGE_BYTES)
-    done = position["done"] + fit
-    if fit < len(rows):
-        return {**position, "skip": position["skip"] + fit, "done": done}, fit
-    if found["pageInfo"]["hasNextPage"]:
-        return {**position, "after": found["pageInfo"]["endCursor"], "skip": 0, "done": done}, fit
-    return None, fit
+def _row_bytes(row: list[Any]) -> int:
+    """Return how much of an answer a row takes."""
+    return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-async def nodes(
-    api: Api, query: str, given: Mapping[str, Any], what: str, shape: Shape, *, inside: Callable[[Any], Any],
-    repo: Repo | None = None, fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
-) -> Listing:  # fmt: skip
-    """One page of what a GraphQL query lists.
-
-    Args:
-        inside: finds the connection in the answer; what it lacks is not there.
-    """
-    columns, scope = shape.choose(fields), [query.split("(")[0], dict(given)]
-    first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
-    position: dict[str, Any] = Cursor.decode("nodes", cursor, scope) if cursor else first
-    answer = await api.graphql(query, {**given, "first": position["n"], "after": position["after"]}, what, repo=repo)
-    try:
-        found = cast("dict[str, Any]", inside(answer.data))
-        items = cast("list[Row]", found["nodes"])[position["skip"] :]
-    except (KeyError, TypeError):
-        raise NotFound(f"GitHub does not find {what}, or hides it from this token.") from None
-    following, fit = turned(found, rows := [shape.row(item, columns) for item in items], position)
-    return Listing(
-        cursor=Cursor.encode("nodes", following, scope) if following else None,
-        note=f"{found['totalCount'] - following['done']} more." if following else None, total=found["totalCount"],
-        removed=answer.removed or None, columns=columns, rows=rows[:fit],
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Left:
-    """What GitHub tells of a list's length.
-
-    Attributes:
-        each: how many are on a page of GitHub's.
-        filtered: some of them are not shown.
-    """
-
-    total: int | None
-    pages: int | None
-    each: int
-    filtered: bool
-
-    def told(self, position: Mapping[str, Any], following: Mapping[str, Any], listed: int) -> str | None:
-        """How many are left, in words; None where nobody knows.
-
-        Args:
-            position: of the page of GitHub's that was read last.
-            following: where the next answer begins.
-            listed: how many that page had.
-        """
-        if position["q"].keys() - {"page"}:
-            # Turned by a mark that nobody can count by.
-            return None
-        within = following["q"] == position["q"]
-        done = (int(position["q"].get("page", 1)) - 1) * self.each + (following["skip"] if within else listed)
-        if self.total is not None:
-            least = most = self.total - done
-        elif self.pages is not None:
-            least, most = (self.pages - 1) * self.each + 1 - done, self.pages * self.each - done
-        elif within:
-            least = most = listed - following["skip"]
-        else:
-            return None
-        if most < 1:
-            return None
-        if self.filtered:
-            return f"At most {most} more."
-        return f"{most} more." if least == most else f"At least {max(1, least)} more."
-
-
-def shown(api: Api, items: Sequence[Row], *, key: Getter, private: Getter | None = None) -> Sequence[Row]:
-    """Those of `items` whose repository is served; flow control learns that their text is shown.
-
-    Args:
-        key: the `owner/name` of an item's repository.
-        private: whether the repository is private, where an item says so.
-    """
-    served = api.policy.only_served(items, key=lambda item: str(pick(item, key) or ""))
-    for item in served:
-        full, is_private = str(pick(item, key) or ""), None if private is None else pick(item, private)
-        api.flow.saw(full)
-        if isinstance(is_private, bool):
-            api.flow.knows(full, public=not is_private)
-    return served
-
-
-def _shortfall(answer: Answer) -> str | None:
-    data: Any = answer.data
+def _incomplete_note(response: ApiResponse) -> str | None:
+    data: Any = response.data
     if isinstance(data, dict) and cast("dict[str, Any]", data).get("incomplete_results"):
         return "GitHub ran out of time: there is more than this. Search for something narrower."
     return None
 
 
-def _total(answer: Answer) -> int | None:
-    data: Any = answer.data
-    total = cast("dict[str, Any]", data).get("total_count") if isinstance(data, dict) else None
-    return total if isinstance(total, int) else None
+def _total_of(response: ApiResponse) -> int | None:
+    data: Any = response.data
+    if not isinstance(data, dict):
+        return None
+    total = cast("dict[str, Any]", data).get("total_count")
+    if isinstance(total, int):
+        return total
+    return None

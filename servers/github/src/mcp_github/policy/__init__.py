@@ -12,10 +12,10 @@ from typing import Literal, Protocol
 from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.server.choice import Missing
 from mcp_github.policy.addresses import ApiUrl, DownloadUrl
-from mcp_github.policy.flow import Flow
-from mcp_github.policy.gates import Gate, Gates, deletable_branch, flag, require_own_commit
+from mcp_github.policy.flow import FlowRules
+from mcp_github.policy.gates import Gate, Gates, deletable_branch, gate_option, require_own_commit
 from mcp_github.policy.names import HEAD, FilePath, Gist, Ref, file, gist, node, ref, team, workflow
-from mcp_github.policy.served import Head, Owner, Repo, Served, WriteRepo, logins
+from mcp_github.policy.served import Head, Owner, Repo, RepositoryAllowList, WriteRepo, require_logins
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
@@ -65,7 +65,7 @@ class PolicySettings(Protocol):
     def login_client_id(self) -> str | None: ...
 
 
-class Offered(Protocol):
+class ToolDeclaration(Protocol):
     """What a tool declares about itself."""
 
     @property
@@ -76,7 +76,7 @@ class Offered(Protocol):
     def gates(self) -> Sequence[str]: ...
 
 
-class Policy(Served, Gates, Flow):
+class Policy(RepositoryAllowList, Gates, FlowRules):
     """What callers may reach under these settings.
 
     Raises:
@@ -89,7 +89,7 @@ class Policy(Served, Gates, Flow):
     team = staticmethod(team)
     gist = staticmethod(gist)
     node = staticmethod(node)
-    logins = staticmethod(logins)
+    logins = staticmethod(require_logins)
     deletable_branch = staticmethod(deletable_branch)
     require_own_commit = staticmethod(require_own_commit)
 
@@ -98,9 +98,9 @@ class Policy(Served, Gates, Flow):
             "merge": settings.merge, "delete": settings.delete, "workflow_files": settings.workflow_files,
             "runs": settings.runs, "releases": settings.releases, "force": settings.force,
         }  # fmt: skip
-        Served.__init__(self, settings.api_url, settings.repos)
+        RepositoryAllowList.__init__(self, settings.api_url, settings.repos)
         Gates.__init__(self, settings.write and not settings.read_only, opened)
-        Flow.__init__(self, settings.flow, settings.trusted_owner, lockdown=settings.lockdown)
+        FlowRules.__init__(self, settings.flow, settings.trusted_owner, lockdown=settings.lockdown)
         _require_way_in(settings)
         unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
         if unknown:
@@ -109,14 +109,14 @@ class Policy(Served, Gates, Flow):
             )
         self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
 
-    def withholds(self, tool: Offered, *, token: bool) -> Missing:
+    def missing_for(self, tool: ToolDeclaration, *, token: bool) -> Missing:
         """What a disabled tool lacks, apart from its toolset.
 
         Args:
             token: whether there may be a token.
         """
         missing = ["--write"] if tool.effect != "read" and not self.can_write else []
-        missing += [flag(gate) for gate in tool.gates if gate not in self.may]
+        missing += [gate_option(gate) for gate in tool.gates if gate not in self.allowed_actions]
         why = _NO_TOKEN if tool.effect != "read" and not token else ""
         if self.lockdown and "gists" in tool.toolsets:
             why = f"The server was started with `--lockdown`, and anybody may write gists. {why}".strip()
@@ -136,7 +136,7 @@ class Policy(Served, Gates, Flow):
         repo = self.repo(text)
         self.require_write()
         for gate in gates:
-            self.require(gate)
+            self.require_gate(gate)
         return WriteRepo(repo.owner, repo.name)
 
 

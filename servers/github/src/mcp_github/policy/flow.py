@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mcp_batteries.errors import Refused, quote
-from mcp_github.policy.served import owner_in
+from mcp_github.policy.served import parse_owner_setting
 
-__all__ = ["Flow"]
+__all__ = ["FlowRules"]
 
 
-class Flow:
+class FlowRules:
     """Decides what to ask, or refuse, after text that somebody else may have written.
 
     Args:
@@ -27,7 +27,7 @@ class Flow:
 
     def __init__(self, flow: Literal["ask", "strict", "off"], trusted: Sequence[str], *, lockdown: bool) -> None:
         self.flow, self.lockdown = flow, lockdown
-        self._trusted = frozenset(owner_in(login, "--trusted-owner") for login in trusted)
+        self._trusted = frozenset(parse_owner_setting(login, "--trusted-owner") for login in trusted)
 
     def trusts(self, key: str) -> bool:
         """Whether the operator trusts public text of the repository `key` like that of the user's own people."""
@@ -50,9 +50,9 @@ class Flow:
         foreign = sorted(key for key, is_public in seen.items() if is_public and key != target and not self.trusts(key))
         private = sorted(key for key, is_public in seen.items() if not is_public and key != target)
         if foreign:
-            why = f"public text of {_some(foreign)} was read before, and could have asked for this"
+            why = f"public text of {_quote_some(foreign)} was read before, and could have asked for this"
         elif public and private:
-            why = f"it is public, and text of the private {_some(private)} was read before, which would get out"
+            why = f"it is public, and text of the private {_quote_some(private)} was read before, which would get out"
         elif acts and public and seen.get(target):
             why = "it runs or publishes something there, and text that anybody may write there was read before"
         else:
@@ -70,5 +70,5 @@ class Flow:
             )
 
 
-def _some(keys: Sequence[str]) -> str:
+def _quote_some(keys: Sequence[str]) -> str:
     return quote(", ".join(keys[:3])) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")

@@ -9,7 +9,7 @@ from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_github.policy.names import FilePath, Ref, file
 from mcp_github.policy.served import Repo
 
-__all__ = ["Gate", "Gates", "deletable_branch", "flag", "require_own_commit"]
+__all__ = ["Gate", "Gates", "deletable_branch", "gate_option", "require_own_commit"]
 
 Gate = Literal["merge", "delete", "workflow_files", "runs", "releases", "force"]
 
@@ -29,7 +29,7 @@ class Gates:
         self._gates: dict[Gate, bool] = {name: can_write and is_open for name, is_open in opened.items()}
 
     @property
-    def may(self) -> list[str]:
+    def allowed_actions(self) -> list[str]:
         """What the operator has allowed, by the names of the switches."""
         return [
             "read",
@@ -37,10 +37,10 @@ class Gates:
             *(gate for gate, is_open in self._gates.items() if is_open),
         ]
 
-    def require(self, gate: Gate) -> None:
+    def require_gate(self, gate: Gate) -> None:
         """Raise `Refused` unless the operator has opened `gate`."""
         if not self._gates[gate]:
-            name = flag(gate)
+            name = gate_option(gate)
             raise Refused(
                 f"This needs `{name}`, which is not open.", f"The operator can start it with `--write {name}`."
             )
@@ -136,10 +136,10 @@ def require_own_commit(status: object, what: str) -> None:
 def deletable_branch(branch: Ref, default: str, repo: Repo) -> Ref:
     """`branch`, unless it is the default one."""
     if branch.name == default:
-        raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full}`.", "It is not deleted here.")
+        raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full_name}`.", "It is not deleted here.")
     return branch
 
 
-def flag(gate: str) -> str:
+def gate_option(gate: str) -> str:
     """The switch that opens `gate`."""
     return "--" + gate.replace("_", "-")

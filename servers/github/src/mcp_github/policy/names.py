@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from urllib.parse import quote as percent
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_github.invisible import meant_path, shown_path
+from mcp_github.invisible import escape_path, unescape_path
 
-__all__ = ["HEAD", "FilePath", "Gist", "Ref", "encodes", "file", "gist", "node", "ref", "team", "workflow"]
+__all__ = ["HEAD", "FilePath", "Gist", "Ref", "file", "gist", "is_encodable", "node", "ref", "team", "workflow"]
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class FilePath:
         return percent(self.name, safe="/")
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The path with invisible characters written out."""
-        return shown_path(self.name)
+        return escape_path(self.name)
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ def ref(text: str) -> Ref:
         or "@{" in text or text == "@" or text.endswith(".lock") or "/." in text or text[0] == "."
         or any(char in " ~^:?*[\\" or ord(char) < 32 or ord(char) == 127 for char in text)
     )  # fmt: skip
-    if wrong or not encodes(text):
+    if wrong or not is_encodable(text):
         raise Invalid(f"{quote(text)} can't be a branch, tag or commit.", "Name one, such as `main`.")
     return Ref(text)
 
 
-def file(text: str, *, spelt: bool = True) -> FilePath:
+def file(text: str, *, is_escaped: bool = True) -> FilePath:
     """A path inside a repository.
 
     Args:
@@ -78,10 +78,10 @@ def file(text: str, *, spelt: bool = True) -> FilePath:
     """
     if "://" in text:
         raise Invalid(f"{quote(text)} is an address.", "Pass what follows the branch as `path`, the branch as `ref`.")
-    name = (meant_path(text) if spelt else text).removeprefix("./").strip("/")
+    name = (unescape_path(text) if is_escaped else text).removeprefix("./").strip("/")
     if any(part in ("", ".", "..") for part in name.split("/")) and name:
         raise Invalid(f"The path {quote(text)} has an empty, `.` or `..` part.", "Write it from the top down.")
-    if "\0" in name or not encodes(name) or len(name) > 4000:
+    if "\0" in name or not is_encodable(name) or len(name) > 4000:
         raise Invalid(f"{quote(text)} can't be a path in a repository.")
     return FilePath(name)
 
@@ -116,7 +116,7 @@ def node(text: str) -> str:
     return text
 
 
-def encodes(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Whether `text` contains no lone surrogate."""
     try:
         text.encode()

@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_github.policy.addresses import api_url
-from mcp_github.policy.names import encodes, ref
+from mcp_github.policy.names import is_encodable, ref
 
-__all__ = ["Head", "Owner", "Repo", "Served", "WriteRepo", "logins", "owner_in"]
+__all__ = ["Head", "Owner", "Repo", "RepositoryAllowList", "WriteRepo", "parse_owner_setting", "require_logins"]
 
 T = TypeVar("T")
 
@@ -33,13 +33,13 @@ class Repo:
     name: str
 
     @property
-    def full(self) -> str:
+    def full_name(self) -> str:
         return f"{self.owner}/{self.name}"
 
     @property
     def key(self) -> str:
         """Its canonical spelling, because GitHub ignores case."""
-        return self.full.lower()
+        return self.full_name.lower()
 
     @property
     def account(self) -> Owner:
@@ -52,7 +52,7 @@ class Repo:
 
     @property
     def uri(self) -> str:
-        return f"github://{self.full}"
+        return f"github://{self.full_name}"
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class Head:
 
     label: str
     repo: str | None = None
-    among: Sequence[Repo] | None = None
+    candidates: Sequence[Repo] | None = None
 
 
-class Served:
+class RepositoryAllowList:
     """The repositories that may be reached; all if `repos` names none.
 
     Args:
@@ -97,17 +97,17 @@ class Served:
 
     def __init__(self, api: str, repos: Sequence[str]) -> None:
         self.api_url = api_url(api)
-        self.allowed = tuple(_pattern(item) for item in repos)
+        self.allow_list = tuple(_pattern(item) for item in repos)
 
     @property
-    def named(self) -> list[str]:
+    def named_repos(self) -> list[str]:
         """The repositories that the allow-list names individually."""
-        return [f"{owner}/{name}" for owner, name in self.allowed if name != "*"]
+        return [f"{owner}/{name}" for owner, name in self.allow_list if name != "*"]
 
     @property
-    def listed(self) -> str:
+    def allow_list_text(self) -> str:
         """The allow-list for messages."""
-        return ", ".join(f"`{owner}/{name}`" for owner, name in self.allowed) or "all repositories of the token"
+        return ", ".join(f"`{owner}/{name}`" for owner, name in self.allow_list) or "all repositories of the token"
 
     def only_served(self, items: Iterable[T], *, key: Callable[[T], str]) -> list[T]:
         """Those of `items` whose repository is on the allow-list.
@@ -123,7 +123,7 @@ class Served:
         Args:
             key: the login an item belongs to.
         """
-        owners = {owner for owner, _ in self.allowed}
+        owners = {owner for owner, _ in self.allow_list}
         return [item for item in items if not owners or key(item).lower() in owners]
 
     def require_served(self, full: str, what: str) -> None:
@@ -131,15 +131,15 @@ class Served:
         if not self._permits(full):
             raise Refused(f"The {what} is of a repository that is not served here.")
 
-    def redirected_repo(self, full: str, what: str) -> None:
+    def require_redirect_served(self, full: str, what: str) -> None:
         """Raise `Refused` unless a redirect leads to a repository, `full` (`owner/name`), on the allow-list."""
         if "/" not in full or not self._permits(unquote(full)):
             raise Refused(f"GitHub redirects {what} to a repository that is not served here.")
 
-    def require_everything(self, what: str) -> None:
+    def require_no_allow_list(self, what: str) -> None:
         """Raise `Refused` if there is an allow-list and `what` belongs to no repository."""
-        if self.allowed:
-            raise Refused(f"{what} are outside of `--repos`.", f"Served are only: {self.listed}.")
+        if self.allow_list:
+            raise Refused(f"{what} are outside of `--repos`.", f"Served are only: {self.allow_list_text}.")
 
     def repo(self, text: str) -> Repo:
         """The repository `text` (`owner/name`) names.
@@ -153,7 +153,7 @@ class Served:
         if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
             raise Invalid(f"{quote(text)} names no repository.", "Write it as `owner/name`.")
         if not self._permits(f"{owner}/{name}"):
-            raise Refused(f"The repository {quote(text)} is not served here.", f"Served are: {self.listed}.")
+            raise Refused(f"The repository {quote(text)} is not served here.", f"Served are: {self.allow_list_text}.")
         return Repo(owner, name)
 
     def owner(self, text: str) -> Owner:
@@ -168,8 +168,8 @@ class Served:
             raise Invalid("`@me` is not a login.", "`get_me` shows yours.")
         if not _OWNER.fullmatch(login):
             raise Invalid(f"{quote(text)} is not a login of a user or an organisation.")
-        if self.allowed and all(login.lower() != owner for owner, _ in self.allowed):
-            raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.listed}.")
+        if self.allow_list and all(login.lower() != owner for owner, _ in self.allow_list):
+            raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.allow_list_text}.")
         return Owner(login)
 
     def head(self, repo: Repo, text: str) -> Head:
@@ -183,24 +183,24 @@ class Served:
         label = f"{owner}{colon}{ref(branch).name}"
         if not colon:
             return Head(label)
-        logins([owner])
+        require_logins([owner])
         if slash:
             named = self.repo(f"{owner}/{name}")
-            return Head(label, named.name, (named,) if self.allowed else None)
-        names = [allowed for of, allowed in self.allowed if of == owner.lower()]
-        if not self.allowed or "*" in names or owner.lower() == repo.owner.lower():
+            return Head(label, named.name, (named,) if self.allow_list else None)
+        names = [allowed for of, allowed in self.allow_list if of == owner.lower()]
+        if not self.allow_list or "*" in names or owner.lower() == repo.owner.lower():
             return Head(label)
         if not names:
-            raise Refused(f"No fork of {quote(owner)} is served here.", f"Served are: {self.listed}.")
+            raise Refused(f"No fork of {quote(owner)} is served here.", f"Served are: {self.allow_list_text}.")
         return Head(label, None, tuple(Repo(owner, name) for name in names))
 
-    def head_label(self, repo: Repo, text: str) -> str:
+    def head_filter(self, repo: Repo, text: str) -> str:
         """`text`, a branch or `owner:branch`, as a filter for pull requests: GitHub ignores a branch alone."""
         owner, _, branch = text.rpartition(":")
-        logins([owner] if owner else [])
+        require_logins([owner] if owner else [])
         return f"{owner or repo.owner}:{ref(branch).name}"
 
-    def search(self, query: str, repo: str | None, *, bound: bool = True) -> str:
+    def restrict_query(self, query: str, repo: str | None, *, bound: bool = True) -> str:
         """`query` restricted to what is served.
 
         Args:
@@ -209,10 +209,10 @@ class Served:
         Raises:
             Refused: with an allow-list, the query names repositories itself or has logic that could bypass it.
         """
-        if not encodes(query):
+        if not is_encodable(query):
             raise Invalid("`query` holds half of a character.")
-        where = [f"repo:{self.repo(repo).full}"] if repo is not None else []
-        if self.allowed and bound:
+        where = [f"repo:{self.repo(repo).full_name}"] if repo is not None else []
+        if self.allow_list and bound:
             if found := _REACHES.search(query):
                 raise Refused(
                     f"With `--repos`, a query may not hold {quote(found[1] + ':')}.", "Name one as `repo` instead."
@@ -220,7 +220,7 @@ class Served:
             if _LOGIC.search(query):
                 raise Refused("With `--repos`, a query may not hold `OR`, `AND`, `NOT` or brackets.", "Search twice.")
             if repo is None:
-                where = [f"user:{owner}" if name == "*" else f"repo:{owner}/{name}" for owner, name in self.allowed]
+                where = [f"user:{owner}" if name == "*" else f"repo:{owner}/{name}" for owner, name in self.allow_list]
         return " ".join([query, *where]).strip()
 
     def _plain(self, text: str) -> str:
@@ -236,10 +236,12 @@ class Served:
 
     def _permits(self, full: str) -> bool:
         owner, _, name = full.lower().partition("/")
-        return not self.allowed or any(owner == allowed and match in ("*", name) for allowed, match in self.allowed)
+        return not self.allow_list or any(
+            owner == allowed and match in ("*", name) for allowed, match in self.allow_list
+        )
 
 
-def logins(texts: Sequence[str]) -> list[str]:
+def require_logins(texts: Sequence[str]) -> list[str]:
     """People to assign, request or mention; they need not own anything that is served."""
     for text in texts:
         if not _OWNER.fullmatch(text):
@@ -247,7 +249,7 @@ def logins(texts: Sequence[str]) -> list[str]:
     return list(texts)
 
 
-def owner_in(text: str, setting: str) -> str:
+def parse_owner_setting(text: str, setting: str) -> str:
     """A login in `setting`, in the form for comparison."""
     login = text.strip().removeprefix("@").lower()
     if not _OWNER.fullmatch(login):

@@ -12,21 +12,22 @@ import html
 import re
 from typing import Any, cast
 
-from mcp_github.invisible import INVISIBLE, STRAY, shown_path
+from mcp_github.invisible import INVISIBLE_CHARACTERS, STRAY_CHARACTERS, escape_path
 
 __all__ = ["scrub", "scrub_text"]
 
-_INVISIBLE, _STRAY = re.compile(f"[{INVISIBLE}]"), re.compile(STRAY)
+_INVISIBLE = re.compile(f"[{INVISIBLE_CHARACTERS}]")
+_STRAY = re.compile(STRAY_CHARACTERS)
 _ENTITY = re.compile(r"&(?:amp;|#38;|#x26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z]{2,31});?")
-_SUSPECT = re.compile(f"[{INVISIBLE}\u200c\u200d\ufe00-\ufe0f&]")
-_CODE = {"patch", "diff_hunk", "diffHunk", "content", "text_matches"}
-"""Fields that hold code: their entities are theirs."""
-_PATHS = {"path", "filename", "previous_filename", "manifest_path", "target"}
-"""Fields that hold a path: without a character it would be another."""
+_SUSPECT = re.compile(f"[{INVISIBLE_CHARACTERS}\u200c\u200d\ufe00-\ufe0f&]")
+# Entities are part of code.
+_CODE_FIELDS = {"patch", "diff_hunk", "diffHunk", "content", "text_matches"}
+# A path without a character would be another.
+_PATH_FIELDS = {"path", "filename", "previous_filename", "manifest_path", "target"}
 
 
 def scrub_text(text: str, *, code: bool = False) -> tuple[str, int]:
-    """`text` without what can't be seen, and how many characters that were.
+    """Return `text` without what can't be seen, and how many characters that were.
 
     Args:
         code: leave HTML entities as they are.
@@ -36,51 +37,73 @@ def scrub_text(text: str, *, code: bool = False) -> tuple[str, int]:
     removed = 0
     while True:
         # Taking one out can put another together.
-        text, entities = (text, 0) if code else _without_entities(text)
-        text, plain = _INVISIBLE.subn("", text)
+        entities = 0
+        if not code:
+            text, entities = _without_entities(text)
+        text, invisible = _INVISIBLE.subn("", text)
         text, stray = _STRAY.subn("", text)
-        if not entities + plain + stray:
+        removed_now = entities + invisible + stray
+        if not removed_now:
             return text, removed
-        removed += entities + plain + stray
+        removed += removed_now
 
 
 def scrub(data: Any) -> tuple[Any, int]:
-    """JSON `data` with every text in it scrubbed, names too, and how many characters went."""
-    match data:
-        case str():
-            return scrub_text(data)
-        case dict():
-            removed = 0
-            kept: dict[str, Any] = {}
-            for key, value in cast("dict[str, Any]", data).items():
-                if isinstance(value, str) and key in _PATHS:
-                    clean, count = shown_path(value), 0
-                elif isinstance(value, str):
-                    clean, count = scrub_text(value, code=key in _CODE)
-                else:
-                    clean, count = scrub(value)
-                # Names that are not GitHub's own are those of a gist's files.
-                kept[shown_path(key)] = clean
-                removed += count
-            return kept, removed
-        case list():
-            pairs = [scrub(item) for item in cast("list[Any]", data)]
-            return [item for item, _ in pairs], sum(count for _, count in pairs)
-        case _:
-            return data, 0
+    """Return JSON `data` with every text in it scrubbed, names too, and how many characters were removed."""
+    if isinstance(data, str):
+        return scrub_text(data)
+    if isinstance(data, dict):
+        return _scrub_object(cast("dict[str, Any]", data))
+    if isinstance(data, list):
+        return _scrub_list(cast("list[Any]", data))
+    return data, 0
+
+
+def _scrub_object(data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    removed = 0
+    scrubbed: dict[str, Any] = {}
+    for key, value in data.items():
+        if not isinstance(value, str):
+            clean, count = scrub(value)
+        elif key in _PATH_FIELDS:
+            clean = escape_path(value)
+            count = 0
+        else:
+            clean, count = scrub_text(value, code=key in _CODE_FIELDS)
+        # Names that are not GitHub's own are those of a gist's files.
+        scrubbed[escape_path(key)] = clean
+        removed += count
+    return scrubbed, removed
+
+
+def _scrub_list(data: list[Any]) -> tuple[list[Any], int]:
+    removed = 0
+    scrubbed: list[Any] = []
+    for item in data:
+        clean, count = scrub(item)
+        scrubbed.append(clean)
+        removed += count
+    return scrubbed, removed
 
 
 def _without_entities(text: str) -> tuple[str, int]:
+    """Return `text` without HTML entities that stand for invisible characters, and how many characters those were."""
     removed = 0
 
-    def judge(found: re.Match[str]) -> str:
+    def replace_entity(match: re.Match[str]) -> str:
         nonlocal removed
-        decoded, before = found[0], ""
-        while decoded != before:
-            before, decoded = decoded, html.unescape(decoded)
+        decoded = _decode_fully(match[0])
         if decoded and not _INVISIBLE.sub("", decoded):
             removed += len(decoded)
             return ""
-        return found[0]
+        return match[0]
 
-    return _ENTITY.sub(judge, text), removed
+    return _ENTITY.sub(replace_entity, text), removed
+
+
+def _decode_fully(entity: str) -> str:
+    while True:
+        decoded = html.unescape(entity)
+        if decoded == entity:
+            return decoded
+        entity = decoded

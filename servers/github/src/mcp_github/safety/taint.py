@@ -11,84 +11,95 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
-from mcp_github.call_context import caller
-from mcp_github.policy import Owner, Policy
+from mcp_github.call_context import current_call
+from mcp_github.policy import Owner, Policy, Repo
 
-__all__ = ["GISTS", "Flow", "projects_key", "reader"]
+__all__ = ["GISTS", "TaintTracker", "alerts_key", "projects_key"]
 
 # The key of all gists. Anybody can write one, so they count as public.
 GISTS = "gists"
 
-reader: ContextVar[str] = ContextVar("reader", default="")
-"""Who reads or writes: the owner of a token, or the session of an older client without one. Empty for those who can't
-be told apart, who share what anybody without a token read."""
+# A repository is taken to stay as public or private as it was for so long.
+_VISIBILITY_SECONDS = 600.0
+_MAX_READERS = 2000
+# Of what one reader read.
+_MAX_KEYS = 200
+_MAX_VISIBILITIES = 5000
+# Stands for what was too much to remember, or was perhaps read through another replica; counts as public.
+_SOME_OTHER = "some other repository"
 
-_SECONDS = 600.0
-"""How long a repository is taken to stay as public or private as it was."""
-_READERS, _KEYS, _KNOWN = 2000, 200, 5000
-"""How much is remembered: readers, what one of them read, and of how many repositories whether they are public."""
-_MORE = "some other repository"
-"""Stands for what was too much to remember, or was perhaps read through another replica; counts as public."""
-
-_Seen = OrderedDict[str, None]
+# Keys in the order in which they were read, the latest last.
+_Keys = OrderedDict[str, None]
 
 
-class Flow:
+@dataclass(frozen=True)
+class _Visibility:
+    is_public: bool
+    checked_at: float
+
+
+class TaintTracker:
     """What was read, and what that means for a write.
 
     Args:
-        look: whether the repository of a key is public, by asking GitHub.
-        alone: no other process answers the same clients; else any of them may have read anything there.
+        fetch_is_public: asks GitHub whether the repository of a key is public.
+        is_only_process: no other process answers the same clients; else any of them may have read anything there.
     """
 
-    def __init__(self, policy: Policy, look: Callable[[str], Awaitable[bool]], *, alone: bool = True) -> None:
-        self._policy, self._look = policy, look
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
-        self._everybody: _Seen = OrderedDict() if alone else OrderedDict({_MORE: None})
-        self._public: OrderedDict[tuple[str, str], tuple[bool, float]] = OrderedDict()
-        """By caller, too: that a repository exists is a thing that not each may know."""
+    def __init__(
+        self, policy: Policy, fetch_is_public: Callable[[str], Awaitable[bool]], *, is_only_process: bool = True
+    ) -> None:
+        self._policy = policy
+        self._fetch_is_public = fetch_is_public
+        self._reads: OrderedDict[str, _Keys] = OrderedDict()
+        self._shared_reads: _Keys = OrderedDict()
+        if not is_only_process:
+            self._shared_reads[_SOME_OTHER] = None
+        # By caller, too: not each of them may know that a repository exists.
+        self._visibilities: OrderedDict[tuple[str, str], _Visibility] = OrderedDict()
 
-    def saw(self, key: str) -> None:
-        """Text of the repository (or other place) `key` was shown."""
-        who = reader.get()
-        # A client of 2026-07-28 without a token may be any of the sessions without one.
-        for name in {who} if who.startswith("token ") else {who, ""}:
-            seen = self._seen.setdefault(name, OrderedDict())
-            self._seen.move_to_end(name)
-            _add(seen, sys.intern(key.lower()))
-        while len(self._seen) > _READERS:
-            for old in self._seen.popitem(last=False)[1]:
-                _add(self._everybody, old)
+    def record_read(self, key: str) -> None:
+        """Remember that text of the repository (or other place) `key` was shown to the reader of the call."""
+        reader = current_call().reader
+        self._add_read(reader, key)
+        if reader and not reader.startswith("token "):
+            # A client of 2026-07-28 without a token may be any of the sessions without one.
+            self._add_read("", key)
+        while len(self._reads) > _MAX_READERS:
+            _, forgotten_keys = self._reads.popitem(last=False)
+            for forgotten in forgotten_keys:
+                _add_key(self._shared_reads, forgotten)
 
-    def knows(self, key: str, *, public: bool) -> None:
-        """GitHub just said whether `key` is public."""
-        place = caller.get().name, key.lower()
-        self._public[place] = (public, time.monotonic())
-        self._public.move_to_end(place)
-        if len(self._public) > _KNOWN:
-            self._public.popitem(last=False)
+    def record_visibility(self, key: str, *, public: bool) -> None:
+        """Remember what GitHub just said of whether `key` is public."""
+        visibility_key = self._visibility_key(key)
+        self._visibilities[visibility_key] = _Visibility(public, time.monotonic())
+        self._visibilities.move_to_end(visibility_key)
+        if len(self._visibilities) > _MAX_VISIBILITIES:
+            self._visibilities.popitem(last=False)
 
-    def known(self, key: str) -> bool:
-        """Whether `key` was public when it was last heard of; False if never."""
-        return self._public.get((caller.get().name, key.lower()), (False, 0.0))[0]
+    def was_public(self, key: str) -> bool:
+        """Return whether `key` was public when it was last heard of; False if never."""
+        visibility = self._visibilities.get(self._visibility_key(key))
+        return visibility is not None and visibility.is_public
 
-    async def public(self, key: str) -> bool:
-        """Whether anybody may read, and so perhaps write, `key`; what can't be found out counts as public."""
-        place = caller.get().name, key
-        known = self._public.get(place)
-        if known is not None and time.monotonic() - known[1] < _SECONDS:
-            return known[0]
+    async def is_public(self, key: str) -> bool:
+        """Return whether anybody may read, and so perhaps write, `key`; what can't be found out counts as public."""
+        visibility = self._visibilities.get((current_call().caller.name, key))
+        if visibility is not None and time.monotonic() - visibility.checked_at < _VISIBILITY_SECONDS:
+            return visibility.is_public
         try:
-            self.knows(key, public=await self._look(key))
+            public = await self._fetch_is_public(key)
         except Problem:
             return True
-        return self._public[place][0]
+        self.record_visibility(key, public=public)
+        return public
 
-    async def question(self, target: str, *, acts: bool = False, public: bool | None = None) -> str | None:
-        """What to ask the user before a write to `target`; None if nothing.
+    async def question_before_write(self, target: str, *, acts: bool = False, public: bool | None = None) -> str | None:
+        """Return what to ask the user before a write to `target`; None if nothing.
 
         Args:
             acts: whether the write runs or publishes something.
@@ -99,16 +110,28 @@ class Flow:
         """
         if self._policy.flow == "off":
             return None
-        read = [*self._everybody, *self._seen.get(reader.get(), ())]
-        if not read:
+        keys = [*self._shared_reads, *self._reads.get(current_call().reader, ())]
+        if not keys:
             return None
-        target, seen = target.lower(), dict[str, bool]()
-        for key in reversed(read):
-            seen[key] = key == _MORE or await self.public(key)
-            if seen[key] and key != target and not self._policy.trusts(key):
-                break  # One is reason enough; each of the others may cost a request.
-        public = await self.public(target) if public is None else public
-        return self._policy.flow_question(target, seen, public=public, acts=acts)
+        target = target.lower()
+        visibilities: dict[str, bool] = {}
+        for key in reversed(keys):
+            visibilities[key] = key == _SOME_OTHER or await self.is_public(key)
+            if visibilities[key] and key != target and not self._policy.trusts(key):
+                # One is reason enough; each of the others may cost a request.
+                break
+        if public is None:
+            public = await self.is_public(target)
+        return self._policy.flow_question(target, visibilities, public=public, acts=acts)
+
+    @staticmethod
+    def _visibility_key(key: str) -> tuple[str, str]:
+        return current_call().caller.name, key.lower()
+
+    def _add_read(self, reader: str, key: str) -> None:
+        keys = self._reads.setdefault(reader, OrderedDict())
+        self._reads.move_to_end(reader)
+        _add_key(keys, sys.intern(key.lower()))
 
 
 def projects_key(owner: Owner) -> str:
@@ -116,10 +139,17 @@ def projects_key(owner: Owner) -> str:
     return f"the projects of {owner.login}".lower()
 
 
-def _add(seen: _Seen, key: str) -> None:
-    seen[key] = None
-    seen.move_to_end(key)
-    if len(seen) > _KEYS:
-        seen.popitem(last=False)
-        seen[_MORE] = None
-        seen.move_to_end(_MORE)
+def alerts_key(place: Repo | Owner) -> str:
+    """Return the key of the security alerts of `place`, which are private whatever their repository is."""
+    if isinstance(place, Repo):
+        return f"the alerts of {place.full_name}"
+    return f"the alerts of {place.login}"
+
+
+def _add_key(keys: _Keys, key: str) -> None:
+    keys[key] = None
+    keys.move_to_end(key)
+    if len(keys) > _MAX_KEYS:
+        keys.popitem(last=False)
+        keys[_SOME_OTHER] = None
+        keys.move_to_end(_SOME_OTHER)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote
 
 from pydantic import (
@@ -23,223 +23,326 @@ from pydantic import (
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.fields import in_header
-from mcp_github.client.polling import LONGEST
+from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
+from mcp_github.policy import Owner, Policy
+from mcp_github.policy import Ref as TrustedRef
 
 __all__ = [
-    "Body", "Branch", "Comment", "Cursor", "Due", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody",
-    "OptionalComment", "OptionalNumber", "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref",
-    "RepoName", "Since", "Title", "Until", "Waiting", "on_lines", "one_of", "refuse_beside", "said",
+    "Body", "Branch", "Comment", "Cursor", "Due", "Fields", "Limit", "Login", "NameList", "Names", "Number",
+    "OptionalBody", "OptionalComment", "OptionalNumber", "OptionalPath", "OptionalRef", "OptionalRepo",
+    "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title", "Until", "Waiting", "check_message", "drop_unset",
+    "is_on_lines", "make_poller", "one_of", "parse_other_user", "parse_ref", "refuse_beside",
 ]  # fmt: skip
 
-_NUMBERS = {
+# Where an address has the number, by the argument's name.
+_NUMBER_PATTERNS = {
     "run_id": r"/runs/(\d+)", "job_id": r"/jobs?/(\d+)", "artifact": r"/artifacts/(\d+)", "project": r"/projects/(\d+)",
     "comment": r"#(?:issuecomment-|discussion_r)(\d+)", "review_id": r"#pullrequestreview-(\d+)",
 }  # fmt: skip
-"""Where an address has the number, by the argument's name."""
-_AGO = re.compile(r"(\d{1,6}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_NUMBER = r"/(?:issues|pulls?|discussions|milestones?|security/\w[\w-]*)/(\d+)"
+_DEFAULT_NUMBER_PATTERN = r"/(?:issues|pulls?|discussions|milestones?|security/\w[\w-]*)/(\d+)"
 _ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?(?:repos/)?([\w.-]+/[\w.-]+)(/.*)")
-_AT_REF = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
-_SHORT = re.compile(r"([\w.-]+/[\w.-]+)?#?(\d{1,18})")
+_REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
+_SHORT_NUMBER = re.compile(r"([\w.-]+/[\w.-]+)?#?(\d{1,18})")
+_TIME_AGO = re.compile(r"(\d{1,6}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?")
+_UNITS_BY_LETTER = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_MAX_PAGE_ROWS = 100
+_MAX_MESSAGE_CHARACTERS = 10_000
+_MAX_TITLE_CHARACTERS = 1000
+_MAX_BODY_CHARACTERS = 65_536
 
 
-def _words(given: object) -> object:
-    return given.replace(",", " ").split() if isinstance(given, str) else given
+class _NumberedThing(NamedTuple):
+    """What an address or a short form names.
 
+    Attributes:
+        repo: `owner/name`; None where the text does not say.
+    """
 
-def _listed(texts: list[str] | None) -> list[str] | None:
-    """One text as the list of what its commas divide, but for those between quotation marks: a label may have one."""
-    if texts is None or len(texts) != 1:
-        return texts
-    parts = map(str.strip, re.findall(r'\s*[+-]?"[^"]*"\s*(?=,|$)|[^,]+', texts[0]))
-    return [re.sub(r'([+-]?)"(.*,.*)"', r"\1\2", part) for part in parts if part]
-
-
-def _number(given: object, info: ValidationInfo) -> object:
-    if not isinstance(given, str):
-        return given
-    text, place, number = given.strip(), None, None
-    if found := _SHORT.fullmatch(text):
-        place, number = found.groups()
-        if place is not None and "#" not in text:
-            return given
-    elif found := _ADDRESS.fullmatch(text):
-        place, rest = found.groups()
-        there = re.search(_NUMBERS.get(info.field_name or "", _NUMBER), rest)
-        if there is None:
-            raise ValueError(f"is an address without `{info.field_name}`")
-        number = there[1]
-    if number is None:
-        return given
-    repo = info.data.get("repo")
-    if place is not None and isinstance(repo, str):
-        named = _ADDRESS.fullmatch(f"{repo}/")
-        if place.lower() != (named[1] if named else repo).lower().removesuffix(".git"):
-            raise ValueError(f"is of `{place}`, but `repo` is `{repo}`")
-    return int(number)
+    repo: str | None
+    number: int
 
 
 class _CommentId(int):
     """The id of a comment whose address says whether it is on lines of code: both kinds count from 1."""
 
-    on_lines: bool
+    is_on_lines: bool
 
 
-def _comment(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
-    number = handler(_number(given, info))
-    if number is None or not isinstance(given, str) or "#" not in given:
-        return number
-    made = _CommentId(number)
-    made.on_lines = "#discussion_r" in given
-    return made
+def refuse_beside(choice: str, /, **others: object) -> None:
+    """Raise `Invalid` for those of `others` that were passed: beside `choice` they would be ignored without a word."""
+    names = [f"`{name}`" for name, value in others.items() if value is not None and value is not False]
+    if names:
+        raise Invalid(f"{' and '.join(names)} can't go with {choice}.", "Leave one or the other out.")
 
 
-def on_lines(comment: int | None, review: bool) -> bool:
-    """Whether `comment` is one on lines of a pull request: what its address says, else `review`."""
-    return comment.on_lines if isinstance(comment, _CommentId) else review
+def drop_unset(**values: Any) -> dict[str, Any]:
+    """Return what the caller passed."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _ref_of_address(given: object, info: ValidationInfo) -> object:
-    """What the address of a repository says about the branch; dropped, another branch would be shown as that."""
-    repo = info.data.get("repo")
-    found = _ADDRESS.fullmatch(repo) if isinstance(repo, str) and given is None else None
-    place = found and _AT_REF.match(found[2])
-    if not found or not place:
-        return given
-    if "/" not in (name := unquote(place[1]).strip("/")) and "..." not in name:
-        return name
-    raise ValueError(f"`repo` has `{name}` after `{found[1]}`: pass what of it is the branch as `ref`, the rest apart")
+def parse_ref(policy: Policy, text: str | None) -> TrustedRef | None:
+    """Return the branch, tag or commit that the caller named, if any."""
+    if not text:
+        return None
+    return policy.ref(text)
 
 
-def refuse_beside(what: str, /, **others: object) -> None:
-    """Raise `Invalid` for each of `others` that was given: beside `what` it would be ignored without a word."""
-    if named := [f"`{name}`" for name, value in others.items() if value is not None and value is not False]:
-        raise Invalid(f"{' and '.join(named)} can't go with {what}.", "Leave one or the other out.")
+def parse_other_user(policy: Policy, text: str | None) -> Owner | None:
+    """Return the user that the caller named; None for the one of the token."""
+    if not text or text.lower() == "@me":
+        return None
+    return policy.owner(text)
+
+
+def make_poller(seconds: int | None) -> Poller | None:
+    """Return what waits for so many seconds; None where the caller does not wait."""
+    if seconds is None:
+        return None
+    return Poller(seconds)
+
+
+def is_on_lines(comment: int | None, review: bool) -> bool:
+    """Return whether `comment` is one on lines of a pull request: what its address says, else `review`."""
+    if isinstance(comment, _CommentId):
+        return comment.is_on_lines
+    return review
 
 
 def one_of(*choices: str) -> Callable[[str | None], str | None]:
-    """A check for choices that the schema does not list, whatever the case of their letters."""
+    """Return a check for choices that the schema does not list, whatever the case of their letters."""
 
-    def check(given: str | None) -> str | None:
-        if given is None or given.lower() in choices:
-            return given and given.lower()
-        raise ValueError(f"must be one of {', '.join(f'`{item}`' for item in choices)}")
+    def check(text: str | None) -> str | None:
+        if text is None:
+            return None
+        choice = text.lower()
+        if choice not in choices:
+            raise ValueError(f"must be one of {', '.join(f'`{item}`' for item in choices)}")
+        return choice
 
     return check
 
 
-def _time(given: str) -> datetime | date:
-    text, now = " ".join(given.lower().split()), datetime.now(UTC)
-    if text in ("today", "yesterday"):
-        return now.date() - timedelta(days=text == "yesterday")
-    if found := _AGO.fullmatch(text):
+def check_message(text: str) -> str:
+    """Return `text`, which has to be there and is not a book."""
+    if not 0 < len(text) <= _MAX_MESSAGE_CHARACTERS:
+        raise ValueError("must have 1 to 10000 characters")
+    return text
+
+
+def _split_fields(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return value.replace(",", " ").split()
+
+
+def _strip_quotes(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return value.strip("`<>/ \t\r\n")
+
+
+def _split_names(names: list[str] | None) -> list[str] | None:
+    """Return the one text as the list of what its commas divide, except between quotation marks: a label may have
+    one."""
+    if names is None or len(names) != 1:
+        return names
+    (text,) = names
+    parts = [part.strip() for part in re.findall(r'\s*[+-]?"[^"]*"\s*(?=,|$)|[^,]+', text)]
+    return [re.sub(r'([+-]?)"(.*,.*)"', r"\1\2", part) for part in parts if part]
+
+
+def _parse_number(value: object, info: ValidationInfo) -> object:
+    """Return the number in an address, in `owner/name#1` or in `#1`; anything else as it is.
+
+    Raises:
+        ValueError: the address has no such number, or is of another repository than the argument `repo`.
+    """
+    if not isinstance(value, str):
+        return value
+    thing = _parse_numbered_thing(value.strip(), info.field_name or "")
+    if thing is None:
+        return value
+    repo = info.data.get("repo")
+    if thing.repo is not None and isinstance(repo, str):
+        repo_name = _repo_name(repo)
+        if thing.repo.lower() != repo_name.lower().removesuffix(".git"):
+            raise ValueError(f"is of `{thing.repo}`, but `repo` is `{repo}`")
+    return thing.number
+
+
+def _parse_numbered_thing(text: str, argument: str) -> _NumberedThing | None:
+    """Return what `text` names, as the argument with this name; None if it is no form of a number."""
+    short = _SHORT_NUMBER.fullmatch(text)
+    if short is not None:
+        repo, number = short.groups()
+        if repo is not None and "#" not in text:
+            return None
+        return _NumberedThing(repo, int(number))
+    address = _ADDRESS.fullmatch(text)
+    if address is None:
+        return None
+    repo, path = address.groups()
+    match = re.search(_NUMBER_PATTERNS.get(argument, _DEFAULT_NUMBER_PATTERN), path)
+    if match is None:
+        raise ValueError(f"is an address without `{argument}`")
+    return _NumberedThing(repo, int(match[1]))
+
+
+def _repo_name(repo: str) -> str:
+    """Return `owner/name` for the address of a repository; any other text as it is."""
+    address = _ADDRESS.fullmatch(f"{repo}/")
+    if address is None:
+        return repo
+    return address[1]
+
+
+def _parse_comment(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    """Return the id of a comment; of one whose address was passed, with whether it is on lines of code."""
+    number = handler(_parse_number(value, info))
+    if number is None or not isinstance(value, str) or "#" not in value:
+        return number
+    comment = _CommentId(number)
+    comment.is_on_lines = "#discussion_r" in value
+    return comment
+
+
+def _ref_of_address(value: object, info: ValidationInfo) -> object:
+    """Return what the address of a repository says about the branch; dropped, another branch would be shown as that."""
+    repo = info.data.get("repo")
+    if not isinstance(repo, str) or value is not None:
+        return value
+    address = _ADDRESS.fullmatch(repo)
+    if address is None:
+        return value
+    repo_name, path = address.groups()
+    match = _REF_IN_ADDRESS.match(path)
+    if match is None:
+        return value
+    name = unquote(match[1]).strip("/")
+    if "/" not in name and "..." not in name:
+        return name
+    raise ValueError(f"`repo` has `{name}` after `{repo_name}`: pass what of it is the branch as `ref`, the rest apart")
+
+
+def _parse_time(text: str) -> datetime | date:
+    now = datetime.now(UTC)
+    words = " ".join(text.lower().split())
+    if words == "today":
+        return now.date()
+    if words == "yesterday":
+        return now.date() - timedelta(days=1)
+    match = _TIME_AGO.fullmatch(words)
+    if match is not None:
+        count, unit = match.groups()
         try:
-            return now - timedelta(**{_UNITS[found[2][0]]: int(found[1])})
+            return now - timedelta(**{_UNITS_BY_LETTER[unit[0]]: int(count)})
         except OverflowError:
             pass
     for kind in (date, datetime):
         try:
-            return kind.fromisoformat(given.strip())
+            return kind.fromisoformat(text.strip())
         except ValueError:
             pass
     raise ValueError("must be a time such as 2026-01-31, 2026-01-31T08:00:00Z or `7 days ago`")
 
 
-def _moment(of_a_day: str) -> Callable[[str | None], str | None]:
-    """A time as GitHub takes it; a day alone is its moment `of_a_day`."""
+def _time_parser(time_of_day: str) -> Callable[[str | None], str | None]:
+    """Return what writes a time as GitHub takes it; a day alone is its moment `time_of_day`."""
 
-    def written(given: str | None) -> str | None:
-        if given is None:
+    def parse(text: str | None) -> str | None:
+        if text is None:
             return None
-        time = _time(given)
+        time = _parse_time(text)
         if not isinstance(time, datetime):
-            return f"{time}T{of_a_day}Z"
-        return (time.astimezone(UTC) if time.tzinfo else time).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return f"{time}T{time_of_day}Z"
+        if time.tzinfo:
+            time = time.astimezone(UTC)
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    return written
+    return parse
 
 
-def _due(given: str | None) -> str | None:
+def _parse_due(text: str | None) -> str | None:
+    if not text:
+        return text
+    day = str(_parse_time(text))[: len("2026-01-31")]
     # GitHub keeps the day alone, and that of California: midnight in UTC would be the day before.
-    return given and _moment("12:00:00")(str(_time(given))[:10])
+    return _time_parser("12:00:00")(day)
 
 
-# Bounds that nobody comes near by intention are checked, and told where they are broken: in the schemas of all tools
-# they would be paid for by every conversation.
-def _positive(number: int | None) -> int | None:
+# Bounds that nobody comes near by intention are checked, and the text of the problem says them: in the schemas of all
+# tools they would be paid for by every conversation.
+def _check_positive(number: int | None) -> int | None:
     if number is not None and number < 1:
         raise ValueError("must be 1 or more")
     return number
 
 
-def _page(limit: int) -> int:
-    if not 1 <= limit <= 100:
+def _check_limit(limit: int) -> int:
+    if not 1 <= limit <= _MAX_PAGE_ROWS:
         raise ValueError("must be an integer from 1 to 100")
     return limit
 
 
-def _seconds(wait: int | None) -> int | None:
-    if wait is not None and not 0 <= wait <= LONGEST:
-        raise ValueError(f"must be 0 to {LONGEST} seconds")
-    return wait
+def _check_wait(seconds: int | None) -> int | None:
+    if seconds is not None and not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise ValueError(f"must be 0 to {MAX_WAIT_SECONDS} seconds")
+    return seconds
 
 
 def _at_most(characters: int) -> Callable[[str | None], str | None]:
-    def fits(text: str | None) -> str | None:
+    def check(text: str | None) -> str | None:
         if text is not None and len(text) > characters:
             raise ValueError(f"must have at most {characters} characters")
         return text
 
-    return fits
+    return check
 
 
-def _something(text: str) -> str:
+def _check_not_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
     return text
 
 
-def said(text: str) -> str:
-    """`text`, which has to be there and is not a book."""
-    if not 0 < len(text) <= 10_000:
-        raise ValueError("must have 1 to 10000 characters")
-    return text
-
-
-_repo = Field(description="owner/name", json_schema_extra=in_header("Repo"))
-_bare = BeforeValidator(lambda given: given.strip("`<>/ \t\r\n") if isinstance(given, str) else given)
-RepoName = Annotated[str, _bare, _repo]
-OptionalRepo = Annotated[str | None, _bare, _repo]
-Number = Annotated[int, BeforeValidator(_number), AfterValidator(_positive)]
-OptionalNumber = Annotated[int | None, BeforeValidator(_number), AfterValidator(_positive)]
-Comment = Annotated[int, WrapValidator(_comment), AfterValidator(_positive)]
-OptionalComment = Annotated[int | None, WrapValidator(_comment), AfterValidator(_positive)]
-_ref = "Branch, tag, commit"
-Ref = Annotated[str, Field(description=_ref)]
-OptionalRef = Annotated[str | None, BeforeValidator(_ref_of_address), Field(description=_ref, validate_default=True)]
+_REPO_FIELD = Field(description="owner/name", json_schema_extra=in_header("Repo"))
+_UNQUOTED = BeforeValidator(_strip_quotes)
+RepoName = Annotated[str, _UNQUOTED, _REPO_FIELD]
+OptionalRepo = Annotated[str | None, _UNQUOTED, _REPO_FIELD]
+Number = Annotated[int, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
+OptionalNumber = Annotated[int | None, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
+Comment = Annotated[int, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
+OptionalComment = Annotated[int | None, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
+_REF_DESCRIPTION = "Branch, tag, commit"
+Ref = Annotated[str, Field(description=_REF_DESCRIPTION)]
+OptionalRef = Annotated[
+    str | None, BeforeValidator(_ref_of_address), Field(description=_REF_DESCRIPTION, validate_default=True)
+]
 Branch = Annotated[str, Field(description="Name")]
-_path = Field(description="In `repo`")
-Path = Annotated[str, _path]
-OptionalPath = Annotated[str | None, _path]
+_PATH_FIELD = Field(description="In `repo`")
+Path = Annotated[str, _PATH_FIELD]
+OptionalPath = Annotated[str | None, _PATH_FIELD]
 Fields = Annotated[
     list[str] | None,
-    BeforeValidator(_words),
+    BeforeValidator(_split_fields),
     # One text is what models write with the fewest tokens; a list is taken as well.
     WithJsonSchema({"type": "string", "description": "Only these: `a,b`"}),
 ]
-Limit = Annotated[int, AfterValidator(_page)]
+Limit = Annotated[int, AfterValidator(_check_limit)]
+Login = Annotated[str | None, Field(description="Login")]
 Cursor = Annotated[str | None, Field()]
-Waiting = Annotated[int | None, AfterValidator(_seconds), Field(description="Seconds")]
-_iso = Field(description="ISO 8601")
-Since = Annotated[str | None, AfterValidator(_moment("00:00:00")), _iso]
-Until = Annotated[str | None, AfterValidator(_moment("23:59:59")), _iso]
-Due = Annotated[str | None, AfterValidator(_due), _iso]
-_title, _title_fits = Field(description="One line"), AfterValidator(_at_most(1000))
-Title = Annotated[str, _title, AfterValidator(_something), _title_fits]
-OptionalTitle = Annotated[str | None, _title, _title_fits]
-_body, _body_fits = Field(description="Markdown"), AfterValidator(_at_most(65_536))
-Body = Annotated[str, _body, AfterValidator(_something), _body_fits]
-OptionalBody = Annotated[str | None, _body, _body_fits]
-Listed = Annotated[list[str] | None, AfterValidator(_listed)]
-Names = Annotated[Listed, Field(description="All, or +name and -name")]
+Waiting = Annotated[int | None, AfterValidator(_check_wait), Field(description="Seconds")]
+_TIME_FIELD = Field(description="ISO 8601")
+Since = Annotated[str | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
+Until = Annotated[str | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]
+Due = Annotated[str | None, AfterValidator(_parse_due), _TIME_FIELD]
+_TITLE_FIELD = Field(description="One line")
+_TITLE_FITS = AfterValidator(_at_most(_MAX_TITLE_CHARACTERS))
+Title = Annotated[str, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
+OptionalTitle = Annotated[str | None, _TITLE_FIELD, _TITLE_FITS]
+_BODY_FIELD = Field(description="Markdown")
+_BODY_FITS = AfterValidator(_at_most(_MAX_BODY_CHARACTERS))
+Body = Annotated[str, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
+OptionalBody = Annotated[str | None, _BODY_FIELD, _BODY_FITS]
+NameList = Annotated[list[str] | None, AfterValidator(_split_names)]
+Names = Annotated[NameList, Field(description="All, or +name and -name")]

@@ -9,18 +9,23 @@ from mcp_batteries.server.consent_text import remarkable, visible
 from mcp_batteries.server.origins import origins_of
 from mcp_github.models import Done
 from mcp_github.policy import WriteRepo
-from mcp_github.safety.taint import Flow
+from mcp_github.safety.taint import TaintTracker
 
-__all__ = ["drafted"]
+__all__ = ["draft_result"]
 
 
-async def drafted(flow: Flow, repo: WriteRepo, what: str, arguments: Mapping[str, Any]) -> Done:
-    """A dry run of making `what` with `arguments`: who could read it, and what is remarkable in it."""
-    public = await flow.public(repo.key)
+async def draft_result(taint: TaintTracker, repo: WriteRepo, noun: str, arguments: Mapping[str, Any]) -> Done:
+    """Return the result of a dry run: who could read what would be made, and what is remarkable in it.
+
+    Args:
+        noun: what would be made, in words.
+        arguments: what it would be made of.
+    """
+    public = await taint.is_public(repo.key)
     readers = "everybody" if public else "who may see the repository"
     notes = [*remarkable(arguments), *map(visible, origins_of(arguments))]
     return Done(
-        done=f"Nothing was sent. The {what} would be in `{repo.full}` for {readers} to read. Where the host shows a "
-        "form the user can change and send it; else call again without `dry_run`.",
-        data={"repo": repo.full, "public": public, "sends": dict(arguments), "notes": notes},
+        done=f"Nothing was sent. The {noun} would be in `{repo.full_name}` for {readers} to read. Where the host shows "
+        "a form the user can change and send it; else call again without `dry_run`.",
+        data={"repo": repo.full_name, "public": public, "sends": dict(arguments), "notes": notes},
     )

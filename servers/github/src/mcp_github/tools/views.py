@@ -6,9 +6,9 @@ from mcp_batteries.server.views import View
 
 __all__ = ["DRAFT", "ISSUES", "PULL"]
 
+# An issue or pull request to be made: the person changes and sends it.
 DRAFT = View("draft", "mcp_github")
-"""An issue or pull request to be made: the person changes and sends it."""
+# Issues or pull requests, each opened in place.
 ISSUES = View("issues", "mcp_github")
-"""Issues or pull requests, each opened in place."""
+# A pull request with its checks, files and conversation.
 PULL = View("pull", "mcp_github")
-"""A pull request with its checks, files and conversation."""

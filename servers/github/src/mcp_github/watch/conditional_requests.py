@@ -11,7 +11,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 
@@ -19,150 +19,200 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache, Failed, Fresh, NotModified, Outcome, Validators, open_store
 from mcp_github.client.api import Api
 from mcp_github.client.http import Request
-from mcp_github.client.response import Reply
-from mcp_github.listing.pages import pick
-from mcp_github.watch.followed_uris import Subject
+from mcp_github.client.response import Response
+from mcp_github.listing.projections import pick
+from mcp_github.watch.followed_uris import Digest, FollowedUri
 
-__all__ = ["Remote"]
+__all__ = ["ConditionalFetcher"]
 
 logger = logging.getLogger(__name__)
 
-_SLOWEST = 4
-"""Times the interval, for what has not changed for long."""
+# What has not changed for long is checked after so many times the interval.
+_MAX_INTERVALS = 4
 _RUNNING_SECONDS = 10.0
-_MANY = 3
-"""From so many issues and pull requests of a repository on, one list tells which of them to look at."""
+# From so many issues and pull requests of a repository on, one list tells which of them to check.
+_MIN_FOLLOWED_FOR_LIST = 3
+_LIST_LENGTH = 100
+_LIST_PARAMS = {"state": "all", "sort": "updated", "direction": "desc", "per_page": _LIST_LENGTH}
+_RUN_MEMBERS = ("status", "conclusion", "run_attempt", "updated_at")
 
 
-class Remote:
+class _IssuePath(NamedTuple):
+    """The parts of an issue's or pull request's path."""
+
+    repo_path: str
+    kind: str
+    number: str
+
+    @classmethod
+    def parse(cls, path: str) -> _IssuePath | None:
+        """Return the parts of `path`; None if it is of something else."""
+        list_path, _, number = path.rpartition("/")
+        repo_path, _, kind = list_path.rpartition("/")
+        if kind not in ("issues", "pulls"):
+            return None
+        return cls(repo_path, kind, number)
+
+
+class ConditionalFetcher:
     """What is followed, and the cache of it, which exists from the first subscription on.
 
     Args:
-        seconds: between two looks at something that changes.
-        where: folder of the cache, `memory`, or None for the user's own.
+        interval: seconds between two checks of something that changes.
+        cache_location: folder of the cache, `memory`, or None for the user's own.
     """
 
-    def __init__(self, api: Api, *, seconds: float, where: str | None, command: str) -> None:
-        self._api, self._seconds, self._where, self._command = api, seconds, where, command
+    def __init__(self, api: Api, *, interval: float, cache_location: str | None, command: str) -> None:
+        self._api = api
+        self._interval = interval
+        self._cache_location = cache_location
+        self._command = command
         self._cache: Cache | None = None
-        self._followed: set[str] = set()
-        self._numbered: Counter[str] = Counter()
-        self._hinted: set[str] = set()
-        api.follows(self._kept)
+        self._followed_keys: set[str] = set()
+        # How many issues and pull requests are followed, by the path of their repository.
+        self._followed_issues: Counter[str] = Counter()
+        self._hinted_keys: set[str] = set()
+        api.serve_followed_by(self._read_followed)
 
     async def aclose(self) -> None:
         """Let go of the cache, which may be asked for again."""
-        cache, self._cache = self._cache, None
+        cache = self._cache
+        self._cache = None
         if cache is not None:
             await cache.__aexit__(None, None, None)
 
     async def cache(self) -> Cache:
-        """The cache of this identity. The first call may have to find the token."""
+        """Return the cache of this identity. The first call may have to find the token."""
         if self._cache is None:
             identity = await anyio.to_thread.run_sync(self._identity)
-            store = await anyio.to_thread.run_sync(lambda: open_store(self._where, self._command, identity))
+            store = await anyio.to_thread.run_sync(lambda: open_store(self._cache_location, self._command, identity))
             cache = Cache(store, self.fetch, scope=lambda key: "github")
             await cache.__aenter__()
             self._cache = self._cache or cache
         return self._cache
 
-    def _identity(self) -> list[str]:
-        credentials = self._api.client.credentials
-        return [self._api.policy.api_url.base, credentials.fingerprint(b"mcp-github")]
+    def follow(self, followed: FollowedUri) -> None:
+        """Put down that somebody follows this now."""
+        self._followed_keys.add(followed.key)
+        issue = _IssuePath.parse(followed.path)
+        if issue is not None:
+            self._followed_issues[issue.repo_path] += 1
 
-    def follow(self, subject: Subject, *, more: int) -> None:
-        """Somebody follows `subject` now (`more` is 1), or nobody does any more (-1)."""
-        if more > 0:
-            self._followed.add(subject.key)
-        else:
-            self._followed.discard(subject.key)
-        place, _, _ = subject.path.rpartition("/")
-        if place.endswith(("/issues", "/pulls")):
-            self._numbered[place.rpartition("/")[0]] += more
+    def unfollow(self, followed: FollowedUri) -> None:
+        """Put down that nobody follows this any more."""
+        self._followed_keys.discard(followed.key)
+        issue = _IssuePath.parse(followed.path)
+        if issue is not None:
+            self._followed_issues[issue.repo_path] -= 1
 
-    async def look(self, subject: Subject, *, since: float) -> None:
-        """Look at what is followed now, unless anybody did after `since` (seconds since the epoch)."""
+    async def check_now(self, followed: FollowedUri, *, since: float) -> None:
+        """Check what is followed now, unless anybody did after `since` (seconds since the epoch)."""
         cache = await self.cache()
-        self._hinted.add(subject.key)
+        self._hinted_keys.add(followed.key)
         try:
-            await cache.get(subject.key, max_age=max(0.0, cache.clock() - since))
+            await cache.get(followed.key, max_age=max(0.0, cache.clock() - since))
         except Problem as problem:
             logger.info("Not looked at: %s", problem)
         finally:
-            self._hinted.discard(subject.key)
-
-    async def _kept(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
-        """What a subscriber reads after a notice, from the cache; None for what nobody follows."""
-        key = Subject("", path, "all", accept, {name: value for name, value in params.items() if value is not None}).key
-        if self._cache is None or key not in self._followed:
-            return None
-        return (await self._cache.get(key)).body
+            self._hinted_keys.discard(followed.key)
 
     async def fetch(self, key: str, validators: Validators) -> Outcome:
-        """Look at what `key` names; see `mcp_batteries.remote.Fetch`."""
-        path, params, accept, what = json.loads(key)
-        headers = {"If-None-Match": validators.etag} if validators.etag else {}
-        if validators.last_modified:
-            # The tags of answers to an App change with its token, every hour.
-            headers["If-Modified-Since"] = validators.last_modified
+        """Fetch what `key` names, unless it is unchanged; see `mcp_batteries.remote.Fetch`."""
+        followed = FollowedUri.from_key(key)
+        headers = _conditions(validators)
         try:
-            if what == "all" and headers and key not in self._hinted and await self._listed_unchanged(path):
-                return NotModified(self._again(None, validators.unchanged))
-            request = Request("GET", path, "what is followed", True, params=params, accept=accept, headers=headers)
-            reply = await self._api.client.send(request)
+            if await self._is_unchanged_by_list(followed, key, headers):
+                return NotModified(self._seconds_to_next_check(None, validators.unchanged))
+            request = Request(
+                "GET", followed.path, "what is followed", True, params=followed.params, accept=followed.accept,
+                headers=headers,
+            )  # fmt: skip
+            response = await self._api.client.send(request)
         except NotFound:
             raise
         except Unavailable as problem:
             return Failed(problem.what, problem.retry_after, everything=problem.retry_after is not None)
         except Problem as problem:
             return Failed(problem.what)
-        if reply.status == 304:
-            return NotModified(self._again(reply, validators.unchanged))
-        etag, modified = reply.headers.get("etag"), reply.headers.get("last-modified")
-        return Fresh(reply.body, self._again(reply, 0), etag, modified, _digest(reply.body, what))
+        if response.status == 304:
+            return NotModified(self._seconds_to_next_check(response, validators.unchanged))
+        return Fresh(
+            response.body,
+            self._seconds_to_next_check(response, 0),
+            response.headers.get("etag"),
+            response.headers.get("last-modified"),
+            _digest_body(response.body, followed.digest),
+        )
 
-    def _again(self, reply: Reply | None, unchanged: int) -> float:
-        """Seconds until another look makes sense."""
-        wait = min(self._seconds * 2**unchanged, self._seconds * _SLOWEST)
-        if reply is not None:
-            wait = max(wait, float(reply.headers.get("x-poll-interval") or 0))
-            if b'"in_progress"' in reply.body or b'"queued"' in reply.body:
-                wait = min(wait, max(_RUNNING_SECONDS, min(self._seconds, _RUNNING_SECONDS)))
+    def _identity(self) -> list[str]:
+        credentials = self._api.client.credentials
+        return [self._api.policy.api_url.base, credentials.fingerprint(b"mcp-github")]
+
+    async def _read_followed(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+        """Return what a subscriber reads after a notice, from the cache; None for what nobody follows."""
+        set_params = {name: value for name, value in params.items() if value is not None}
+        key = FollowedUri("", path, accept=accept, params=set_params).key
+        if self._cache is None or key not in self._followed_keys:
+            return None
+        entry = await self._cache.get(key)
+        return entry.body
+
+    def _seconds_to_next_check(self, response: Response | None, unchanged_count: int) -> float:
+        """Return when another check makes sense.
+
+        Args:
+            unchanged_count: how many checks in a row found nothing new.
+        """
+        wait = min(self._interval * 2**unchanged_count, self._interval * _MAX_INTERVALS)
+        if response is not None:
+            wait = max(wait, float(response.headers.get("x-poll-interval") or 0))
+            if b'"in_progress"' in response.body or b'"queued"' in response.body:
+                wait = min(wait, _RUNNING_SECONDS)
         return wait
 
-    async def _listed_unchanged(self, path: str) -> bool:
-        """Whether the list of what changed last in the repository says that this issue or pull request did not."""
-        place, _, number = path.rpartition("/")
-        repo, _, kind = place.rpartition("/")
-        if kind not in ("issues", "pulls") or self._numbered[repo] < _MANY or self._cache is None:
+    async def _is_unchanged_by_list(self, followed: FollowedUri, key: str, conditions: Mapping[str, str]) -> bool:
+        """Return whether the list of what changed last in the repository says that this issue or pull request did
+        not. What was hinted at, or was never fetched, is not looked for there."""
+        issue = _IssuePath.parse(followed.path)
+        if issue is None or followed.digest is not Digest.ALL or not conditions or key in self._hinted_keys:
             return False
-        params = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 100}
-        probe = Subject("", f"{repo}/issues", "probe", params=params)
-        listed = (await self._cache.get(probe.key)).json()
-        known = await self._cache.do(lambda: self._cache.store.read(_key_of(path)) if self._cache else None)
-        if known is None or known.body is None:
+        cache = self._cache
+        if cache is None or self._followed_issues[issue.repo_path] < _MIN_FOLLOWED_FOR_LIST:
             return False
-        if not all(listed):
+        probe = FollowedUri("", f"{issue.repo_path}/issues", Digest.PROBE, params=_LIST_PARAMS)
+        changed_last = (await cache.get(probe.key)).json()
+        cached = await cache.do(lambda: cache.store.read(FollowedUri("", followed.path).key))
+        if cached.body is None or not all(changed_last):
             # GitHub has listed null among issues: it may stand for this one.
             return False
-        before = str(json.loads(known.body).get("updated_at"))
-        for item in listed:
-            if str(item["number"]) == number:
-                return item["updated_at"] == before
-        # Not among the hundred last changed, so older than all of them.
-        return len(listed) == 100 and before <= min(str(item["updated_at"]) for item in listed)
+        updated_before = str(json.loads(cached.body).get("updated_at"))
+        for item in changed_last:
+            if str(item["number"]) == issue.number:
+                return item["updated_at"] == updated_before
+        # One that is not among the hundred that changed last is older than all of them.
+        if len(changed_last) < _LIST_LENGTH:
+            return False
+        return updated_before <= min(str(item["updated_at"]) for item in changed_last)
 
 
-def _key_of(path: str) -> str:
-    return Subject("", path).key
+def _conditions(validators: Validators) -> dict[str, str]:
+    """Return the headers of a request for what changed since the answer with these validators."""
+    headers: dict[str, str] = {}
+    if validators.etag:
+        headers["If-None-Match"] = validators.etag
+    if validators.last_modified:
+        # The tags of answers to an App change with its token, every hour.
+        headers["If-Modified-Since"] = validators.last_modified
+    return headers
 
 
-def _digest(body: bytes, what: str) -> str | None:
-    if what in ("all", "probe"):
+def _digest_body(body: bytes, digest: Digest) -> str | None:
+    """Return a digest of what counts of an answer; None if all of it does."""
+    if digest in (Digest.ALL, Digest.PROBE):
         return None
     data = json.loads(body)
-    if what == "head":
-        counted: Any = [pick(data, "head.sha"), pick(data, "base.sha"), pick(data, "base.ref")]
+    if digest is Digest.HEAD:
+        members: list[Any] = [pick(data, "head.sha"), pick(data, "base.sha"), pick(data, "base.ref")]
     else:
-        counted = [data.get(name) for name in ("status", "conclusion", "run_attempt", "updated_at")]
-    return hashlib.blake2b(json.dumps(counted).encode(), digest_size=20).hexdigest()
+        members = [data.get(name) for name in _RUN_MEMBERS]
+    return hashlib.blake2b(json.dumps(members).encode(), digest_size=20).hexdigest()

@@ -7,12 +7,13 @@ from typing import Any, cast
 from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_github.policy import Policy
-from mcp_github.watch.followed_uris import number_of, subject
+from mcp_github.watch.followed_uris import parse_number, parse_uri
 
 __all__ = ["WatchList"]
 
-_PLACES = {"repositories": "", "issues": "issues", "pull_requests": "pulls", "runs": "runs"}
-_MOST = 1000
+# The part of a URI that names a thing of each kind, below its repository.
+_URI_PARTS = {"repositories": "", "issues": "issues", "pull_requests": "pulls", "runs": "runs"}
+_MAX_ENTRIES = 1000
 
 
 class WatchList(ConfigFile[str]):
@@ -25,26 +26,32 @@ class WatchList(ConfigFile[str]):
         super().__init__(path, "The watch list")
 
     def entries(self, given: dict[str, Any]) -> dict[str, str]:
-        if unknown := sorted(given.keys() - _PLACES.keys()):
-            raise ValueError(f"`{unknown[0]}` is none of {', '.join(f'`{kind}`' for kind in _PLACES)}.")
-        found: dict[str, str] = {}
+        """Return the entries of the parsed file: names by URI."""
+        unknown_kinds = sorted(given.keys() - _URI_PARTS.keys())
+        if unknown_kinds:
+            choices = ", ".join(f"`{kind}`" for kind in _URI_PARTS)
+            raise ValueError(f"`{unknown_kinds[0]}` is none of {choices}.")
+        names_by_uri: dict[str, str] = {}
         for kind, names in given.items():
             if not isinstance(names, list):
                 raise ValueError(f"`{kind}` is not a list.")
             for name in cast("list[Any]", names):
-                found[self._uri(kind, str(name))] = str(name)
-        if len(found) > _MOST:
-            raise ValueError(f"it has more than {_MOST} entries.")
-        return found
+                names_by_uri[self._parse_entry(kind, str(name))] = str(name)
+        if len(names_by_uri) > _MAX_ENTRIES:
+            raise ValueError(f"it has more than {_MAX_ENTRIES} entries.")
+        return names_by_uri
 
-    def _uri(self, kind: str, name: str) -> str:
-        full, _, number = name.partition("#")
+    def _parse_entry(self, kind: str, name: str) -> str:
+        """Return the URI of an entry."""
+        full_name, _, number = name.partition("#")
         try:
-            place = f"/{_PLACES[kind]}/{number_of(number)}" if _PLACES[kind] else ""
-            if number and not place:
+            path = ""
+            if _URI_PARTS[kind]:
+                path = f"/{_URI_PARTS[kind]}/{parse_number(number)}"
+            elif number:
                 raise ValueError(f"`{kind}` has `{name}`, which is not a repository.")
-            found = subject(self._policy, f"github://{self._policy.repo(full).key}{place}")
+            followed = parse_uri(self._policy, f"github://{self._policy.repo(full_name).key}{path}")
         except Problem as problem:
             raise ValueError(f"`{kind}` has `{name}`: {problem}") from problem
-        assert found is not None
-        return found.uri
+        assert followed is not None
+        return followed.uri

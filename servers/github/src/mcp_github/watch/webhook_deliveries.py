@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mcp_batteries.errors import Problem, Unavailable
@@ -20,21 +20,21 @@ from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
 from mcp_github.policy import Policy
 
-__all__ = ["Hint", "Inbox"]
+__all__ = ["ChangeHint", "DeliveryFolder", "NewDeliveries"]
 
 logger = logging.getLogger(__name__)
 
-_VARIABLE = "GITHUB_WEBHOOK_SECRET"
-_MOST_BYTES = 30_000_000
-"""GitHub sends at most 25 MB."""
+_SECRET_VARIABLE = "GITHUB_WEBHOOK_SECRET"
+# GitHub sends at most 25 MB.
+_MAX_DELIVERY_BYTES = 30_000_000
 
 
 @dataclass(frozen=True)
-class Hint:
-    """Where to look, and since when.
+class ChangeHint:
+    """What to check, and since when.
 
     Attributes:
-        received: seconds since the epoch; who looked later knows it already.
+        received: seconds since the epoch; whoever checked later has seen the change already.
         paths: of the API, in lower case; one that ends in a slash means everything beneath it.
     """
 
@@ -42,11 +42,26 @@ class Hint:
     paths: frozenset[str]
 
     def concerns(self, path: str) -> bool:
-        lower = path.lower()
-        return lower in self.paths or any(lower.startswith(place) for place in self.paths if place.endswith("/"))
+        """Return whether what is at `path` may have changed."""
+        lower_path = path.lower()
+        if lower_path in self.paths:
+            return True
+        return any(lower_path.startswith(hinted) for hinted in self.paths if hinted.endswith("/"))
 
 
-class Inbox:
+@dataclass
+class NewDeliveries:
+    """What is in the folder since it was read before.
+
+    Attributes:
+        unfinished: the paths of files that somebody may still be writing.
+    """
+
+    hints: list[ChangeHint] = field(default_factory=list[ChangeHint])
+    unfinished: list[str] = field(default_factory=list[str])
+
+
+class DeliveryFolder:
     """The deliveries in `folder`.
 
     Args:
@@ -57,103 +72,134 @@ class Inbox:
     """
 
     def __init__(self, policy: Policy, folder: str, secret_file: str | None) -> None:
-        self.folder, self._policy = folder, policy
-        self._secret = _secret(secret_file)
+        self.folder = folder
+        self._policy = policy
+        self._secret = _read_secret(secret_file)
         if not os.path.isdir(folder):
             raise Unavailable("The folder of `--inbox` does not exist.", "Create it, for its owner only.")
-        self._known: dict[str, Hashable] = {}
+        self._states: dict[str, Hashable] = {}
 
-    def state(self, path: str) -> Hashable:
-        """For the watcher: differs whenever something is put into the folder, or a file in it is written to."""
-        if path != self.folder:
-            found = os.stat(path)
-            return found.st_mtime_ns, found.st_size
-        return tuple(sorted(os.listdir(path)))
+    def fingerprint(self, path: str) -> Hashable:
+        """Return what differs whenever something is put into the folder, or a file in it is written to."""
+        if path == self.folder:
+            return tuple(sorted(os.listdir(path)))
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_size
 
-    def look(self) -> tuple[list[Hint], list[str]]:
-        """The hints of new deliveries, and the paths of files somebody may still be writing. Blocks."""
-        present: dict[str, Hashable] = {}
-        hints: list[Hint] = []
-        unfinished: list[str] = []
+    def read_new(self) -> NewDeliveries:
+        """Return the hints of new deliveries, and the files somebody may still be writing. Blocks."""
+        states: dict[str, Hashable] = {}
+        deliveries = NewDeliveries()
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 try:
-                    if not entry.name.endswith(".json") or not entry.is_file(follow_symlinks=False):
-                        continue
-                    about = entry.stat(follow_symlinks=False)
-                    present[entry.name] = (about.st_mtime_ns, about.st_size)
-                    if self._known.get(entry.name) == present[entry.name] or about.st_size > _MOST_BYTES:
-                        continue
-                    with open(entry.path, "rb") as file:
-                        hints += self._hints(entry.name, file.read(_MOST_BYTES), about.st_mtime)
+                    if entry.name.endswith(".json") and entry.is_file(follow_symlinks=False):
+                        self._read_entry(entry, states, deliveries)
                 except FileNotFoundError:
                     continue
                 except RecursionError:
                     logger.warning("The delivery %r is not used: it is nested too deeply.", entry.name)
-                except (OSError, ValueError):  # On Windows nobody else may read what is being written.
-                    present.pop(entry.name, None)
-                    unfinished.append(entry.path)
-        self._known = present
-        return hints, unfinished
+                except (OSError, ValueError):
+                    # On Windows nobody else may read what is being written.
+                    states.pop(entry.name, None)
+                    deliveries.unfinished.append(entry.path)
+        self._states = states
+        return deliveries
 
-    def _hints(self, name: str, content: bytes, received: float) -> list[Hint]:
+    def _read_entry(self, entry: os.DirEntry[str], states: dict[str, Hashable], deliveries: NewDeliveries) -> None:
+        """Put down the state of a file, and the hints in it unless it was read in that state before."""
+        status = entry.stat(follow_symlinks=False)
+        states[entry.name] = (status.st_mtime_ns, status.st_size)
+        if self._states.get(entry.name) == states[entry.name] or status.st_size > _MAX_DELIVERY_BYTES:
+            return
+        with open(entry.path, "rb") as file:
+            content = file.read(_MAX_DELIVERY_BYTES)
+        payload = self._verified_payload(entry.name, content)
+        if payload is None:
+            return
+        paths = self._changed_paths(payload)
+        if paths:
+            deliveries.hints.append(ChangeHint(status.st_mtime, paths))
+
+    def _verified_payload(self, name: str, content: bytes) -> dict[str, Any] | None:
+        """Return what GitHub signed; None if the signature is wrong, or it is nothing that can be used.
+
+        Raises:
+            ValueError: the file is not JSON, perhaps because it is not whole yet.
+        """
         delivery = json.loads(content)
-        headers, body = _in(delivery, "headers"), _in(delivery, "body")
+        headers: Any = _member(delivery, "headers")
+        body: Any = _member(delivery, "body")
         if not isinstance(headers, dict) or not isinstance(body, str):
             logger.warning("The delivery %r is not used: it has no headers or no body.", name)
-            return []
-        signed = {str(key).lower(): str(value) for key, value in cast("dict[str, Any]", headers).items()}
-        raw = body.encode("utf-8", "surrogatepass")
-        right = "sha256=" + hmac.new(self._secret, raw, hashlib.sha256).hexdigest()
-        given = signed.get("x-hub-signature-256", "").encode("utf-8", "replace")
-        if not hmac.compare_digest(right.encode(), given):
+            return None
+        if not self._is_signed(cast("dict[str, Any]", headers), body):
             logger.warning("The delivery %r is not used: its signature is wrong.", name)
-            return []
+            return None
         try:
-            payload = json.loads(body)
+            payload: object = json.loads(body)
         except ValueError:
-            return []
-        paths = self._paths(cast("dict[str, Any]", payload)) if isinstance(payload, dict) else frozenset[str]()
-        return [Hint(received, paths)] if paths else []
+            return None
+        if not isinstance(payload, dict):
+            return None
+        return cast("dict[str, Any]", payload)
 
-    def _paths(self, payload: dict[str, Any]) -> frozenset[str]:
-        """What the delivery is about. From the body alone: the header that names the event is not signed."""
+    def _is_signed(self, headers: dict[str, Any], body: str) -> bool:
+        """Return whether the signature among `headers` proves that `body` is GitHub's."""
+        signature = ""
+        for name, value in headers.items():
+            if str(name).lower() == "x-hub-signature-256":
+                signature = str(value)
+        digest = hmac.new(self._secret, body.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        return hmac.compare_digest(f"sha256={digest}".encode(), signature.encode("utf-8", "replace"))
+
+    def _changed_paths(self, payload: dict[str, Any]) -> frozenset[str]:
+        """Return what the delivery is about. From the body alone: the header that names the event is not signed."""
         try:
-            top = self._policy.repo(str(_in(payload, "repository", "full_name"))).path.lower()
+            repo_path = self._policy.repo(str(_member(payload, "repository", "full_name"))).path.lower()
         except Problem:
             return frozenset()
-        found = {top}
-        for number in (_in(payload, "issue", "number"), _in(payload, "pull_request", "number")):
+        paths = {repo_path}
+        for kind in ("issue", "pull_request"):
+            number = _member(payload, kind, "number")
             if isinstance(number, int):
-                found |= {f"{top}/issues/{number}", f"{top}/pulls/{number}"}
-        for run in (_in(payload, "workflow_run", "id"), _in(payload, "workflow_job", "run_id")):
-            if isinstance(run, int):
-                found.add(f"{top}/actions/runs/{run}")
+                paths.add(f"{repo_path}/issues/{number}")
+                paths.add(f"{repo_path}/pulls/{number}")
+        for run_id in (_member(payload, "workflow_run", "id"), _member(payload, "workflow_job", "run_id")):
+            if isinstance(run_id, int):
+                paths.add(f"{repo_path}/actions/runs/{run_id}")
         if "release" in payload:
-            found.add(f"{top}/releases/")
+            paths.add(f"{repo_path}/releases/")
         if "ref" in payload:
-            found |= {f"{top}/contents/", f"{top}/readme"}
-        return frozenset(found)
+            paths.add(f"{repo_path}/contents/")
+            paths.add(f"{repo_path}/readme")
+        return frozenset(paths)
 
 
-def _in(payload: Any, *names: str) -> Any:
+def _member(payload: Any, *names: str) -> Any:
+    """Return a member of a member of an object; None where there is none."""
     value: Any = payload
     for name in names:
-        value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            return None
+        value = cast("dict[str, Any]", value).get(name)
     return value
 
 
-def _secret(file: str | None) -> bytes:
-    text = os.environ.get(_VARIABLE, "")
+def _read_secret(file_path: str | None) -> bytes:
+    """Return the secret that the webhook signs with."""
+    text = os.environ.get(_SECRET_VARIABLE, "")
     try:
-        if file:
-            with open_text(file) as opened:
-                text = opened.read()
+        if file_path:
+            with open_text(file_path) as file:
+                text = file.read()
     except (OSError, UnicodeDecodeError):
         raise Unavailable("The file of `--inbox-secret-file` cannot be read.") from None
-    if not text.strip():
+    secret = text.strip()
+    if not secret:
         raise Unavailable(
-            "`--inbox` needs the webhook's secret.", f"Set `{_VARIABLE}`, or name its file with `--inbox-secret-file`."
+            "`--inbox` needs the webhook's secret.",
+            f"Set `{_SECRET_VARIABLE}`, or name its file with `--inbox-secret-file`.",
         )
-    add_secrets([text.strip()])
-    return text.strip().encode()
+    add_secrets([secret])
+    return secret.encode()

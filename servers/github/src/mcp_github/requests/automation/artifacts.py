@@ -15,17 +15,30 @@ from typing import IO
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_github.client.api import Api
-from mcp_github.invisible import shown_path
-from mcp_github.listing.line_window import Window
+from mcp_github.invisible import escape_path
+from mcp_github.listing.line_window import LineWindow
 from mcp_github.models import Text
 from mcp_github.policy import FilePath, Repo
 
 __all__ = ["Artifacts"]
 
-_ZIP_BYTES, _UNPACKED_BYTES, _DIRECTORY_BYTES = 100_000_000, 200_000_000, 4_000_000
-_CHUNK, _IN_MEMORY = 65_536, 4_000_000
-_END, _END_64, _END_BYTES = b"PK\x05\x06", b"PK\x06\x07", 22
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+_MAX_ZIP_BYTES = 100_000_000
+_MAX_UNPACKED_BYTES = 200_000_000
+_MAX_DIRECTORY_BYTES = 4_000_000
+_MAX_MEMORY_BYTES = 4_000_000
+_CHUNK_BYTES = 65_536
+# A file with a zero byte among its first is not text.
+_BINARY_TEST_BYTES = 8000
+# The record at the end of a zip file: its mark, that of its 64-bit form, its size, that of the comment behind it, and
+# where it has the size of the directory.
+_END_MARK = b"PK\x05\x06"
+_END_MARK_64 = b"PK\x06\x07"
+_END_BYTES = 22
+_MAX_COMMENT_BYTES = 65_536
+_DIRECTORY_SIZE = slice(12, 16)
+_BROKEN_ZIP_ERRORS = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,66 +48,79 @@ class Artifacts:
     async def read(
         self, repo: Repo, artifact: int, path: FilePath | None, *, start_line: int, pattern: str | None
     ) -> Text:
-        """The files in an artifact, or lines of one of them."""
-        what = f"artifact `{artifact}` of `{repo.full}`"
-        where = f"{repo.path}/actions/artifacts/{artifact}/zip"
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+        """Return the files in an artifact, or lines of one of them."""
+        description = f"artifact `{artifact}` of `{repo.full_name}`"
+        url_path = f"{repo.path}/actions/artifacts/{artifact}/zip"
+        with tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES) as file:
 
-            def take(data: bytes) -> bool:
+            def store(data: bytes) -> bool:
                 file.write(data)
                 return False
 
-            await self.api.download(where, what, repo=repo, max_bytes=_ZIP_BYTES, take=take)
-            window = Window(start_line=start_line, pattern=pattern, log=False)
-            return await in_thread(lambda stop: _read(file, what, path, window, stop))
+            await self.api.download(url_path, description, repo=repo, max_bytes=_MAX_ZIP_BYTES, feed=store)
+            window = LineWindow(start_line=start_line, pattern=pattern, is_log=False)
+            return await in_thread(lambda stop: _read_zip(file, description, path, window, stop))
 
 
-def _read(file: IO[bytes], what: str, path: FilePath | None, window: Window, stop: Stop) -> Text:
+def _read_zip(file: IO[bytes], description: str, path: FilePath | None, window: LineWindow, stop: Stop) -> Text:
+    """Return what the window shows of the list of files, or of the file at `path`."""
     try:
-        _check_directory(file, what)
+        _check_directory(file, description)
         with zipfile.ZipFile(file) as archive:
             if path is None:
-                for item in archive.infolist():
-                    if not item.is_dir():
-                        window.take(f"{item.file_size:>12,} {shown_path(item.filename)}\n".encode("utf-8", "replace"))
-                return window.page(f"the files in {what} with their sizes in bytes")
-            # Of two files with one name the last counts.
-            item = {item.filename: item for item in archive.infolist()}.get(path.name)
-            if item is None:
-                raise NotFound(f"There is no {quote(path.shown)} in {what}.", "Without `path` its files are listed.")
-            _unpack(archive, item, what, window, stop)
-            return window.page(f"{quote(path.shown)} in {what}; {item.file_size:,} bytes")
-    except _BROKEN:
-        raise Invalid(f"The {what} is not a zip that can be read.", "Its page on GitHub has it to download.") from None
+                return _list_files(archive, description, window)
+            return _read_file(archive, description, path, window, stop)
+    except _BROKEN_ZIP_ERRORS:
+        raise Invalid(
+            f"The {description} is not a zip that can be read.", "Its page on GitHub has it to download."
+        ) from None
 
 
-def _unpack(archive: zipfile.ZipFile, item: zipfile.ZipInfo, what: str, window: Window, stop: Stop) -> None:
-    unpacked = 0
+def _list_files(archive: zipfile.ZipFile, description: str, window: LineWindow) -> Text:
+    for item in archive.infolist():
+        if not item.is_dir():
+            line = f"{item.file_size:>12,} {escape_path(item.filename)}\n"
+            window.feed(line.encode("utf-8", "replace"))
+    return window.render(f"the files in {description} with their sizes in bytes")
+
+
+def _read_file(archive: zipfile.ZipFile, description: str, path: FilePath, window: LineWindow, stop: Stop) -> Text:
+    # Of two files with one name the last counts.
+    item = {item.filename: item for item in archive.infolist()}.get(path.name)
+    if item is None:
+        raise NotFound(
+            f"There is no {quote(path.display_name)} in {description}.", "Without `path` its files are listed."
+        )
+    _unpack(archive, item, description, window, stop)
+    return window.render(f"{quote(path.display_name)} in {description}; {item.file_size:,} bytes")
+
+
+def _unpack(archive: zipfile.ZipFile, item: zipfile.ZipInfo, description: str, window: LineWindow, stop: Stop) -> None:
+    """Feed the text of a file to the window until it is full."""
+    name = f"{quote(escape_path(item.filename))} in {description}"
+    unpacked_bytes = 0
     with archive.open(item) as content:
-        while piece := content.read(_CHUNK):
+        while piece := content.read(_CHUNK_BYTES):
             stop.check()
-            if not unpacked and b"\0" in piece[:8000]:
+            if not unpacked_bytes and b"\0" in piece[:_BINARY_TEST_BYTES]:
                 raise Invalid(
-                    f"{quote(shown_path(item.filename))} in {what} is not text: {item.file_size:,} bytes.",
-                    "Its page on GitHub has it to download.",
+                    f"{name} is not text: {item.file_size:,} bytes.", "Its page on GitHub has it to download."
                 )
-            unpacked += len(piece)
-            if unpacked > _UNPACKED_BYTES:
-                raise TooLarge(
-                    f"{quote(shown_path(item.filename))} in {what} has more than `{_UNPACKED_BYTES:,}` bytes."
-                )
-            if window.take(piece):
+            unpacked_bytes += len(piece)
+            if unpacked_bytes > _MAX_UNPACKED_BYTES:
+                raise TooLarge(f"{name} has more than `{_MAX_UNPACKED_BYTES:,}` bytes.")
+            if window.feed(piece):
                 return
 
 
-def _check_directory(file: IO[bytes], what: str) -> None:
+def _check_directory(file: IO[bytes], description: str) -> None:
     """Raise `TooLarge` before `zipfile` makes an object of each of a million entries."""
     size = file.seek(0, 2)
-    file.seek(max(0, size - _END_BYTES - 65_536))
+    file.seek(max(0, size - _END_BYTES - _MAX_COMMENT_BYTES))
     tail = file.read()
-    at = tail.rfind(_END)
-    if at < 0:
+    end = tail.rfind(_END_MARK)
+    if end < 0:
         raise zipfile.BadZipFile
-    listed = int.from_bytes(tail[at + 12 : at + 16], "little")
-    if listed > _DIRECTORY_BYTES or _END_64 in tail:
-        raise TooLarge(f"The {what} has too many files to list.", "Its page on GitHub has it to download.")
+    directory_bytes = int.from_bytes(tail[end:][_DIRECTORY_SIZE], "little")
+    if directory_bytes > _MAX_DIRECTORY_BYTES or _END_MARK_64 in tail:
+        raise TooLarge(f"The {description} has too many files to list.", "Its page on GitHub has it to download.")

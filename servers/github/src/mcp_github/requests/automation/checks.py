@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, quote
+from mcp_batteries.errors import NotFound, Refused, quote
 from mcp_github.client.api import Api
-from mcp_github.client.polling import Wait
+from mcp_github.client.polling import Poller
 from mcp_github.listing.columns import CHECK
-from mcp_github.listing.pages import listing, pick
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
+from mcp_github.listing.projections import pick
 from mcp_github.models import Listing
 from mcp_github.policy import Ref, Repo
-from mcp_github.requests.code.repositories import sha_of
+from mcp_github.requests.code.branches import resolve_sha
 
 __all__ = ["Checks"]
 
@@ -21,122 +22,196 @@ _NO_CHECK_RUNS = (
     "Fine-grained tokens can't read check runs: these are runs of Actions, and statuses; checks of other apps are "
     "missing."
 )
+# Checks appear some seconds after a push.
+_FIRST_CHECK_SECONDS = 20.0
+# GitHub keeps a thousand checks of a commit at most.
+_MAX_PAGES = 10
 
-_FIRST_SECONDS = 20.0
-_PAGES = 10
-"""GitHub keeps a thousand checks of a commit at most."""
+
+@dataclass(frozen=True)
+class _Statuses:
+    """What other services say of a commit.
+
+    Attributes:
+        removed: how many invisible characters were taken out.
+        note: what is missing.
+    """
+
+    rows: Sequence[list[Any]] = ()
+    removed: int = 0
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class _UpstreamList:
+    """A list of GitHub's that is read as a whole, and the name under which it stands in the answer."""
+
+    path: str
+    key: str
+    params: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Checks:
     api: Api
 
-    async def list(
-        self, repo: Repo, *, number: int | None, ref: Ref | None, limit: int, cursor: str | None,
-        wait: Wait | None = None,
-    ) -> Listing:  # fmt: skip
-        """Checks of a commit, on the first page with the statuses that other services set; after `wait`, as they ended.
+    async def list_of_pull(
+        self, repo: Repo, number: int, options: PageOptions, poller: Poller | None = None
+    ) -> Listing:
+        """Return a page of the checks of a pull request's head, see `list`."""
+        description = f"pull request #{number} of `{repo.full_name}`"
+        hint = f"If #{number} is an issue, it has no checks."
+        pull = await self.api.get(f"{repo.path}/pulls/{number}", description, internal=True, hint=hint)
+        head = self.api.policy.ref(str(pick(pull.data, "head.sha")))
+        return await self.list(repo, head, options, poller)
+
+    async def list(self, repo: Repo, ref: Ref, options: PageOptions, poller: Poller | None = None) -> Listing:
+        """Return a page of the checks of a commit, on the first with the statuses that other services set.
+
+        Args:
+            poller: waits until the checks have ended.
 
         Raises:
             Refused: the token may see neither check runs nor runs of Actions.
         """
-        if number is not None:
-            what, hint = f"pull request #{number} of `{repo.full}`", f"If #{number} is an issue, it has no checks."
-            found = await self.api.get(f"{repo.path}/pulls/{number}", what, quiet=True, hint=hint)
-            ref = self.api.policy.ref(str(pick(found.data, "head.sha")))
-        if ref is None:
-            raise Invalid("One of `number` and `ref` has to be given.")
-        where, what = f"{repo.path}/commits/{ref.path}", f"the checks of {quote(ref.name)} in `{repo.full}`"
-        going = await self._awaited(repo, ref, what, wait) if wait is not None and cursor is None else None
+        commit = _CommitChecks(self.api, repo, ref)
+        is_first_page = options.cursor is None
+        progress = None
+        if poller is not None and is_first_page:
+            progress = await commit.wait(poller)
         try:
-            runs = await listing(
-                self.api, f"{where}/check-runs", what, CHECK, repo=repo, limit=limit, cursor=cursor,
-                inside=lambda data: data["check_runs"],
-            )  # fmt: skip
+            page = await commit.fetch_check_runs(options)
         except Refused as refusal:
-            runs = await self._instead(repo, ref, refusal)
-        if cursor is not None:
-            return runs
-        notes = [runs.note] if runs.note else []
-        notes += [f"{going} Call again to wait on."] if going else []
-        statuses: list[list[Any]] = []
-        removed = runs.removed or 0
+            page = await commit.fetch_workflow_runs(refusal)
+        if not is_first_page:
+            return page
+        wait_note = None
+        if progress:
+            wait_note = f"{progress} Call again to wait on."
+        statuses = await commit.fetch_statuses()
+        return page.model_copy(
+            update={
+                "rows": [*page.rows, *statuses.rows],
+                "removed": ((page.removed or 0) + statuses.removed) or None,
+                "note": join_notes(page.note, wait_note, statuses.note),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class _CommitChecks:
+    """The checks of one commit."""
+
+    api: Api
+    repo: Repo
+    ref: Ref
+
+    @property
+    def path(self) -> str:
+        return f"{self.repo.path}/commits/{self.ref.path}"
+
+    @property
+    def description(self) -> str:
+        return f"the checks of {quote(self.ref.name)} in `{self.repo.full_name}`"
+
+    async def fetch_check_runs(self, options: PageOptions) -> Listing:
+        query = ListQuery(
+            f"{self.path}/check-runs", self.description, CHECK, repo=self.repo,
+            find_list=lambda data: data["check_runs"],
+        )  # fmt: skip
+        return await fetch_page(self.api, query, options)
+
+    async def fetch_workflow_runs(self, refusal: Refused) -> Listing:
+        """Return the runs of Actions for the commit, in the columns of check runs.
+
+        Raises:
+            Refused: `refusal`, if the token may not see them either.
+        """
+        description = f"the runs of {quote(self.ref.name)} in `{self.repo.full_name}`"
         try:
-            state = await self.api.get(f"{where}/status", what, {"per_page": 100}, repo=repo)
+            params = {"head_sha": await resolve_sha(self.api, self.repo, self.ref), "per_page": 100}
+            response = await self.api.get(f"{self.repo.path}/actions/runs", description, params, repo=self.repo)
+        except (Refused, NotFound):
+            raise refusal from None
+        return Listing(
+            note=_NO_CHECK_RUNS,
+            total=response.data.get("total_count"),
+            removed=response.removed or None,
+            columns=list(CHECK.default),
+            rows=[_to_check_row(run) for run in response.data["workflow_runs"]],
+        )
+
+    async def fetch_statuses(self) -> _Statuses:
+        try:
+            response = await self.api.get(f"{self.path}/status", self.description, {"per_page": 100}, repo=self.repo)
         except (Refused, NotFound) as problem:
-            notes.append(f"Statuses are missing here: {problem}")
-        else:
-            removed += state.removed
-            statuses = [
-                [item["context"], item["state"], None, "status", item.get("description"), None]
-                for item in state.data["statuses"]
-            ]
-            if state.following:
-                notes.append(f"There are more than these {len(statuses)} statuses: together `{state.data['state']}`.")
-        rows = [*runs.rows, *statuses]
-        return runs.model_copy(update={"rows": rows, "removed": removed or None, "note": " ".join(notes) or None})
+            return _Statuses(note=f"Statuses are missing here: {problem}")
+        rows = [
+            [status["context"], status["state"], None, "status", status.get("description"), None]
+            for status in response.data["statuses"]
+        ]
+        statuses = _Statuses(rows, response.removed)
+        if not response.next_page:
+            return statuses
+        note = f"There are more than these {len(rows)} statuses: together `{response.data['state']}`."
+        return replace(statuses, note=note)
 
-    async def _awaited(self, repo: Repo, ref: Ref, what: str, wait: Wait) -> str | None:
-        """Wait until all checks have ended; what is still going on when the time is over."""
-        path, inside = f"{repo.path}/commits/{ref.path}/check-runs", "check_runs"
-        params: dict[str, Any] = {"per_page": 100}
+    async def wait(self, poller: Poller) -> str | None:
+        """Wait until all checks have ended; return what still goes on when the time is over."""
+        check_list = _UpstreamList(f"{self.path}/check-runs", "check_runs", {"per_page": 100})
 
-        async def runs() -> list[Any]:
-            nonlocal path, inside
+        async def fetch_are_ended() -> list[bool]:
+            nonlocal check_list
             try:
-                return await self._all(path, what, params, inside, repo)
+                checks = await self._fetch_all(check_list)
             except Refused:
-                if inside == "workflow_runs":
+                if check_list.key == "workflow_runs":
                     raise
-                params["head_sha"] = await sha_of(self.api, repo, ref)
-                path, inside = f"{repo.path}/actions/runs", "workflow_runs"
-                return await self._all(path, what, params, inside, repo)
+                check_list = await self._workflow_run_list()
+                checks = await self._fetch_all(check_list)
+            are_ended = [check.get("status") == "completed" for check in checks]
+            return are_ended + await self._fetch_are_statuses_ended()
 
-        async def look() -> list[bool]:
-            """Of each whether it has ended."""
-            ended = [item.get("status") == "completed" for item in await runs()]
-            try:
-                where = f"{repo.path}/commits/{ref.path}/status"
-                statuses = await self._all(where, what, {"per_page": 100}, "statuses", repo)
-            except (Refused, NotFound):
-                return ended  # That they are missing is told beside the list.
-            return ended + [item.get("state") != "pending" for item in statuses]
+        are_ended = await poller.poll_until_done(fetch_are_ended, _describe_progress)
+        return _describe_progress(are_ended, _FIRST_CHECK_SECONDS)
 
-        def going(ended: list[bool], passed: float) -> str | None:
-            if left := ended.count(False):
-                return f"{left} of {len(ended)} checks are still going on."
-            # They appear some seconds after a push.
-            return "There is no check yet." if not ended and passed < _FIRST_SECONDS else None
+    async def _workflow_run_list(self) -> _UpstreamList:
+        sha = await resolve_sha(self.api, self.repo, self.ref)
+        params = {"per_page": 100, "head_sha": sha}
+        return _UpstreamList(f"{self.repo.path}/actions/runs", "workflow_runs", params)
 
-        found = await wait.ended(look, going)
-        return going(found, _FIRST_SECONDS)
+    async def _fetch_are_statuses_ended(self) -> list[bool]:
+        try:
+            statuses = await self._fetch_all(_UpstreamList(f"{self.path}/status", "statuses", {"per_page": 100}))
+        except (Refused, NotFound):
+            # The note beside the list says that they are missing.
+            return []
+        return [status.get("state") != "pending" for status in statuses]
 
-    async def _all(self, path: str, what: str, params: Mapping[str, Any], inside: str, repo: Repo) -> list[Any]:
-        """What is `inside` of each page of a list: one that is not looked at may still be going on."""
-        items, turned = list[Any](), dict[str, str]()
-        for _ in range(_PAGES):
-            found = await self.api.get(path, what, {**params, **turned}, repo=repo)
-            items += found.data[inside]
-            if not (turned := dict(found.following)):
+    async def _fetch_all(self, upstream: _UpstreamList) -> list[Any]:
+        """Return the objects of all pages of a list: one that is not looked at may still be going on."""
+        items: list[Any] = []
+        next_page: Mapping[str, str] = {}
+        for _ in range(_MAX_PAGES):
+            response = await self.api.get(
+                upstream.path, self.description, {**upstream.params, **next_page}, repo=self.repo
+            )
+            items += response.data[upstream.key]
+            next_page = response.next_page
+            if not next_page:
                 break
         return items
 
-    async def _instead(self, repo: Repo, ref: Ref, refusal: Refused) -> Listing:
-        """The runs of Actions for the commit, in the columns of check runs."""
-        what = f"the runs of {quote(ref.name)} in `{repo.full}`"
-        try:
-            params = {"head_sha": await sha_of(self.api, repo, ref), "per_page": 100}
-            found = await self.api.get(f"{repo.path}/actions/runs", what, params, repo=repo)
-        except (Refused, NotFound):
-            raise refusal from None
-        rows = [
-            [
-                run["name"], run["status"], run.get("conclusion"), "github-actions",
-                f"run {run['id']}: {run.get('display_title') or ''}", None,
-            ]
-            for run in found.data["workflow_runs"]
-        ]  # fmt: skip
-        total = found.data.get("total_count")
-        return Listing(
-            note=_NO_CHECK_RUNS, total=total, removed=found.removed or None, columns=list(CHECK.default), rows=rows
-        )
+
+def _describe_progress(are_ended: list[bool], elapsed: float) -> str | None:
+    """Return how the checks go on after so many seconds; None once all have ended."""
+    if not all(are_ended):
+        return f"{are_ended.count(False)} of {len(are_ended)} checks are still going on."
+    if not are_ended and elapsed < _FIRST_CHECK_SECONDS:
+        return "There is no check yet."
+    return None
+
+
+def _to_check_row(run: Mapping[str, Any]) -> list[Any]:
+    title = f"run {run['id']}: {run.get('display_title') or ''}"
+    return [run["name"], run["status"], run.get("conclusion"), "github-actions", title, None]

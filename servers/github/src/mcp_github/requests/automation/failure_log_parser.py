@@ -12,24 +12,27 @@ from dataclasses import dataclass, field
 
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["MOST_BYTES", "Cause"]
+__all__ = ["MAX_CAUSE_BYTES", "FailureLogParser"]
 
-MOST_BYTES = 1500
-"""Of a cause as it is shown."""
+# Of a cause as it is shown.
+MAX_CAUSE_BYTES = 1500
 
-_LINE = 300
-_PIECE = 65_536
-_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_STAMP = re.compile(rb"^(?:\xef\xbb\xbf)?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
+_MAX_LINE_CHARACTERS = 300
+_PIECE_BYTES = 65_536
+# Of a longer line that holds no hint, nothing is kept.
+_MAX_CONTEXT_LINE_BYTES = 2000
+_MAX_CONTEXT_LINES = 6
+_COLOUR_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TIMESTAMP = re.compile(rb"^(?:\xef\xbb\xbf)?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 # What wraps the lines of another tool: docker's build, compose and kubectl, turbo and nx, `pr`-like prefixes.
-_WRAPPED = re.compile(r"^(?:#\d+ \d+\.\d+ |[\w.-]+(?:-\d+)? +\| |##\[error\]|::error[^:]*::|Error: (?=Error: ))")
+_WRAPPER = re.compile(r"^(?:#\d+ \d+\.\d+ |[\w.-]+(?:-\d+)? +\| |##\[error\]|::error[^:]*::|Error: (?=Error: ))")
+# Whatever a rule below can match has one of these; most lines have none, and are not looked at twice.
 _HINT = re.compile(
     rb"(?i)error|fail|fatal|panic|exception|denied|killed|memory|not found|cannot|can't|could not|timed? ?out|"
     rb"exceed|cancel|abort|fault|no space|lost|undefined|unable|invalid|missing|assert|would reformat|\xe2\x97\x8f|"
     rb"\xe2\x9c\x96|\xc3\x97|(?:^|Z |m)E(?::|   )|ERR!|went wrong|exit code|shutdown|refused|unresolved|rejected|"
     rb"differ|traceback|\.\w+:\d+:\d+|(?:^|Z |m) +\d+\) |YN\d{4}"
 )
-"""Whatever a rule below can match has one of these; most lines have none, and are not looked at twice."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class _Rule:
 
     Attributes:
         rank: the lower, the nearer to the cause.
-        after, before: how many lines around it belong to it.
+        after: how many lines behind it belong to it.
+        before: how many lines in front of it belong to it.
     """
 
     rank: int
@@ -115,105 +119,132 @@ _RULES = (
     _rule(_LAST, r"^(?:Error: )?Process completed with exit code (?!0)", 0, 6),
 )  # fmt: skip
 _RAISED = _rule(_TOOL, "", 3, 3)
-_ENDED = re.compile(r"Process completed with exit code [1-9]")
-_ELSEWHERE = re.compile(
+_TRACEBACK = "Traceback (most recent call last):"
+_STEP_END = re.compile(r"Process completed with exit code [1-9]")
+_HARMLESS = re.compile(
     r"(?i)^(?:warn(?:ing)?\b|npm warn|##\[(?:warning|debug|group|command)\]|\[(?:info|warn|debug)\]|(?:info|debug)\b:?)"
 )
-_PASSED = re.compile(r"(?:\bPASS(?:ED)?\b|\bok\b *$|✓|✔| \.\.\. ok$|\b0 (?:errors?|failed|failures)\b)")
+_SUCCESS = re.compile(r"(?:\bPASS(?:ED)?\b|\bok\b *$|✓|✔| \.\.\. ok$|\b0 (?:errors?|failed|failures)\b)")
 
 
 @dataclass
-class _Found:
+class _Excerpt:
+    """Lines of a log around one that tells of a failure.
+
+    Attributes:
+        first: the number of the first line.
+        lines_to_come: how many of the following lines belong to it.
+    """
+
     rank: int
-    number: int
+    first: int
     lines: list[str]
-    left: int
+    lines_to_come: int
 
 
 @dataclass
-class Cause:
+class FailureLogParser:
     """Takes a log piece by piece and keeps what says why the job failed."""
 
-    _rest: bytes = b""
-    _count: int = 0
-    _recent: deque[str] = field(default_factory=lambda: deque[str](maxlen=6))
-    _best: _Found | None = None
-    _open: _Found | None = None
-    _frames: bool = False
-    _ended: bool = False
+    _unfinished_line: bytes = b""
+    _line_count: int = 0
+    _recent: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MAX_CONTEXT_LINES))
+    _best: _Excerpt | None = None
+    _is_in_traceback: bool = False
+    _has_step_ended: bool = False
 
-    def take(self, data: bytes) -> bool:
-        """Take what comes next; never enough, since what ends a machine is said last."""
-        for at in range(0, len(data), _PIECE):
-            *lines, rest = (self._rest + data[at : at + _PIECE]).split(b"\n")
+    def feed(self, data: bytes) -> bool:
+        """Take what comes next; return False, as there is never enough: what ends a machine is said last."""
+        for start in range(0, len(data), _PIECE_BYTES):
+            text = self._unfinished_line + data[start : start + _PIECE_BYTES]
+            *lines, unfinished = text.split(b"\n")
             for line in lines:
-                self._line(line)
-            self._rest = rest[:_PIECE]
+                self._add_line(line)
+            self._unfinished_line = unfinished[:_PIECE_BYTES]
         return False
 
-    def found(self) -> str:
-        """The cause, each line with its number; empty if nothing says one."""
-        if self._rest:
-            self._line(self._rest)
-            self._rest = b""
-        best = self._best
-        if best is None:
+    def get_cause(self) -> str:
+        """Return the cause, each line with its number; empty if nothing says one."""
+        if self._unfinished_line:
+            self._add_line(self._unfinished_line)
+            self._unfinished_line = b""
+        if self._best is None:
             return ""
-        shown: list[str] = []
+        numbered_lines: list[str] = []
         size = 0
-        for number, line in enumerate(best.lines, best.number):
-            text = f"{number}: {line if len(line) <= _LINE else line[:_LINE] + '…'}"
-            size += len(text.encode("utf-8", "replace")) + 1
-            if size > MOST_BYTES:
+        for number, line in enumerate(self._best.lines, self._best.first):
+            if len(line) > _MAX_LINE_CHARACTERS:
+                line = line[:_MAX_LINE_CHARACTERS] + "…"
+            numbered_line = f"{number}: {line}"
+            size += len(numbered_line.encode("utf-8", "replace")) + 1
+            if size > MAX_CAUSE_BYTES:
                 break
-            shown.append(text)
-        return "\n".join(shown)
+            numbered_lines.append(numbered_line)
+        return "\n".join(numbered_lines)
 
-    def _line(self, raw: bytes) -> None:
-        self._count += 1
-        follows = self._open is not None and self._open.left > 0
-        if not (follows or self._frames or _HINT.search(raw)):
+    def _add_line(self, raw: bytes) -> None:
+        self._line_count += 1
+        belongs_to_best = self._best is not None and self._best.lines_to_come > 0
+        if not (belongs_to_best or self._is_in_traceback or _HINT.search(raw)):
             # Most of a log is of no interest; what precedes a failure may be.
-            self._recent.append(_clean(raw) if len(raw) < 2000 else "…")
+            self._recent.append(_clean(raw) if len(raw) < _MAX_CONTEXT_LINE_BYTES else "…")
             return
         line = _clean(raw)
-        bare = _WRAPPED.sub("", line)
-        if follows and self._open is not None:
-            self._open.left -= 1
-            self._open.lines.append(line)
-        if self._frames:
-            self._frame(line, bare)
-        elif bare.startswith("Traceback (most recent call last):"):
-            self._frames = True
-        elif not _ELSEWHERE.match(bare) and not _PASSED.search(bare):
-            self._judge(line, bare)
-        if _ENDED.match(bare) and self._best is not None:
-            self._ended = True
+        message = _WRAPPER.sub("", line)
+        if belongs_to_best and self._best is not None:
+            self._best.lines_to_come -= 1
+            self._best.lines.append(line)
+        self._look_for_failure(line, message)
+        if _STEP_END.match(message) and self._best is not None:
+            self._has_step_ended = True
         self._recent.append(line)
 
-    def _frame(self, line: str, bare: str) -> None:
-        """Of a traceback only its end tells what happened."""
-        if bare[:1] not in (" ", ""):
-            self._frames = False
-            self._note(_RAISED, line)
+    def _look_for_failure(self, line: str, message: str) -> None:
+        """Keep `line` if its `message`, which has no wrapper of another tool, tells of a failure."""
+        if self._is_in_traceback:
+            # Of a traceback only its end says what happened.
+            if message[:1] not in (" ", ""):
+                self._is_in_traceback = False
+                self._keep_if_better(_RAISED, line)
+        elif message.startswith(_TRACEBACK):
+            self._is_in_traceback = True
+        elif not _HARMLESS.match(message) and not _SUCCESS.search(message):
+            self._apply_rules(line, message)
 
-    def _judge(self, line: str, bare: str) -> None:
-        # What a step says after it failed, or a later one, is not why.
-        best = _TOOL if self._ended else self._best.rank if self._best is not None else _LAST + 1
+    def _apply_rules(self, line: str, message: str) -> None:
+        rank_to_beat = self._rank_to_beat
         for rule in _RULES:
-            if rule.rank >= best:
+            if rule.rank >= rank_to_beat:
                 return
-            if rule.pattern.search(bare):
-                self._note(rule, line)
+            if rule.pattern.search(message):
+                self._keep_if_better(rule, line)
                 return
 
-    def _note(self, rule: _Rule, line: str) -> None:
-        if self._best is not None and (rule.rank >= self._best.rank or (self._ended and rule.rank > _MACHINE)):
-            return
-        before = list(self._recent)[-rule.before :] if rule.before else []
-        self._best = self._open = _Found(rule.rank, self._count - len(before), [*before, line], rule.after)
+    @property
+    def _rank_to_beat(self) -> int:
+        """The rank below which a line is nearer to the cause than what is kept."""
+        if self._has_step_ended:
+            # What a step says after it failed, or a later one, is not why; only what ends the machine is.
+            return _TOOL
+        if self._best is None:
+            return _LAST + 1
+        return self._best.rank
+
+    def _keep_if_better(self, rule: _Rule, line: str) -> None:
+        if self._best is not None:
+            if rule.rank >= self._best.rank:
+                return
+            if self._has_step_ended and rule.rank > _MACHINE:
+                return
+        context: list[str] = []
+        if rule.before:
+            context = list(self._recent)[-rule.before :]
+        self._best = _Excerpt(rule.rank, self._line_count - len(context), [*context, line], rule.after)
 
 
 def _clean(raw: bytes) -> str:
-    text = _STAMP.sub(b"", _CODES.sub(b"", raw)).rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
-    return scrub_text(text, code=True)[0]
+    """Return a line as a terminal would show it: without its timestamp, colours and what it overwrote."""
+    text = _TIMESTAMP.sub(b"", _COLOUR_CODES.sub(b"", raw))
+    visible = text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+    scrubbed, _ = scrub_text(visible, code=True)
+    return scrubbed

@@ -1,4 +1,4 @@
-"""Files of a repository: folders, text by lines, bytes as they are, differences file by file."""
+"""Files of a repository: folders, text by lines, bytes as they are."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from mcp_batteries.media.picture_types import HEAD_BYTES, picture_type
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.media.pictures import Refused as NotShown
 from mcp_batteries.media.process import prepare_apart
-from mcp_github.call_context import caller
-from mcp_github.client.api import Api, paging
-from mcp_github.invisible import meant_path, shown_path
+from mcp_github.call_context import current_call
+from mcp_github.client.api import Api
 from mcp_github.listing.columns import TREE
-from mcp_github.listing.pages import rows_within
+from mcp_github.listing.pages import PageOptions, count_fitting_rows, join_notes
 from mcp_github.models import Listing, Text
 from mcp_github.policy import HEAD, FilePath, Ref, Repo
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["COMPARED", "Binary", "Blob", "Diff", "Files", "content_uri"]
+__all__ = ["BinaryFile", "Blob", "Files", "content_uri"]
 
-_OBJECT, _RAW = "application/vnd.github.object+json", "application/vnd.github.raw+json"
+_OBJECT_TYPE = "application/vnd.github.object+json"
+_RAW_TYPE = "application/vnd.github.raw+json"
 _HINT = "`list_files` with recursive and pattern finds files, `list_refs` branches and tags."
-_LFS = "version https://git-lfs.github.com/spec/"
-_LARGEST = 20_000_000
-"""Bytes of a file that is read at all; GitHub itself stops at 100 MB."""
-COMPARED = 300
-"""Files a comparison lists; of more it keeps silent."""
-_LISTED, _ENTRIES = 3000, 1000
-"""The same of a commit or a pull request, and of a folder."""
-_KEPT_BYTES = 4_000_000
-_BINARY_BYTES = 1_000_000
+_LFS_POINTER = "version https://git-lfs.github.com/spec/"
+# Of a file that is read at all; GitHub itself stops at 100 MB.
+_MAX_FILE_BYTES = 20_000_000
+_MAX_README_BYTES = 1_000_000
+_MAX_BINARY_BYTES = 1_000_000
+# Entries of a folder that GitHub lists.
+_MAX_FOLDER_ENTRIES = 1000
+_MAX_CACHED_BYTES = 4_000_000
+_MAX_CACHED_BLOBS = 4
+_TYPES_BY_TREE_TYPE = {"blob": "file", "tree": "dir", "commit": "submodule"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Blob:
 
 
 @dataclass(frozen=True)
-class Binary:
+class BinaryFile:
     """A file that is not text."""
 
     uri: str
@@ -59,255 +60,258 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Diff:
-    """What differences are asked of: a pull request, a commit, or a comparison."""
+class _Entries:
+    """What lies in a folder, and what the caller has to know of the list."""
 
-    path: str
-    what: str
-    inside: bool
-    """Whether the files are a field of the answer."""
-    total: str = ""
-    """Where the counts are, if not beside the files."""
-    compares: bool = False
-    """Whether all files there are stand on the first page: others have commits alone."""
+    items: list[dict[str, Any]]
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class _LinePage:
+    """Lines of a file that fit an answer.
+
+    Attributes:
+        first, last: the numbers of the lines shown; `last` is one less than `first` if there are none.
+        total: how many lines the file has.
+    """
+
+    lines: list[str]
+    first: int
+    total: int
+
+    @property
+    def last(self) -> int:
+        return self.first - 1 + len(self.lines)
 
 
 @dataclass(frozen=True)
 class Files:
     api: Api
-    _kept: OrderedDict[str, bytes] = field(default_factory=OrderedDict[str, bytes])
+    _cached_blobs: OrderedDict[str, bytes] = field(default_factory=OrderedDict[str, bytes])
 
-    async def contents(self, repo: Repo, path: FilePath, ref: Ref | None, *, quiet: bool = False) -> dict[str, Any]:
-        """What GitHub has at `path`: a file, a folder with its `entries`, a link, a submodule."""
-        where = f"{repo.path}/contents/{path.path}"
-        what = f"{quote(path.shown or '/')} in `{repo.full}`{f' at {quote(ref.name)}' if ref else ''}"
-        params = {"ref": ref.name if ref else None}
-        found = await self.api.get(where, what, params, repo=repo, quiet=quiet, accept=_OBJECT, hint=_HINT)
-        data: Any = found.data
-        return {"type": "dir", "entries": data} if isinstance(data, list) else data
+    async def contents(self, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> dict[str, Any]:
+        """Return what GitHub has at `path`: a file, a folder with its `entries`, a link, a submodule."""
+        description = f"{quote(path.display_name or '/')} in `{repo.full_name}`"
+        params: dict[str, Any] = {"ref": None}
+        if ref is not None:
+            description += f" at {quote(ref.name)}"
+            params = {"ref": ref.name}
+        response = await self.api.get(
+            f"{repo.path}/contents/{path.path}", description, params, repo=repo, internal=internal,
+            accept=_OBJECT_TYPE, hint=_HINT,
+        )  # fmt: skip
+        data: Any = response.data
+        if isinstance(data, list):
+            return {"type": "dir", "entries": data}
+        return data
 
-    async def blob(self, repo: Repo, path: FilePath, ref: Ref | None, *, quiet: bool = False) -> Blob:
-        """The bytes of a file and the sha that a change of it has to name.
+    async def blob(self, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> Blob:
+        """Return the bytes of a file and the sha that a change of it has to name.
 
         Raises:
             Invalid: it is a folder, a link or a submodule.
             TooLarge: it has more than 20 MB.
         """
-        found = await self.contents(repo, path, ref, quiet=quiet)
-        kind, sha = str(found.get("type", "dir")), str(found.get("sha", ""))
-        if kind == "dir":
-            raise Invalid(f"{quote(path.shown or '/')} is a folder.", "Use `list_files`.")
-        if kind == "submodule":
-            raise Invalid(f"{quote(path.shown)} is a submodule: {quote(str(found.get('submodule_git_url')))}.")
-        if kind == "symlink" and found.get("encoding") != "base64":
-            raise Invalid(f"{quote(path.shown)} is a link to {quote(str(found.get('target')))}.", "Read that instead.")
-        if int(found.get("size") or 0) > _LARGEST:
-            raise TooLarge(f"{quote(path.shown)} has `{found['size']:,}` bytes, more than `{_LARGEST:,}`.")
-        # Scrubbing took nothing out of base64, so these are the very bytes.
-        if found.get("encoding") == "base64" and found.get("content") is not None:
+        contents = await self.contents(repo, path, ref, internal=internal)
+        _require_readable_file(contents, path)
+        sha = str(contents.get("sha", ""))
+        if contents.get("encoding") == "base64" and contents.get("content") is not None:
+            # Scrubbing took nothing out of base64, so these are the very bytes.
             try:
-                return Blob(path.name, sha, base64.b64decode(found["content"]))
+                data = base64.b64decode(contents["content"])
             except ValueError:
                 raise Unavailable(
-                    f"GitHub's answer for {quote(path.shown)} is cut.", "Try again in a moment."
+                    f"GitHub's answer for {quote(path.display_name)} is cut.", "Try again in a moment."
                 ) from None
-        key = f"{caller.get().name} {repo.key} {sha}"
-        data = self._kept.get(key)
-        if data is None:
-            where = f"{repo.path}/git/blobs/{self.api.policy.ref(sha).path}"
-            what = f"{quote(path.shown)} in `{repo.full}`"
-            data = await self.api.raw(where, what, _RAW, repo=repo, max_bytes=_LARGEST, quiet=quiet)
-            if len(data) <= _KEPT_BYTES:
-                self._kept[key] = data
-                while len(self._kept) > 4:
-                    self._kept.popitem(last=False)
+        else:
+            data = await self._large_blob(repo, path, sha, internal=internal)
         return Blob(path.name, sha, data)
 
     async def read(
-        self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, lines: int | None
-    ) -> Text | Binary | Picture:
-        """Lines of a text file as many as fit an answer; a picture; any other file whole, up to a megabyte."""
+        self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, max_lines: int | None
+    ) -> Text | BinaryFile | Picture:
+        """Return lines of a text file as many as fit an answer; a picture; any other file whole, up to a megabyte."""
         blob = await self.blob(repo, path, ref)
         uri = content_uri(repo, path, ref)
-        text = _decoded(blob.data)
+        text = _decode_text(blob.data)
         if text is None:
             kind = picture_type(blob.data[:HEAD_BYTES])
             if kind is not None:
-                facts = f"{repo.full}:{path.shown}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
-                return await _picture(blob.data, kind, facts, uri)
-            if len(blob.data) > _BINARY_BYTES:
+                facts = f"{repo.full_name}:{path.display_name}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
+                return await _prepare_picture(blob.data, kind, facts, uri)
+            if len(blob.data) > _MAX_BINARY_BYTES:
                 raise TooLarge(
-                    f"{quote(path.shown)} is not text and has `{len(blob.data):,}` bytes, too many for an answer.",
+                    f"{quote(path.display_name)} is not text and has `{len(blob.data):,}` bytes, too many for an "
+                    "answer.",
                     f"A host can read {quote(uri)}.",
                 )
-            return Binary(uri, path.name, blob.sha, blob.data)
-        every = text.split("\n")
-        if every and not every[-1]:
-            every.pop()
-        if start_line > max(1, len(every)):
-            raise Invalid(f"{quote(path.shown)} has {len(every)} lines, so none is `{start_line}`.")
-        wanted = every[start_line - 1 : None if lines is None else start_line - 1 + lines]
-        shown: list[str] = []
-        size = 0
-        for line in wanted:
-            size += len(line.encode()) + 1
-            if size > DEFAULT_PAGE_BYTES and shown:
-                break
-            shown.append(line if len(line) <= DEFAULT_PAGE_BYTES else f"{line[:DEFAULT_PAGE_BYTES]}… [line cut]")
-        last = start_line - 1 + len(shown)
-        body, removed = scrub_text("\n".join(shown), code=True)
-        facts = [
-            f"{repo.full}:{path.shown}",
-            f"lines {start_line if shown else 0}-{last} of {len(every)}",
+            return BinaryFile(uri, path.name, blob.sha, blob.data)
+        lines: list[str] = []
+        if text:
+            lines = text.removesuffix("\n").split("\n")
+        if start_line > max(1, len(lines)):
+            raise Invalid(f"{quote(path.display_name)} has {len(lines)} lines, so none is `{start_line}`.")
+        page = _cut_lines(lines, start_line, max_lines)
+        body, removed = scrub_text("\n".join(page.lines), code=True)
+        first = page.first
+        if not page.lines:
+            first = 0
+        head = [
+            f"{repo.full_name}:{path.display_name}",
+            f"lines {first}-{page.last} of {page.total}",
             f"sha {blob.sha}",
         ]
-        if text.startswith(_LFS):
-            facts.append("a pointer: the content is in Git LFS, which is not read here")
+        if text.startswith(_LFS_POINTER):
+            head.append("a pointer: the content is in Git LFS, which is not read here")
         if removed:
-            facts.append(f"{removed} invisible characters removed")
-        facts += [f"truncated, continue with start_line={last + 1}" if last < len(every) else "the end", uri]
-        return Text("; ".join(facts), body)
+            head.append(f"{removed} invisible characters removed")
+        if page.last < page.total:
+            head.append(f"truncated, continue with start_line={page.last + 1}")
+        else:
+            head.append("the end")
+        head.append(uri)
+        return Text("; ".join(head), body)
 
     async def readme(self, repo: Repo) -> str:
-        """The text of the README."""
-        what = f"the README of `{repo.full}`"
-        data = await self.api.raw(f"{repo.path}/readme", what, _RAW, repo=repo, max_bytes=1_000_000)
-        return scrub_text(data.decode("utf-8", "replace"))[0]
+        """Return the text of the README."""
+        data = await self.api.raw(
+            f"{repo.path}/readme", f"the README of `{repo.full_name}`", _RAW_TYPE, repo=repo,
+            max_bytes=_MAX_README_BYTES,
+        )  # fmt: skip
+        text, _ = scrub_text(data.decode("utf-8", "replace"))
+        return text
 
     @staticmethod
     def text_of(blob: Blob) -> str | None:
-        """The text of a file, None if it is none."""
-        text = _decoded(blob.data)
-        return None if text is None else scrub_text(text, code=True)[0]
+        """Return the text of a file, None if it is none."""
+        text = _decode_text(blob.data)
+        if text is None:
+            return None
+        scrubbed, _ = scrub_text(text, code=True)
+        return scrubbed
 
     async def tree(
         self, repo: Repo, path: FilePath, ref: Ref | None, *, recursive: bool, pattern: str | None,
-        fields: Sequence[str] | None, limit: int, cursor: str | None,
+        options: PageOptions,
     ) -> Listing:  # fmt: skip
-        """What lies in a folder, or in everything beneath it."""
-        note = None
+        """Return what lies in a folder, or in everything beneath it."""
         if recursive:
-            where = f"{repo.path}/git/trees/{(ref or HEAD).path}"
-            found = await self.api.get(where, f"the files of `{repo.full}`", {"recursive": 1}, repo=repo)
-            top = f"{path.shown}/" if path.name else ""
-            names = {"blob": "file", "tree": "dir", "commit": "submodule"}
-            entries: list[dict[str, Any]] = [
-                {**item, "type": names.get(item["type"], item["type"])}
-                for item in found.data["tree"]
-                if item["path"].startswith(top)
-            ]
-            cut = bool(found.data.get("truncated"))
-            if top and not entries and cut:
+            entries = await self._entries_beneath(repo, path, ref)
+        else:
+            entries = await self._entries_in(repo, path, ref)
+        items = entries.items
+        if pattern:
+            items = [item for item in items if _matches(item["path"], pattern)]
+        ref_name = None
+        if ref is not None:
+            ref_name = ref.name
+        scope = [repo.key, path.name, ref_name, recursive, pattern]
+        start = 0
+        if options.cursor:
+            start = int(Cursor.decode("files", options.cursor, scope))
+        columns = TREE.choose_columns(options.fields)
+        rows = [TREE.to_row(item, columns) for item in items[start : start + options.limit]]
+        rows = rows[: count_fitting_rows(rows, DEFAULT_PAGE_BYTES)]
+        end = start + len(rows)
+        cursor = None
+        note = entries.note
+        if end < len(items):
+            cursor = Cursor.encode("files", end, scope)
+            note = join_notes(note, f"{len(items) - end} more.")
+        return Listing(cursor=cursor, note=note, total=len(items), columns=columns, rows=rows)
+
+    async def _large_blob(self, repo: Repo, path: FilePath, sha: str, *, internal: bool) -> bytes:
+        """Return the bytes of a file that GitHub does not send beside its name."""
+        key = f"{current_call().caller.name} {repo.key} {sha}"
+        data = self._cached_blobs.get(key)
+        if data is not None:
+            return data
+        blob_path = f"{repo.path}/git/blobs/{self.api.policy.ref(sha).path}"
+        description = f"{quote(path.display_name)} in `{repo.full_name}`"
+        data = await self.api.raw(
+            blob_path, description, _RAW_TYPE, repo=repo, max_bytes=_MAX_FILE_BYTES, internal=internal
+        )
+        if len(data) <= _MAX_CACHED_BYTES:
+            self._cached_blobs[key] = data
+            while len(self._cached_blobs) > _MAX_CACHED_BLOBS:
+                self._cached_blobs.popitem(last=False)
+        return data
+
+    async def _entries_in(self, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
+        contents = await self.contents(repo, path, ref)
+        if contents.get("type", "dir") != "dir":
+            raise Invalid(f"{quote(path.display_name)} is a {contents['type']}, no folder.", "Use `read_file`.")
+        items = cast("list[dict[str, Any]]", contents.get("entries") or [])
+        note = None
+        if len(items) >= _MAX_FOLDER_ENTRIES:
+            note = f"GitHub lists the first {_MAX_FOLDER_ENTRIES:,} of a folder: with `recursive` there may be more."
+        return _Entries(items, note)
+
+    async def _entries_beneath(self, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
+        tree_path = f"{repo.path}/git/trees/{(ref or HEAD).path}"
+        response = await self.api.get(tree_path, f"the files of `{repo.full_name}`", {"recursive": 1}, repo=repo)
+        folder = ""
+        if path.name:
+            folder = f"{path.display_name}/"
+        items: list[dict[str, Any]] = [
+            {**item, "type": _TYPES_BY_TREE_TYPE.get(item["type"], item["type"])}
+            for item in response.data["tree"]
+            if item["path"].startswith(folder)
+        ]
+        is_cut = bool(response.data.get("truncated"))
+        if folder and not items:
+            if is_cut:
                 raise TooLarge(
-                    f"GitHub cut the tree of `{repo.full}` before anything in {quote(path.shown)}.",
+                    f"GitHub cut the tree of `{repo.full_name}` before anything in {quote(path.display_name)}.",
                     "List it without `recursive`.",
                 )
-            if top and not entries:
-                raise NotFound(f"There is no folder {quote(path.shown)} in `{repo.full}`.", "List its parent.")
-            if cut:
-                note = "GitHub cut this tree: list folders one by one."
-        else:
-            got = await self.contents(repo, path, ref)
-            if got.get("type", "dir") != "dir":
-                raise Invalid(f"{quote(path.shown)} is a {got['type']}, no folder.", "Use `read_file`.")
-            entries = cast("list[dict[str, Any]]", got.get("entries") or [])
-            if len(entries) >= _ENTRIES:
-                note = f"GitHub lists the first {_ENTRIES:,} of a folder: with `recursive` there may be more."
-        if pattern:
-            entries = [
-                item
-                for item in entries
-                if fnmatch.fnmatch(item["path"], pattern) or fnmatch.fnmatch(item["path"].rpartition("/")[2], pattern)
-            ]
-        scope = [repo.key, path.name, ref and ref.name, recursive, pattern]
-        start = int(Cursor.decode("files", cursor, scope)) if cursor else 0
-        columns = TREE.choose(fields)
-        rows = [TREE.row(item, columns) for item in entries[start : start + limit]]
-        rows = rows[: rows_within(rows, DEFAULT_PAGE_BYTES)]
-        end = start + len(rows)
-        following = Cursor.encode("files", end, scope) if end < len(entries) else None
-        if following:
-            note = " ".join([*([note] if note else []), f"{len(entries) - end} more."])
-        return Listing(cursor=following, note=note, total=len(entries), columns=columns, rows=rows)
-
-    async def diff(
-        self, repo: Repo, of: Diff, *, path: str | None, summary: bool, cursor: str | None,
-        max_bytes: int = DEFAULT_PAGE_BYTES,
-    ) -> Text:  # fmt: skip
-        """Differences file by file, each whole if it fits, as many as fit."""
-        if of.total:
-            await self.api.require_insiders(of.total, of.what)
-        scope = [of.path, path, summary]
-        first: dict[str, Any] = {"q": {}, "skip": 0, "line": 0}
-        position: dict[str, Any] = Cursor.decode("diff", cursor, scope) if cursor else first
-        parts: list[str] = []
-        first_files: list[dict[str, Any]] = []
-        size = removed = listed = 0
-        most = COMPARED if of.compares else _LISTED
-        more = False
-        following: dict[str, Any] | None = position
-        while following is not None and size < max_bytes:
-            params = {"per_page": 100, **paging(following["q"])}
-            answer = await self.api.get(of.path, of.what, params, repo=repo)
-            removed += answer.removed
-            files = cast("list[dict[str, Any]]", (answer.data.get("files") or []) if of.inside else answer.data)
-            listed = (int(following["q"].get("page", 1)) - 1) * 100 + len(files)
-            turns = dict[str, str]() if of.compares else dict(answer.following)
-            if following == first:
-                first_files, more = files, bool(turns)
-            page, start, line = following["q"], following["skip"], following["line"]
-            following = {"q": turns, "skip": 0, "line": 0} if turns else None
-            for number, file in enumerate(files[start:], start):
-                if path and not _beneath(file["filename"], path):
-                    line = 0
-                    continue
-                room = max_bytes - size
-                text, rest = _one_file(file, line, room if parts else max_bytes, summary=summary)
-                if text:
-                    parts.append(text)
-                    size += len(text.encode("utf-8", "surrogatepass"))
-                line = 0
-                if rest is not None:
-                    following = {"q": page, "skip": number, "line": rest}
-                    size = max_bytes
-                    break
-        head = [of.what]
-        if cursor is None and path is None and following is not None:
-            head += await self._to_come(of, first_files, more=more)
-        if listed >= most:
-            head.append(f"GitHub lists the first {most:,} files only")
-        if removed:
-            head.append(f"{removed} invisible characters removed")
-        if following is not None:
-            head.append(f"truncated, continue with cursor={Cursor.encode('diff', following, scope)}")
-        elif path and not parts and listed >= most:
-            raise NotFound(
-                f"No file at {quote(path)} is among the first {most:,} of {of.what}, and GitHub lists no more.",
-                "Compare with `read_file` at both ends, or take single commits.",
-            )
-        elif path and not parts:
-            raise NotFound(f"No file at {quote(path)} differs in {of.what}.", "Leave `path` out to see all.")
-        return Text("; ".join(head), "\n".join(parts) or "No differences.")
-
-    async def _to_come(self, of: Diff, files: Sequence[Mapping[str, Any]], *, more: bool) -> list[str]:
-        """How much a difference is of which only a part is shown.
-
-        Args:
-            files: of its first page.
-            more: whether there are other pages.
-        """
-        about: Mapping[str, Any] = {
-            "changed_files": len(files),
-            "additions": sum(int(file["additions"]) for file in files),
-            "deletions": sum(int(file["deletions"]) for file in files),
-        }
-        if more and of.total:
-            about, more = (await self.api.get(of.total, of.what, quiet=True)).data, False
-        least = "at least " if more else ""
-        return [f"{least}{about['changed_files']} files, +{about['additions']} -{about['deletions']} in all"]
+            raise NotFound(f"There is no folder {quote(path.display_name)} in `{repo.full_name}`.", "List its parent.")
+        if is_cut:
+            return _Entries(items, "GitHub cut this tree: list folders one by one.")
+        return _Entries(items)
 
 
-async def _picture(data: bytes, kind: str, facts: str, uri: str) -> Text | Picture:
+def content_uri(repo: Repo, path: FilePath, ref: Ref | None) -> str:
+    """Return the URI of a file's resource."""
+    uri = f"{repo.uri}/contents/{path.path}"
+    if ref is None:
+        return uri
+    return f"{uri}?ref={ref.path}"
+
+
+def _require_readable_file(contents: Mapping[str, Any], path: FilePath) -> None:
+    """Raise `Invalid` for what is no file, and `TooLarge` for what is not read here."""
+    kind = str(contents.get("type", "dir"))
+    name = quote(path.display_name)
+    if kind == "dir":
+        raise Invalid(f"{quote(path.display_name or '/')} is a folder.", "Use `list_files`.")
+    if kind == "submodule":
+        raise Invalid(f"{name} is a submodule: {quote(str(contents.get('submodule_git_url')))}.")
+    if kind == "symlink" and contents.get("encoding") != "base64":
+        raise Invalid(f"{name} is a link to {quote(str(contents.get('target')))}.", "Read that instead.")
+    if int(contents.get("size") or 0) > _MAX_FILE_BYTES:
+        raise TooLarge(f"{name} has `{contents['size']:,}` bytes, more than `{_MAX_FILE_BYTES:,}`.")
+
+
+def _cut_lines(lines: Sequence[str], start_line: int, max_lines: int | None) -> _LinePage:
+    """Return the lines from `start_line` on that fit an answer; at least one."""
+    end = len(lines)
+    if max_lines is not None:
+        end = start_line - 1 + max_lines
+    fitting: list[str] = []
+    size = 0
+    for line in lines[start_line - 1 : end]:
+        size += len(line.encode()) + 1
+        if size > DEFAULT_PAGE_BYTES and fitting:
+            break
+        if len(line) > DEFAULT_PAGE_BYTES:
+            line = f"{line[:DEFAULT_PAGE_BYTES]}… [line cut]"
+        fitting.append(line)
+    return _LinePage(fitting, start_line, len(lines))
+
+
+async def _prepare_picture(data: bytes, kind: str, facts: str, uri: str) -> Text | Picture:
     """Return a picture in a form that models take, or why it is not shown."""
     try:
         return await in_thread(lambda stop: prepare_apart(data, kind, stop), what="Decoding", long=True)
@@ -316,47 +320,17 @@ async def _picture(data: bytes, kind: str, facts: str, uri: str) -> Text | Pictu
         return Text(f"{facts}; not shown: {reason}; its bytes are the resource {uri}", "")
 
 
-def _decoded(data: bytes) -> str | None:
+def _decode_text(data: bytes) -> str | None:
+    """Return `data` as text; None if it is none."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else text
+    if "\0" in text:
+        return None
+    return text
 
 
-def _beneath(name: str, path: str) -> bool:
-    plain = shown_path(meant_path(path)).strip("/")
-    return name == plain or name.startswith(f"{plain}/") or fnmatch.fnmatch(name, plain)
-
-
-def _one_file(file: Mapping[str, Any], line: int, room: int, *, summary: bool) -> tuple[str, int | None]:
-    """The difference of a file from `line` on, and the line to go on with if it had to be cut."""
-    before = f" from {file['previous_filename']}" if file.get("previous_filename") else ""
-    head = f"=== {file['filename']} ({file['status']}{before}, +{file['additions']} -{file['deletions']})"
-    if summary:
-        return (head, None) if len(head) <= room else ("", 0)
-    patch = file.get("patch")
-    if patch is None:
-        note = "no text difference: binary, renamed only, or too large; read_file shows it"
-        return (f"{head}\n[{note}]", None) if len(head) + len(note) <= room else ("", 0)
-    lines = str(patch).split("\n")
-    shown: list[str] = []
-    size = len(head.encode("utf-8", "surrogatepass")) + 1
-    for text in lines[line:]:
-        cut = text if len(text) <= 2000 else f"{text[:2000]}… [line cut]"
-        size += len(cut.encode("utf-8", "surrogatepass")) + 1
-        if size > room:
-            break
-        shown.append(cut)
-    end = line + len(shown)
-    if end == len(lines):
-        return "\n".join([head if not line else f"{head}, continued", *shown]), None
-    # A file that is cut is cut at the start of an answer's room, or not begun at all.
-    if not shown or (not line and room < DEFAULT_PAGE_BYTES // 2):
-        return "", line
-    return "\n".join([head if not line else f"{head}, continued", *shown]), end
-
-
-def content_uri(repo: Repo, path: FilePath, ref: Ref | None) -> str:
-    """The URI of a file's resource."""
-    return f"{repo.uri}/contents/{path.path}{f'?ref={ref.path}' if ref else ''}"
+def _matches(path: str, pattern: str) -> bool:
+    """Return whether a path, or the name at its end, matches the caller's `pattern`."""
+    return fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path.rpartition("/")[2], pattern)

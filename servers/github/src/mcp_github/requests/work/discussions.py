@@ -1,196 +1,258 @@
-"""Discussions and blame, which only GraphQL has."""
+"""Discussions, which only GraphQL has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
-from mcp_github.client.api import Api, after
-from mcp_github.listing.pages import author, clipped, pick, rows_within, trust, turned
+from mcp_github.client.api import Api, partial_success
+from mcp_github.listing.graphql_pages import ConnectionPage, ConnectionPosition
+from mcp_github.listing.pages import PageOptions
+from mcp_github.listing.projections import author_of, clip, pick, trust_of
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import FilePath, Ref, Repo, WriteRepo
+from mcp_github.policy import Repo, WriteRepo
 from mcp_github.requests import graphql_queries
 
 __all__ = ["Discussions"]
 
-_COMMENT = ("id", "author", "association", "trust", "created_at", "is_answer", "body", "replies")
-_DISCUSSION = ("number", "title", "author", "trust", "category", "answered", "closed", "comments", "updated_at")
+_CATEGORY_COLUMNS = ("name", "slug", "description", "answerable")
+_COLUMNS = ("number", "title", "author", "trust", "category", "answered", "closed", "comments", "updated_at")
+_COMMENT_COLUMNS = ("id", "author", "association", "trust", "created_at", "is_answer", "body", "replies")
+_MAX_BODY_CHARACTERS = 8000
+_MAX_REPLY_CHARACTERS = 800
+
+
+@dataclass(frozen=True)
+class _Categories:
+    """The categories of a repository.
+
+    Attributes:
+        repository_id: the opaque id of the repository.
+        removed: how many invisible characters were taken out.
+    """
+
+    nodes: list[dict[str, Any]]
+    repository_id: str
+    removed: int
+
+    def find_id(self, name: str) -> str | None:
+        """Return the opaque id of the category that is called so, or has this slug; None if none is."""
+        for node in self.nodes:
+            if name.lower() in (str(node["name"]).lower(), str(node["slug"]).lower()):
+                return str(node["id"])
+        return None
+
+    @property
+    def quoted_names(self) -> str:
+        return ", ".join(quote(str(node["name"])) for node in self.nodes)
 
 
 @dataclass(frozen=True)
 class Discussions:
     api: Api
 
-    async def categories(self, repo: Repo) -> Listing:
-        nodes, removed, _ = await self._categories(repo)
-        rows = [[node["name"], node["slug"], node.get("description"), node["isAnswerable"]] for node in nodes]
-        return Listing(removed=removed or None, columns=["name", "slug", "description", "answerable"], rows=rows)
-
-    async def _categories(self, repo: Repo) -> tuple[list[dict[str, Any]], int, str]:
-        """The categories, how many characters were taken out of them, and the repository's id."""
-        given = {"owner": repo.owner, "name": repo.name}
-        what = f"the discussions of `{repo.full}`"
-        answer = await self.api.graphql(graphql_queries.CATEGORIES, given, what, repo=repo)
-        found = answer.data["repository"]
-        return found["discussionCategories"]["nodes"], answer.removed, str(found["id"])
-
-    async def _category(self, repo: Repo, name: str) -> tuple[str, str]:
-        """The ids of a category, by its name, and of the repository."""
-        nodes, _, identity = await self._categories(repo)
-        known = {str(node[key]).lower(): str(node["id"]) for node in nodes for key in ("name", "slug")}
-        if (found := known.get(name.lower())) is None:
-            names = ", ".join(quote(str(node["name"])) for node in nodes)
-            raise NotFound(f"There is no category {quote(name)} in `{repo.full}`.", f"There are: {names}.")
-        return found, identity
+    async def list_categories(self, repo: Repo) -> Listing:
+        categories = await self._fetch_categories(repo)
+        rows = [
+            [node["name"], node["slug"], node.get("description"), node["isAnswerable"]] for node in categories.nodes
+        ]
+        return Listing(removed=categories.removed or None, columns=list(_CATEGORY_COLUMNS), rows=rows)
 
     async def create(self, repo: WriteRepo, title: str, body: str, category: str) -> Done:
         """Begin a discussion."""
-        identity, place = await self._category(repo, category)
-        given = {"repositoryId": place, "categoryId": identity, "title": title, "body": body}
-        what = f"the discussions of `{repo.full}`"
-        made = await self.api.graphql(graphql_queries.CREATE_DISCUSSION, {"input": given}, what, repo=repo, writes=True)
-        found = made.data["createDiscussion"]["discussion"]
-        return Done(done=f"Created discussion #{found['number']}.", url=found["url"])
-
-    async def list(
-        self, repo: Repo, *, category: str | None, answered: bool | None, limit: int, cursor: str | None
-    ) -> Listing:
-        """Discussions, the last changed first."""
-        identity = None
-        if category is not None:
-            identity, _ = await self._category(repo, category)
-        scope = [repo.key, category, answered]
-        first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
-        position: dict[str, Any] = Cursor.decode("discussions", cursor, scope) if cursor else first
-        given = {
-            "owner": repo.owner, "name": repo.name, "category": identity, "answered": answered, "first": position["n"],
-            "after": position["after"],
+        categories = await self._fetch_categories(repo)
+        mutation_input = {
+            "repositoryId": categories.repository_id, "categoryId": _require_category(categories, category, repo),
+            "title": title, "body": body,
         }  # fmt: skip
-        answer = await self.api.graphql(
-            graphql_queries.DISCUSSIONS, given, f"the discussions of `{repo.full}`", repo=repo
+        response = await self.api.graphql(
+            graphql_queries.CREATE_DISCUSSION, {"input": mutation_input}, _describe_all(repo), repo=repo, writes=True
         )
-        found = answer.data["repository"]["discussions"]
-        rows = [
-            [
-                node["number"], node["title"], author(node), trust(node), pick(node, "category.name"),
-                node["isAnswered"], node["closed"], pick(node, "comments.totalCount"), node["updatedAt"],
-            ]
-            for node in found["nodes"][position["skip"] :]
-        ]  # fmt: skip
-        following, fit = turned(found, rows, position)
-        return Listing(
-            cursor=Cursor.encode("discussions", following, scope) if following else None,
-            note=f"{found['totalCount'] - following['done']} more." if following else None, total=found["totalCount"],
-            removed=answer.removed or None, columns=list(_DISCUSSION), rows=rows[:fit],
-        )  # fmt: skip
+        discussion = response.data["createDiscussion"]["discussion"]
+        return Done(done=f"Created discussion #{discussion['number']}.", url=discussion["url"])
 
-    async def get(self, repo: Repo, number: int, *, limit: int, cursor: str | None) -> Record:
-        """One discussion with its comments, page by page."""
-        scope = [repo.key, number]
-        first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
-        position: dict[str, Any] = Cursor.decode("discussion", cursor, scope) if cursor else first
-        given = {
-            "owner": repo.owner, "name": repo.name, "number": number, "first": position["n"],
-            "after": position["after"],
+    async def list(self, repo: Repo, options: PageOptions, *, category: str | None, answered: bool | None) -> Listing:
+        """Return a page of discussions, the last changed first."""
+        category_id = None
+        if category is not None:
+            category_id = _require_category(await self._fetch_categories(repo), category, repo)
+        scope = [repo.key, category, answered]
+        position = ConnectionPosition.decode("discussions", options.cursor, scope, options.limit)
+        variables = {
+            "owner": repo.owner, "name": repo.name, "category": category_id, "answered": answered,
+            "first": position.page_size, "after": position.after,
         }  # fmt: skip
-        what = f"discussion #{number} of `{repo.full}`"
-        answer = await self.api.graphql(graphql_queries.DISCUSSION, given, what, repo=repo)
-        found = answer.data["repository"]["discussion"]
-        comments = found["comments"]
-        rows = [_comment(node) for node in comments["nodes"][position["skip"] :]]
-        following, fit = turned(comments, rows, position)
+        response = await self.api.graphql(graphql_queries.DISCUSSIONS, variables, _describe_all(repo), repo=repo)
+        connection = response.data["repository"]["discussions"]
+        rows = [_to_row(node) for node in connection["nodes"][position.skip :]]
+        page = ConnectionPage.cut(connection, rows, position)
+        return Listing(
+            cursor=page.encode_cursor("discussions", scope),
+            note=page.remaining_note(),
+            total=page.total,
+            removed=response.removed or None,
+            columns=list(_COLUMNS),
+            rows=page.rows,
+        )
+
+    async def get(self, repo: Repo, number: int, options: PageOptions) -> Record:
+        """Return one discussion with its comments, page by page."""
+        scope = [repo.key, number]
+        position = ConnectionPosition.decode("discussion", options.cursor, scope, options.limit)
+        variables = {
+            "owner": repo.owner, "name": repo.name, "number": number, "first": position.page_size,
+            "after": position.after,
+        }  # fmt: skip
+        response = await self.api.graphql(graphql_queries.DISCUSSION, variables, _describe(repo, number), repo=repo)
+        discussion = response.data["repository"]["discussion"]
+        connection = discussion["comments"]
+        rows = [_to_comment_row(node) for node in connection["nodes"][position.skip :]]
+        page = ConnectionPage.cut(connection, rows, position)
         data: dict[str, Any] = {}
-        if cursor is None:
-            data = {
-                "number": found["number"], "title": found["title"], "author": author(found),
-                "association": found["authorAssociation"], "trust": trust(found),
-                "category": pick(found, "category.name"), "answered": found["isAnswered"],
-                "closed": found["closed"], "created_at": found["createdAt"],
-                "body": pick(found, clipped("body", 8000)), "url": found["url"],
-            }  # fmt: skip
-        data |= {"comments": comments["totalCount"], "comment_columns": list(_COMMENT), "comment_rows": rows[:fit]}
-        if following:
-            data["cursor"] = Cursor.encode("discussion", following, scope)
-        note = f"{comments['totalCount'] - following['done']} more comments." if following else None
-        return Record(note=note, removed=answer.removed or None, data=data)
+        if options.cursor is None:
+            data = _to_record(discussion)
+        data["comments"] = page.total
+        data["comment_columns"] = list(_COMMENT_COLUMNS)
+        data["comment_rows"] = page.rows
+        cursor = page.encode_cursor("discussion", scope)
+        if cursor is not None:
+            data["cursor"] = cursor
+        return Record(note=page.remaining_note("more comments"), removed=response.removed or None, data=data)
 
     async def comment(self, repo: WriteRepo, number: int, body: str, reply_to: str | None) -> Done:
+        """Say something in a discussion, or below one of its comments."""
         if reply_to is not None:
-            await self._check(repo, number, reply_to)
-        what = f"discussion #{number} of `{repo.full}`"
-        given = {"owner": repo.owner, "name": repo.name, "number": number, "first": 1, "after": None}
-        found = await self.api.graphql(graphql_queries.DISCUSSION, given, what, quiet=True)
-        identity = found.data["repository"]["discussion"]["id"]
-        body_input = {"discussionId": identity, "body": body, **({"replyToId": reply_to} if reply_to else {})}
-        made = await self.api.graphql(graphql_queries.ADD_DISCUSSION_COMMENT, {"input": body_input}, what, writes=True)
-        comment = made.data["addDiscussionComment"]["comment"]
+            await self._require_comment(repo, number, reply_to)
+        mutation_input = {"discussionId": await self._find_id(repo, number), "body": body}
+        if reply_to:
+            mutation_input["replyToId"] = reply_to
+        response = await self.api.graphql(
+            graphql_queries.ADD_DISCUSSION_COMMENT, {"input": mutation_input}, _describe(repo, number), writes=True
+        )
+        comment = response.data["addDiscussionComment"]["comment"]
         return Done(done=f"Commented on discussion #{number}.", url=comment["url"], data={"comment": comment["id"]})
 
-    async def edit(self, repo: WriteRepo, number: int, comment: str, body: str | None, answer: bool | None) -> Done:
+    async def edit_comment(
+        self, repo: WriteRepo, number: int, comment: str, body: str | None, is_answer: bool | None
+    ) -> Done:
         """Change a comment's text, or whether it is the answer."""
-        await self._check(repo, number, comment)
-        what = f"discussion #{number} of `{repo.full}`"
+        await self._require_comment(repo, number, comment)
+        report = nullcontext()
         if body is not None:
-            given = {"input": {"commentId": comment, "body": body}}
-            await self.api.graphql(graphql_queries.EDIT_DISCUSSION_COMMENT, given, what, writes=True)
-        if answer is not None:
-            query = graphql_queries.MARK_ANSWER if answer else graphql_queries.UNMARK_ANSWER
-            with after("Its text is changed", "Call again with `answer` alone.") if body is not None else nullcontext():
-                await self.api.graphql(query, {"input": {"id": comment}}, what, writes=True)
+            mutation_input = {"commentId": comment, "body": body}
+            await self._mutate(repo, number, graphql_queries.EDIT_DISCUSSION_COMMENT, mutation_input)
+            report = partial_success("Its text is changed", "Call again with `answer` alone.")
+        if is_answer is not None:
+            query = graphql_queries.UNMARK_ANSWER
+            if is_answer:
+                query = graphql_queries.MARK_ANSWER
+            with report:
+                await self._mutate(repo, number, query, {"id": comment})
         return Done(done=f"Changed a comment of discussion #{number}.")
 
-    async def delete(self, repo: WriteRepo, number: int, comment: str) -> Done:
-        await self._check(repo, number, comment)
-        what = f"discussion #{number} of `{repo.full}`"
-        await self.api.graphql(graphql_queries.DELETE_DISCUSSION_COMMENT, {"input": {"id": comment}}, what, writes=True)
+    async def delete_comment(self, repo: WriteRepo, number: int, comment: str) -> Done:
+        await self._require_comment(repo, number, comment)
+        await self._mutate(repo, number, graphql_queries.DELETE_DISCUSSION_COMMENT, {"id": comment})
         return Done(done=f"Deleted a comment of discussion #{number}.")
 
-    async def _check(self, repo: Repo, number: int, comment: str) -> None:
+    async def _fetch_categories(self, repo: Repo) -> _Categories:
+        variables = {"owner": repo.owner, "name": repo.name}
+        response = await self.api.graphql(graphql_queries.CATEGORIES, variables, _describe_all(repo), repo=repo)
+        repository = response.data["repository"]
+        return _Categories(repository["discussionCategories"]["nodes"], str(repository["id"]), response.removed)
+
+    async def _find_id(self, repo: Repo, number: int) -> str:
+        """Return the opaque id of a discussion."""
+        variables = {"owner": repo.owner, "name": repo.name, "number": number, "first": 1, "after": None}
+        response = await self.api.graphql(graphql_queries.DISCUSSION, variables, _describe(repo, number), internal=True)
+        return str(response.data["repository"]["discussion"]["id"])
+
+    async def _mutate(self, repo: WriteRepo, number: int, query: str, mutation_input: Mapping[str, Any]) -> None:
+        await self.api.graphql(query, {"input": mutation_input}, _describe(repo, number), writes=True)
+
+    async def _require_comment(self, repo: Repo, number: int, comment: str) -> None:
         """Raise `NotFound` unless `comment` is one of that discussion's: an opaque id could be of any repository."""
-        what = f"the comment {quote(comment)}"
-        found = await self.api.graphql(graphql_queries.NODE_PLACE, {"id": comment}, what, quiet=True)
-        place: dict[str, Any] = pick(found.data, "node.discussion") or {}
-        if str(pick(place, "repository.nameWithOwner") or "").lower() != repo.key or place.get("number") != number:
-            raise NotFound(f"Discussion #{number} of `{repo.full}` has no comment {quote(comment)}.", "Read it again.")
-
-    async def blame(self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, lines: int) -> Listing:
-        """Which commit last changed the lines of a file."""
-        given = {"owner": repo.owner, "name": repo.name, "ref": ref.name if ref else "HEAD", "path": path.name}
-        what = f"{quote(path.shown)} in `{repo.full}`"
-        answer = await self.api.graphql(graphql_queries.BLAME, given, what, repo=repo)
-        commit = cast("dict[str, Any]", pick(answer.data, "repository.object") or {})
-        ranges = cast("list[dict[str, Any]]", pick(commit, "blame.ranges") or [])
-        last = start_line + lines - 1
-        rows = [
-            [
-                max(start_line, item["startingLine"]), min(last, item["endingLine"]), item["commit"]["oid"],
-                pick(item, "commit.author.user.login") or pick(item, "commit.author.name"),
-                item["commit"]["committedDate"], item["commit"]["messageHeadline"],
-            ]
-            for item in ranges
-            if item["endingLine"] >= start_line and item["startingLine"] <= last
-        ]  # fmt: skip
-        if not rows:
-            raise NotFound(f"There is nothing to tell about {what} there.", "Look at `ref`, `path` and `start_line`.")
-        fit = rows_within(rows, DEFAULT_PAGE_BYTES)
-        note = f"truncated, continue with start_line={rows[fit][0]}" if fit < len(rows) else None
-        columns = ["from", "to", "sha", "author", "date", "message"]
-        return Listing(note=note, removed=answer.removed or None, columns=columns, rows=rows[:fit])
+        response = await self.api.graphql(
+            graphql_queries.NODE_PLACE, {"id": comment}, f"the comment {quote(comment)}", internal=True
+        )
+        discussion: dict[str, Any] = pick(response.data, "node.discussion") or {}
+        repo_key = str(pick(discussion, "repository.nameWithOwner") or "").lower()
+        if repo_key != repo.key or discussion.get("number") != number:
+            raise NotFound(
+                f"Discussion #{number} of `{repo.full_name}` has no comment {quote(comment)}.", "Read it again."
+            )
 
 
-def _comment(node: Mapping[str, Any]) -> list[Any]:
-    replies = node["replies"]
-    said: list[Any] = [
-        [item["id"], author(item), trust(item), item["createdAt"], pick(item, clipped("body", 800))]
-        for item in replies["nodes"]
-    ]
-    if (more := replies["totalCount"] - len(said)) > 0:
-        said.append([f"{more} more"])
+def _require_category(categories: _Categories, name: str, repo: Repo) -> str:
+    """Return the opaque id of a category, by its name or slug."""
+    category_id = categories.find_id(name)
+    if category_id is None:
+        raise NotFound(
+            f"There is no category {quote(name)} in `{repo.full_name}`.", f"There are: {categories.quoted_names}."
+        )
+    return category_id
+
+
+def _describe(repo: Repo, number: int) -> str:
+    return f"discussion #{number} of `{repo.full_name}`"
+
+
+def _describe_all(repo: Repo) -> str:
+    return f"the discussions of `{repo.full_name}`"
+
+
+def _to_row(discussion: Mapping[str, Any]) -> list[Any]:
     return [
-        node["id"], author(node), node["authorAssociation"], trust(node), node["createdAt"],
-        node["isAnswer"], pick(node, clipped("body")), said,
-    ]  # fmt: skip
+        discussion["number"],
+        discussion["title"],
+        author_of(discussion),
+        trust_of(discussion),
+        pick(discussion, "category.name"),
+        discussion["isAnswered"],
+        discussion["closed"],
+        pick(discussion, "comments.totalCount"),
+        discussion["updatedAt"],
+    ]
+
+
+def _to_record(discussion: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "number": discussion["number"],
+        "title": discussion["title"],
+        "author": author_of(discussion),
+        "association": discussion["authorAssociation"],
+        "trust": trust_of(discussion),
+        "category": pick(discussion, "category.name"),
+        "answered": discussion["isAnswered"],
+        "closed": discussion["closed"],
+        "created_at": discussion["createdAt"],
+        "body": pick(discussion, clip("body", _MAX_BODY_CHARACTERS)),
+        "url": discussion["url"],
+    }
+
+
+def _to_comment_row(comment: Mapping[str, Any]) -> list[Any]:
+    return [
+        comment["id"],
+        author_of(comment),
+        comment["authorAssociation"],
+        trust_of(comment),
+        comment["createdAt"],
+        comment["isAnswer"],
+        pick(comment, clip("body")),
+        _to_reply_rows(comment["replies"]),
+    ]
+
+
+def _to_reply_rows(replies: Mapping[str, Any]) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for reply in replies["nodes"]:
+        body = pick(reply, clip("body", _MAX_REPLY_CHARACTERS))
+        rows.append([reply["id"], author_of(reply), trust_of(reply), reply["createdAt"], body])
+    more = replies["totalCount"] - len(rows)
+    if more > 0:
+        rows.append([f"{more} more"])
+    return rows

@@ -12,108 +12,155 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Invalid
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import ISSUE
-from mcp_github.listing.pages import Row, listing, shown
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.projections import Item
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Ref, Repo, WriteRepo
 
-__all__ = ["COPILOT", "Dependency", "Planning"]
+__all__ = ["COPILOT_AGENT", "DependencyAction", "IssueRelations"]
 
-COPILOT = "copilot-swe-agent[bot]"
-Dependency = Literal["add", "remove"]
+DependencyAction = Literal["add", "remove"]
 
-_WORDS, _LEAST, _COMPARED = 6, 0.25, 50
-"""Words that are searched for, as many as GitHub joins by OR; likeness that is shown; issues that are compared."""
-_EVERYWHERE = """
+COPILOT_AGENT = "copilot-swe-agent[bot]"
+
+# Words that are searched for, as many as GitHub joins by OR.
+_MAX_SEARCH_WORDS = 6
+_MIN_LIKENESS = 0.25
+_MAX_COMPARED_ISSUES = 50
+_COMPARED_FIELDS = ("number", "title", "state", "author", "trust")
+_TITLE_WEIGHT = 4
+_BODY_WEIGHT = 1
+_MAX_BODY_CHARACTERS = 4000
+_MAX_WORD_CHARACTERS = 40
+_WORD = re.compile(r"[^\W_][\w.'-]*[^\W_]|[^\W_]")
+# Words that are in so many issues that they say nothing of one.
+_COMMON_TEXT = """
 a an and are as at be but by can cannot could did do does doesn't for from get has have how i if in into is isn't it its
 me my no not of on only or our please should so some that the their then there these they this to too was we were what
 when where which while who why will with won't would you your issue bug error problem feature request
 """
-_COMMON = frozenset(_EVERYWHERE.split())
-_WORD = re.compile(r"[^\W_][\w.'-]*[^\W_]|[^\W_]")
+_COMMON_WORDS = frozenset(_COMMON_TEXT.split())
 
 
 @dataclass(frozen=True)
-class Planning:
+class _Likeness:
+    """How much an issue is like another, from 0 to 1, and the row that shows it."""
+
+    value: float
+    row: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class IssueRelations:
     api: Api
 
-    async def depend(
-        self, repo: WriteRepo, number: int, other: Repo, blocked_by: int, action: Dependency
-    ) -> Done:  # fmt: skip
+    async def edit_dependency(
+        self, repo: WriteRepo, number: int, other: Repo, blocked_by: int, action: DependencyAction
+    ) -> Done:
         """Have an issue wait for another, or no longer."""
-        what = f"issue #{blocked_by} of `{other.full}`"
-        found = await self.api.get(f"{other.path}/issues/{blocked_by}", what, quiet=True)
-        where, identity = f"{repo.path}/issues/{number}/dependencies/blocked_by", int(found.data["id"])
+        description = f"issue #{blocked_by} of `{other.full_name}`"
+        issue = await self.api.get(f"{other.path}/issues/{blocked_by}", description, internal=True)
+        issue_id = int(issue.data["id"])
+        path = f"{repo.path}/issues/{number}/dependencies/blocked_by"
         if action == "add":
-            await self.api.write("POST", where, what, {"issue_id": identity}, repo=repo)
+            await self.api.write("POST", path, description, {"issue_id": issue_id}, repo=repo)
+            verb = "waits"
         else:
-            await self.api.write("DELETE", f"{where}/{identity}", what, repo=repo)
-        verb = "waits" if action == "add" else "no longer waits"
-        return Done(done=f"#{number} {verb} for {other.full}#{blocked_by}.", uri=f"{repo.uri}/issues/{number}")
+            await self.api.write("DELETE", f"{path}/{issue_id}", description, repo=repo)
+            verb = "no longer waits"
+        return Done(done=f"#{number} {verb} for {other.full_name}#{blocked_by}.", uri=f"{repo.uri}/issues/{number}")
 
-    async def alike(
-        self, repo: Repo, number: int | None, title: str, body: str, *, limit: int
-    ) -> Listing:  # fmt: skip
-        """Issues of the repository that may be about the same, the likeliest first."""
-        if number is not None:
-            what = f"issue #{number} of `{repo.full}`"
-            found = (await self.api.get(f"{repo.path}/issues/{number}", what, quiet=True)).data
-            title, body = str(found.get("title") or ""), str(found.get("body") or "")
-        wanted = _weights(title, body)
-        words = [word for word, _ in wanted.most_common(_WORDS)]
+    async def find_duplicates_of(self, repo: Repo, number: int, *, limit: int) -> Listing:
+        """Return issues of the repository that may be about the same as one of them, the likeliest first."""
+        description = f"issue #{number} of `{repo.full_name}`"
+        issue = (await self.api.get(f"{repo.path}/issues/{number}", description, internal=True)).data
+        return await self._find_like(repo, _weigh_words(issue), excluded=number, limit=limit)
+
+    async def find_duplicates_of_text(self, repo: Repo, title: str, body: str, *, limit: int) -> Listing:
+        """Return issues of the repository that may be about the same as one with this text, the likeliest first."""
+        weights = _weigh_words({"title": title, "body": body})
+        return await self._find_like(repo, weights, excluded=None, limit=limit)
+
+    async def _find_like(self, repo: Repo, weights: Counter[str], *, excluded: int | None, limit: int) -> Listing:
+        words = [word for word, _ in weights.most_common(_MAX_SEARCH_WORDS)]
         if not words:
             raise Invalid("There is no word in it that could be searched for.", "Pass a `title` that says more.")
-        query = self.api.policy.search(" OR ".join(f'"{word}"' for word in words), None, bound=False)
-        texts: dict[int, tuple[float, str]] = {}
+        likeness_by_number: dict[int, float] = {}
 
-        def keep(items: Sequence[Row]) -> Sequence[Row]:
+        def select(items: Sequence[Item]) -> Sequence[Item]:
             for item in items:
-                words = _weights(str(item.get("title") or ""), str(item.get("body") or ""))
-                texts[int(item["number"])] = _likeness(wanted, words), str(item.get("title"))
-            return shown(self.api, items, key=lambda item: repo.full)
+                likeness_by_number[int(item["number"])] = _compare(weights, _weigh_words(item))
+            return keep_served(self.api, items, repo_getter=lambda item: repo.full_name)
 
-        listed = await listing(
-            self.api, "/search/issues", f"issues like {words[0]}", ISSUE,
-            params={"q": f"repo:{repo.full} is:issue {query}"}, fields=("number", "title", "state", "author", "trust"),
-            limit=_COMPARED, inside=lambda data: data.get("items", []), keep=keep,
-        )  # fmt: skip
-        rows = [[round(texts[row[0]][0], 2), *row] for row in listed.rows if row[0] != number]
-        rows = sorted((row for row in rows if row[0] >= _LEAST), key=lambda row: -row[0])[:limit]
+        search = self.api.policy.restrict_query(" OR ".join(f'"{word}"' for word in words), None, bound=False)
+        query = ListQuery(
+            "/search/issues",
+            f"issues like {words[0]}",
+            ISSUE,
+            params={"q": f"repo:{repo.full_name} is:issue {search}"},
+            find_list=lambda data: data.get("items", []),
+            select=select,
+        )
+        hits = await fetch_page(self.api, query, PageOptions(_COMPARED_FIELDS, _MAX_COMPARED_ISSUES))
+        likenesses: list[_Likeness] = []
+        for row in hits.rows:
+            hit_number, *_ = row
+            value = round(likeness_by_number[hit_number], 2)
+            if hit_number != excluded and value >= _MIN_LIKENESS:
+                likenesses.append(_Likeness(value, row))
+        likenesses.sort(key=lambda likeness: -likeness.value)
         return Listing(
             note="`likeness` compares words, from 0 to 1: read both before you call one a duplicate.",
-            removed=listed.removed, columns=["likeness", *listed.columns], rows=rows,
-        )  # fmt: skip
+            removed=hits.removed,
+            columns=["likeness", *hits.columns],
+            rows=[[likeness.value, *likeness.row] for likeness in likenesses[:limit]],
+        )
 
     async def assign_copilot(self, repo: WriteRepo, number: int, base: Ref | None, instructions: str | None) -> Done:
         """Have Copilot work on an issue, from the branch `base`."""
-        given = {"target_repo": repo.full, "base_branch": base and base.name, "custom_instructions": instructions}
-        body: dict[str, Any] = {
-            "assignees": [COPILOT],
-            "agent_assignment": {name: value for name, value in given.items() if value is not None},
-        }
-        what = f"issue #{number} of `{repo.full}`"
-        made = await self.api.write("POST", f"{repo.path}/issues/{number}/assignees", what, body, repo=repo)
-        people = [str(one.get("login")) for one in cast("list[Mapping[str, Any]]", made.data.get("assignees") or [])]
-        if not any("copilot" in name.lower() for name in people):
+        assignment = {"target_repo": repo.full_name}
+        if base is not None:
+            assignment["base_branch"] = base.name
+        if instructions is not None:
+            assignment["custom_instructions"] = instructions
+        body = {"assignees": [COPILOT_AGENT], "agent_assignment": assignment}
+        description = f"issue #{number} of `{repo.full_name}`"
+        response = await self.api.write("POST", f"{repo.path}/issues/{number}/assignees", description, body, repo=repo)
+        assignees = cast("list[Mapping[str, Any]]", response.data.get("assignees") or [])
+        if not any("copilot" in str(assignee.get("login")).lower() for assignee in assignees):
             # GitHub leaves out, without a word, whom an issue can't be assigned to.
             raise Invalid(
-                f"GitHub did not assign Copilot to #{number} of `{repo.full}`.",
+                f"GitHub did not assign Copilot to #{number} of `{repo.full_name}`.",
                 "Its owner has to turn the coding agent on, and the token has to be a user's.",
             )
-        done = f"Copilot works on #{number}; a pull request appears in a moment."
-        return Done(done=done, uri=f"{repo.uri}/issues/{number}", url=made.data.get("html_url"))
+        return Done(
+            done=f"Copilot works on #{number}; a pull request appears in a moment.",
+            uri=f"{repo.uri}/issues/{number}",
+            url=response.data.get("html_url"),
+        )
 
 
-def _weights(title: str, body: str) -> Counter[str]:
-    """How much each word says of an issue: more in its title, and twice is less than two times as much as once."""
-    found: Counter[str] = Counter()
-    for text, weight in ((title, 4), (body[:4000], 1)):
+def _weigh_words(issue: Item) -> Counter[str]:
+    """Return how much each word says of an issue: more in its title, and twice is less than two times as much as
+    once."""
+    title = str(issue.get("title") or "")
+    body = str(issue.get("body") or "")[:_MAX_BODY_CHARACTERS]
+    counts = Counter[str]()
+    for text, weight in ((title, _TITLE_WEIGHT), (body, _BODY_WEIGHT)):
         for word in _WORD.findall(text.casefold()):
-            if word not in _COMMON and len(word) < 40:
-                found[word] += weight
-    return Counter({word: round(100 * (1 + math.log(count))) for word, count in found.items()})
+            if word not in _COMMON_WORDS and len(word) < _MAX_WORD_CHARACTERS:
+                counts[word] += weight
+    return Counter({word: round(100 * (1 + math.log(count))) for word, count in counts.items()})
 
 
-def _likeness(one: Counter[str], other: Counter[str]) -> float:
+def _compare(one: Counter[str], other: Counter[str]) -> float:
+    """Return the cosine of the angle between the two vectors of weights: 1 for the same words, 0 for none in common."""
     product = sum(weight * other[word] for word, weight in one.items())
-    lengths = math.prod(math.sqrt(sum(weight * weight for weight in words.values())) for words in (one, other))
-    return product / lengths if lengths else 0.0
+    lengths = _length(one) * _length(other)
+    if not lengths:
+        return 0.0
+    return product / lengths
+
+
+def _length(weights: Counter[str]) -> float:
+    return math.sqrt(sum(weight * weight for weight in weights.values()))

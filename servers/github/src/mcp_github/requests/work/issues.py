@@ -1,29 +1,46 @@
-"""Issues and their comments; a pull request's conversation is that of an issue."""
+"""Issues: reading, creating and changing them, and their sub-issues."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from mcp_batteries.errors import Invalid, NotFound, quote
-from mcp_github.client.api import Api, after
-from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
-from mcp_github.listing.pages import Row, Shape, clipped, cut_note, listing, names, pick, shown
+from mcp_github.client.api import Api, partial_success
+from mcp_github.listing.columns import ISSUE, LABEL, MILESTONE, PERSON
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.projections import Item, Projection, clip, clip_note, pick, pluck
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Repo, WriteRepo
-from mcp_github.requests.graphql_queries import NODE_PLACE, REPLY
+from mcp_github.requests.work.name_changes import has_signs, merge_names
 
-__all__ = ["Issues", "Options", "SubIssue", "check_thread", "merged"]
+__all__ = ["IssueOption", "Issues", "SubIssueAction"]
 
-Options = Literal["labels", "milestones", "assignees", "types", "custom"]
-SubIssue = Literal["add", "remove", "first", "after"]
+IssueOption = Literal["labels", "milestones", "assignees", "types", "custom"]
+SubIssueAction = Literal["add", "remove", "first", "after"]
 
-_BODY = 8000
-_TYPE = Shape({"name": "name", "description": "description"}, ("name", "description"))
-_CUSTOM = Shape({"name": "name", "kind": "data_type", "choices": names("options")}, ("name", "kind", "choices"))
-_LOGIN = Shape(PERSON.getters, ("login",))
+_MAX_BODY_CHARACTERS = 8000
+_MAX_QUOTED_NAME_CHARACTERS = 60
+_TYPE = Projection({"name": "name", "description": "description"}, ("name", "description"))
+_CUSTOM_FIELD = Projection(
+    {"name": "name", "kind": "data_type", "choices": pluck("options")}, ("name", "kind", "choices")
+)
+_LOGIN = Projection(PERSON.getters, ("login",))
+
+
+@dataclass(frozen=True)
+class _FieldValue:
+    """A value of a field that the organisation defines.
+
+    Attributes:
+        slug: the field's name in a filter, written as in an address.
+    """
+
+    field_id: int
+    value: Any
+    slug: str
 
 
 @dataclass(frozen=True)
@@ -31,100 +48,111 @@ class Issues:
     api: Api
 
     async def list(
-        self, repo: Repo, params: dict[str, Any], *, labels: Sequence[str] = (),
-        custom: Mapping[str, Any] | None = None, fields: Sequence[str] | None, limit: int, cursor: str | None,
+        self, repo: Repo, params: dict[str, Any], options: PageOptions, *, labels: Sequence[str] = (),
+        custom: Mapping[str, Any] | None = None,
     ) -> Listing:  # fmt: skip
-        """Issues, without the pull requests GitHub puts among them.
+        """Return a page of issues, without the pull requests GitHub puts among them.
 
         Args:
             labels: all of which they have.
             custom: values of the organisation's fields, all of which they have.
         """
         if custom:
-            values = await self._values(repo, custom)
-            params["issue_field_values"] = ",".join(f"{item['slug']}:{item['value']}" for item in values)
+            values = await self._resolve_custom_fields(repo, custom)
+            params["issue_field_values"] = ",".join(f"{value.slug}:{value.value}" for value in values)
         # GitHub divides what it is asked for at commas, and a label may have one.
         params["labels"] = ",".join(label for label in labels if "," not in label) or None
-        wanted = {label.lower() for label in labels if "," in label}
+        labels_with_comma = {label.lower() for label in labels if "," in label}
+        get_labels = pluck("labels")
 
-        def asked_for(items: Sequence[Row]) -> Sequence[Row]:
-            found = [item for item in items if "pull_request" not in item]
-            return [item for item in found if wanted <= {name.lower() for name in pick(item, names("labels")) or ()}]
+        def select(items: Sequence[Item]) -> Sequence[Item]:
+            selected: list[Item] = []
+            for item in items:
+                item_labels = {str(name).lower() for name in pick(item, get_labels) or ()}
+                if "pull_request" not in item and labels_with_comma <= item_labels:
+                    selected.append(item)
+            return selected
 
-        return await listing(
-            self.api, f"{repo.path}/issues", f"the issues of `{repo.full}`", ISSUE, params=params, repo=repo,
-            fields=fields, limit=limit, cursor=cursor, keep=asked_for,
-        )  # fmt: skip
+        query = ListQuery(
+            f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select
+        )
+        return await fetch_page(self.api, query, options)
 
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
-        """One issue, with its parent, sub-issues and dependencies where it has some."""
-        where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
+        """Return one issue, with its parent, sub-issues and dependencies where it has some."""
         hint = "`list_issues` and `list_pull_requests` have the numbers there are."
-        found = await self.api.get(where, what, repo=repo, hint=hint)
-        wanted = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
-        data = ISSUE.record(found.data, wanted)
-        if data.get("body") and len(wanted) > 1:
-            data["body"] = pick(found.data, clipped("body", _BODY))
-        if pick(found.data, "sub_issues_summary.total") and not fields:
-            subs = await self.api.get(f"{where}/sub_issues", what, {"per_page": 50}, repo=repo)
-            data["sub_issue_list"] = [self._child(item, repo) for item in subs.data if item]
-        for kind in ("blocked_by", "blocking"):
-            if pick(found.data, f"issue_dependencies_summary.total_{kind}") and not fields:
-                others = await self.api.get(f"{where}/dependencies/{kind}", what, {"per_page": 50}, repo=repo)
-                data[kind] = [self._child(item, repo) for item in others.data if item]
-        if url := found.data.get("parent_issue_url"):
-            parts = str(url).split("/")
-            data["parent"] = f"{parts[-4]}/{parts[-3]}#{parts[-1]}"
-        note = cut_note("body", data.values())
-        note = "This is a pull request: use get_pull_request." if "pull_request" in found.data else note
-        return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=found.removed or None, data=data)
+        response = await self.api.get(_path(repo, number), _describe(repo, number), repo=repo, hint=hint)
+        issue = response.data
+        columns = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
+        data = ISSUE.to_record(issue, columns)
+        if data.get("body") and len(columns) > 1:
+            data["body"] = pick(issue, clip("body", _MAX_BODY_CHARACTERS))
+        if not fields:
+            await self._add_relations(data, repo, number, issue)
+        parent_url = issue.get("parent_issue_url")
+        if parent_url:
+            data["parent"] = _name_of_url(str(parent_url))
+        note = clip_note("body", data.values())
+        if "pull_request" in issue:
+            note = "This is a pull request: use get_pull_request."
+        return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=response.removed or None, data=data)
 
-    def _child(self, item: dict[str, Any], repo: Repo) -> list[str]:
-        full = str(pick(item, ISSUE.getters["repo"]) or repo.full)
-        name = f"#{item['number']}" if full.lower() == repo.key else f"{full}#{item['number']}"
-        if shown(self.api, [item], key=lambda item: full):
-            return [name, item["state"], item["title"]]
-        return [name, "not served here"]
+    async def _add_relations(self, data: dict[str, Any], repo: Repo, number: int, issue: Mapping[str, Any]) -> None:
+        """Add the sub-issues of an issue, and those that it waits for or that wait for it, to its `data`."""
+        relations = {
+            "sub_issue_list": ("sub_issues_summary.total", "sub_issues"),
+            "blocked_by": ("issue_dependencies_summary.total_blocked_by", "dependencies/blocked_by"),
+            "blocking": ("issue_dependencies_summary.total_blocking", "dependencies/blocking"),
+        }
+        for column, (count, path) in relations.items():
+            if pick(issue, count):
+                related = await self.api.get(
+                    f"{_path(repo, number)}/{path}", _describe(repo, number), {"per_page": 50}, repo=repo
+                )
+                data[column] = [self._to_related_row(item, repo) for item in related.data if item]
 
-    async def comments(
-        self,
-        repo: Repo,
-        number: int,
-        *,
-        since: str | None,
-        fields: Sequence[str] | None,
-        limit: int,
-        cursor: str | None,
-    ) -> Listing:
-        """What was said under an issue or a pull request, oldest first."""
-        return await listing(
-            self.api, f"{repo.path}/issues/{number}/comments", f"#{number} of `{repo.full}`", COMMENT,
-            params={"since": since}, repo=repo, fields=fields, limit=limit, cursor=cursor,
-        )  # fmt: skip
+    def _to_related_row(self, item: dict[str, Any], repo: Repo) -> list[str]:
+        """Return name, state and title of an issue that is related to one of `repo`, and may be of another."""
+        full_name = str(pick(item, ISSUE.getters["repo"]) or repo.full_name)
+        name = f"{full_name}#{item['number']}"
+        if full_name.lower() == repo.key:
+            name = f"#{item['number']}"
+        if not keep_served(self.api, [item], repo_getter=lambda item: full_name):
+            return [name, "not served here"]
+        return [name, item["state"], item["title"]]
 
-    async def options(self, repo: Repo, kind: Options, *, limit: int, cursor: str | None) -> Listing:
-        """What an issue of this repository can be given."""
-        what = f"the {kind} of `{repo.full}`"
-        path, shape = f"{repo.path}/{kind}", _LOGIN
-        if kind in ("types", "custom"):
-            # Those of the organisation.
-            place, shape = ("issue-types", _TYPE) if kind == "types" else ("issue-fields", _CUSTOM)
-            found = await self.api.get(f"/orgs/{repo.account}/{place}", what, repo=repo)
-            columns = shape.choose(None)
-            rows = [shape.row(item, columns) for item in found.data if item]
-            return Listing(removed=found.removed or None, columns=columns, rows=rows)
-        if kind != "assignees":
-            shape = LABEL if kind == "labels" else MILESTONE
-        return await listing(self.api, path, what, shape, repo=repo, limit=limit, cursor=cursor)
+    async def list_options(self, repo: Repo, kind: IssueOption, options: PageOptions) -> Listing:
+        """Return a page of what an issue of this repository can be given."""
+        match kind:
+            case "types":
+                return await self._list_of_organisation(repo, kind, "issue-types", _TYPE)
+            case "custom":
+                return await self._list_of_organisation(repo, kind, "issue-fields", _CUSTOM_FIELD)
+            case "labels":
+                projection = LABEL
+            case "milestones":
+                projection = MILESTONE
+            case "assignees":
+                projection = _LOGIN
+        query = ListQuery(f"{repo.path}/{kind}", f"the {kind} of `{repo.full_name}`", projection, repo=repo)
+        return await fetch_page(self.api, query, options)
+
+    async def _list_of_organisation(self, repo: Repo, kind: IssueOption, path: str, projection: Projection) -> Listing:
+        """Return all that an organisation defines of a kind: GitHub does not part it in pages."""
+        description = f"the {kind} of `{repo.full_name}`"
+        response = await self.api.get(f"/orgs/{repo.account}/{path}", description, repo=repo)
+        columns = projection.choose_columns(None)
+        rows = [projection.to_row(item, columns) for item in response.data if item]
+        return Listing(removed=response.removed or None, columns=columns, rows=rows)
 
     async def create(self, repo: WriteRepo, body: dict[str, Any], *, parent: int | None) -> Done:
-        what = f"the issues of `{repo.full}`"
-        made = await self.api.write("POST", f"{repo.path}/issues", what, body, repo=repo)
-        number = int(made.data["number"])
-        done = self._done(repo, number, f"Created issue #{number}.", made.data)
+        description = f"the issues of `{repo.full_name}`"
+        response = await self.api.write("POST", f"{repo.path}/issues", description, body, repo=repo)
+        number = int(response.data["number"])
+        done = self._done(repo, number, f"Created issue #{number}.", response.data)
         if parent is not None:
-            with after(f"Issue #{number} is created", f"`edit_sub_issue` puts #{number} under another."):
-                await self._sub(repo, parent, int(made.data["id"]), number)
+            with partial_success(f"Issue #{number} is created", f"`edit_sub_issue` puts #{number} under another."):
+                await self._add_sub_issue(repo, parent, int(response.data["id"]), number)
         return done
 
     async def edit(
@@ -132,95 +160,75 @@ class Issues:
         duplicate_of: int | None,
     ) -> Done:  # fmt: skip
         """Change what `changes` names; lists of `+name` and `-name` add and remove, others replace."""
-        where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
         if custom:
-            values = await self._values(repo, custom)
-            changes["issue_field_values"] = [{key: item[key] for key in ("field_id", "value")} for item in values]
+            values = await self._resolve_custom_fields(repo, custom)
+            changes["issue_field_values"] = [{"field_id": item.field_id, "value": item.value} for item in values]
         if duplicate_of is not None:
-            of = f"issue #{duplicate_of} of `{repo.full}`"
-            first = await self.api.get(f"{repo.path}/issues/{duplicate_of}", of, quiet=True)
-            changes |= {"state": "closed", "state_reason": "duplicate", "duplicate_issue_id": int(first.data["id"])}
-        if any(_relative(changes.get(name)) for name in ("labels", "assignees")):
-            now = await self.api.get(where, what, quiet=True)
-            for name, key in (("labels", "name"), ("assignees", "login")):
-                if _relative(changes.get(name)):
-                    found = cast("list[Any]", now.data.get(name) or [])
-                    have = [item if isinstance(item, str) else str(item[key]) for item in found]
-                    changes[name] = merged(have, changes[name])
+            original = await self.api.get(_path(repo, duplicate_of), _describe(repo, duplicate_of), internal=True)
+            changes["state"] = "closed"
+            changes["state_reason"] = "duplicate"
+            changes["duplicate_issue_id"] = int(original.data["id"])
+        await self._resolve_name_changes(repo, number, changes)
         if not changes:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-        made = await self.api.write("PATCH", where, what, changes, repo=repo)
-        return self._done(repo, number, f"Changed #{number}.", made.data)
+        response = await self.api.write("PATCH", _path(repo, number), _describe(repo, number), changes, repo=repo)
+        return self._done(repo, number, f"Changed #{number}.", response.data)
 
-    async def _values(self, repo: Repo, custom: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-        what = f"the custom fields of `{repo.owner}`"
-        listed = await self.api.get(f"/orgs/{repo.account}/issue-fields", what, quiet=True)
-        known = {str(field["name"]).lower(): field for field in listed.data}
-        values: list[dict[str, Any]] = []
+    async def _resolve_name_changes(self, repo: WriteRepo, number: int, changes: dict[str, Any]) -> None:
+        """Replace lists of `+name` and `-name` in `changes` by all the names that there are to be."""
+        keys = {"labels": "name", "assignees": "login"}
+        if not any(has_signs(changes.get(field)) for field in keys):
+            return
+        issue = await self.api.get(_path(repo, number), _describe(repo, number), internal=True)
+        for field, key in keys.items():
+            if has_signs(changes.get(field)):
+                current = pick({field: issue.data.get(field) or []}, pluck(field, key))
+                changes[field] = merge_names([str(name) for name in current], changes[field])
+
+    async def _resolve_custom_fields(self, repo: Repo, custom: Mapping[str, Any]) -> Sequence[_FieldValue]:
+        """Return the caller's values with the ids of the fields that they name."""
+        description = f"the custom fields of `{repo.owner}`"
+        response = await self.api.get(f"/orgs/{repo.account}/issue-fields", description, internal=True)
+        fields = {str(field["name"]).lower(): field for field in response.data}
+        values: list[_FieldValue] = []
         for name, value in custom.items():
-            if (field := known.get(name.lower())) is None:
-                there = ", ".join(quote(str(field["name"]), 60) for field in listed.data) or "none"
-                raise NotFound(f"`{repo.owner}` has no custom field {quote(name)}.", f"There are: {there}.")
-            # The name in a filter is the field's, written as in an address.
-            slug = str(field.get("slug") or re.sub(r"\W+", "-", str(field["name"]).lower()).strip("-"))
-            values.append({"field_id": int(field["id"]), "value": value, "slug": slug})
+            field = fields.get(name.lower())
+            if field is None:
+                names = [quote(str(field["name"]), _MAX_QUOTED_NAME_CHARACTERS) for field in response.data]
+                raise NotFound(
+                    f"`{repo.owner}` has no custom field {quote(name)}.", f"There are: {', '.join(names) or 'none'}."
+                )
+            slug = field.get("slug") or re.sub(r"\W+", "-", str(field["name"]).lower()).strip("-")
+            values.append(_FieldValue(int(field["id"]), value, str(slug)))
         return values
 
-    async def comment(self, repo: WriteRepo, number: int, body: str, thread: str | None) -> Done:
-        """Say something under an issue or pull request, or in a thread of a review."""
-        what = f"#{number} of `{repo.full}`"
-        if thread is not None:
-            await check_thread(self.api, repo, number, thread)
-            given = {"pullRequestReviewThreadId": thread, "body": body}
-            made = await self.api.graphql(REPLY, {"input": given}, what, repo=repo, writes=True)
-            comment = made.data["addPullRequestReviewThreadReply"]["comment"]
-            return Done(done=f"Replied in #{number}.", url=comment["url"], data={"comment": comment["databaseId"]})
-        made = await self.api.write("POST", f"{repo.path}/issues/{number}/comments", what, {"body": body}, repo=repo)
-        return Done(done=f"Commented on #{number}.", url=made.data.get("html_url"), data={"comment": made.data["id"]})
-
-    async def edit_comment(self, repo: WriteRepo, comment: int, body: str, *, review: bool) -> Done:
-        path, what = self._comment(repo, comment, review=review)
-        made = await self.api.write("PATCH", path, what, {"body": body}, repo=repo)
-        return Done(done=f"Changed comment {comment}.", url=made.data.get("html_url"))
-
-    async def delete_comment(self, repo: WriteRepo, comment: int, *, review: bool) -> Done:
-        path, what = self._comment(repo, comment, review=review)
-        await self.api.write("DELETE", path, what, repo=repo)
-        return Done(done=f"Deleted comment {comment}.")
-
-    async def react(
-        self, repo: WriteRepo, reaction: str, *, number: int | None, comment: int | None, review: bool
-    ) -> Done:
-        if (number is None) == (comment is None):
-            raise Invalid("One of `number` and `comment` has to be given.")
-        path, what = f"{repo.path}/issues/{number}", f"#{number} of `{repo.full}`"
-        if comment is not None:
-            path, what = self._comment(repo, comment, review=review)
-        await self.api.write("POST", f"{path}/reactions", what, {"content": reaction}, repo=repo)
-        return Done(done=f"Reacted with {reaction}.")
-
     async def edit_sub_issue(
-        self, repo: WriteRepo, number: int, child: Repo, child_number: int, action: SubIssue, after: int | None
+        self, repo: WriteRepo, number: int, child: Repo, child_number: int, action: SubIssueAction, after: int | None
     ) -> Done:
         """Put an issue under another, take it away, or move it in the order."""
-        what = f"issue #{child_number} of `{child.full}`"
-        found = await self.api.get(f"{child.path}/issues/{child_number}", what, quiet=True)
-        identity, where = int(found.data["id"]), f"{repo.path}/issues/{number}"
-        if action == "add":
-            await self._sub(repo, number, identity, child_number)
-        elif action == "remove":
-            await self.api.write("DELETE", f"{where}/sub_issue", what, {"sub_issue_id": identity}, repo=repo)
-        else:
-            body = {"sub_issue_id": identity, **await self._neighbour(repo, number, action, after, identity)}
-            await self.api.write("PATCH", f"{where}/sub_issues/priority", what, body, repo=repo)
+        description = _describe(child, child_number)
+        issue = await self.api.get(_path(child, child_number), description, internal=True)
+        child_id = int(issue.data["id"])
+        match action:
+            case "add":
+                await self._add_sub_issue(repo, number, child_id, child_number)
+            case "remove":
+                path = f"{_path(repo, number)}/sub_issue"
+                await self.api.write("DELETE", path, description, {"sub_issue_id": child_id}, repo=repo)
+            case "first" | "after":
+                neighbour = await self._find_neighbour(repo, number, action, after, child_id)
+                path = f"{_path(repo, number)}/sub_issues/priority"
+                await self.api.write("PATCH", path, description, {"sub_issue_id": child_id, **neighbour}, repo=repo)
         return Done(done=f"Sub-issues of #{number}: {action} #{child_number}.", uri=f"{repo.uri}/issues/{number}")
 
-    async def _neighbour(
-        self, repo: Repo, number: int, action: SubIssue, after: int | None, identity: int
+    async def _find_neighbour(
+        self, repo: Repo, number: int, action: Literal["first", "after"], after: int | None, child_id: int
     ) -> dict[str, int]:
-        what = f"the sub-issues of #{number} of `{repo.full}`"
-        subs = await self.api.get(f"{repo.path}/issues/{number}/sub_issues", what, {"per_page": 100}, quiet=True)
-        others = [item for item in subs.data if item["id"] != identity]
+        """Return the sub-issue beside which another is to stand, as GitHub wants it named."""
+        description = f"the sub-issues of #{number} of `{repo.full_name}`"
+        path = f"{_path(repo, number)}/sub_issues"
+        response = await self.api.get(path, description, {"per_page": 100}, internal=True)
+        others = [item for item in response.data if item["id"] != child_id]
         if action == "first":
             if not others:
                 raise Invalid(f"#{number} has no other sub-issue.")
@@ -230,45 +238,26 @@ class Issues:
                 return {"after_id": int(item["id"])}
         raise NotFound(f"#{number} has no sub-issue with the number `{after}`.", "Pass one of them as `after`.")
 
-    async def _sub(self, repo: WriteRepo, parent: int, identity: int, number: int) -> None:
-        where, what = f"{repo.path}/issues/{parent}/sub_issues", f"#{number} under #{parent} of `{repo.full}`"
-        await self.api.write("POST", where, what, {"sub_issue_id": identity}, repo=repo)
+    async def _add_sub_issue(self, repo: WriteRepo, parent: int, child_id: int, number: int) -> None:
+        description = f"#{number} under #{parent} of `{repo.full_name}`"
+        path = f"{_path(repo, parent)}/sub_issues"
+        await self.api.write("POST", path, description, {"sub_issue_id": child_id}, repo=repo)
 
     @staticmethod
-    def _comment(repo: Repo, comment: int, *, review: bool) -> tuple[str, str]:
-        place = "pulls" if review else "issues"
-        return f"{repo.path}/{place}/comments/{comment}", f"comment `{comment}` in `{repo.full}`"
-
-    @staticmethod
-    def _done(repo: Repo, number: int, done: str, data: dict[str, Any]) -> Done:
-        about = ISSUE.record(data, ("number", "title", "state", "labels", "assignees", "milestone"))
-        return Done(done=done, uri=f"{repo.uri}/issues/{number}", url=data.get("html_url"), data=about)
+    def _done(repo: Repo, number: int, sentence: str, issue: dict[str, Any]) -> Done:
+        data = ISSUE.to_record(issue, ("number", "title", "state", "labels", "assignees", "milestone"))
+        return Done(done=sentence, uri=f"{repo.uri}/issues/{number}", url=issue.get("html_url"), data=data)
 
 
-async def check_thread(api: Api, repo: Repo, number: int, thread: str) -> None:
-    """Raise `NotFound` unless `thread` is one of that pull request's: an opaque id could be of any repository."""
-    found = await api.graphql(NODE_PLACE, {"id": thread}, f"the thread {quote(thread)}", quiet=True)
-    node: dict[str, Any] = found.data.get("node") or {}
-    place = str(pick(node, "repository.nameWithOwner") or "").lower()
-    if place != repo.key or pick(node, "pullRequest.number") != number:
-        raise NotFound(
-            f"#{number} of `{repo.full}` has no thread {quote(thread)}.", "`list_reviews` with kind=threads shows them."
-        )
+def _path(repo: Repo, number: int) -> str:
+    return f"{repo.path}/issues/{number}"
 
 
-def merged(now: Sequence[str], changes: Sequence[str]) -> Sequence[str]:
-    """`now` after `changes`: `+name` adds, `-name` removes, plain names replace everything."""
-    if not _relative(changes):
-        return changes
-    if not all(item[:1] in "+-" for item in changes):
-        raise Invalid(
-            "Names with and without a sign are mixed.", "Write +name and -name, or all the names there are to be."
-        )
-    gone = {item[1:].lower() for item in changes if item[0] == "-"}
-    kept = [item for item in now if item.lower() not in gone]
-    have = {item.lower() for item in kept}
-    return kept + [item[1:] for item in changes if item[0] == "+" and item[1:].lower() not in have]
+def _describe(repo: Repo, number: int) -> str:
+    return f"issue #{number} of `{repo.full_name}`"
 
 
-def _relative(names: Sequence[str] | None) -> bool:
-    return bool(names) and any(item[:1] in ("+", "-") for item in names or ())
+def _name_of_url(url: str) -> str:
+    """Return `owner/name#1` for the API's address of an issue."""
+    *_, owner, name, _, number = url.split("/")
+    return f"{owner}/{name}#{number}"

@@ -20,37 +20,44 @@ class Labels:
     api: Api
 
     async def create(self, repo: WriteRepo, body: dict[str, Any]) -> Done:
-        what = f"label {quote(str(body['name']))} of `{repo.full}`"
-        made = await self.api.write("POST", f"{repo.path}/labels", what, body, repo=repo)
-        return Done(done=f"Created label {made.data['name']}.", data=LABEL.record(made.data))
+        description = _describe(repo, str(body["name"]))
+        response = await self.api.write("POST", f"{repo.path}/labels", description, body, repo=repo)
+        return Done(done=f"Created label {response.data['name']}.", data=LABEL.to_record(response.data))
 
     async def edit(self, repo: WriteRepo, name: str, changes: dict[str, Any]) -> Done:
-        made = await self.api.write("PATCH", self._path(repo, name), self._what(repo, name), changes, repo=repo)
-        return Done(done=f"Changed label {made.data['name']}.", data=LABEL.record(made.data))
+        response = await self.api.write("PATCH", _path(repo, name), _describe(repo, name), changes, repo=repo)
+        return Done(done=f"Changed label {response.data['name']}.", data=LABEL.to_record(response.data))
 
     async def delete(self, repo: WriteRepo, name: str) -> Done:
-        await self.api.write("DELETE", self._path(repo, name), self._what(repo, name), repo=repo)
+        await self.api.write("DELETE", _path(repo, name), _describe(repo, name), repo=repo)
         return Done(done=f"Deleted label {name}.")
 
-    async def write_milestone(self, repo: WriteRepo, number: int | None, body: dict[str, Any]) -> Done:
-        """A new milestone, or a change of the one with `number`."""
-        where, what = f"{repo.path}/milestones", f"the milestones of `{repo.full}`"
-        if number is None:
-            if "title" not in body:
-                raise Invalid("A new milestone needs a `title`.")
-            made = await self.api.write("POST", where, what, body, repo=repo)
-        else:
-            what = f"milestone `{number}` of `{repo.full}`"
-            made = await self.api.write("PATCH", f"{where}/{number}", what, body, repo=repo)
-        done = f"{'Created' if number is None else 'Changed'} milestone {made.data['number']}."
-        return Done(done=done, url=made.data.get("html_url"), data=MILESTONE.record(made.data))
+    async def create_milestone(self, repo: WriteRepo, body: dict[str, Any]) -> Done:
+        if "title" not in body:
+            raise Invalid("A new milestone needs a `title`.")
+        description = f"the milestones of `{repo.full_name}`"
+        response = await self.api.write("POST", f"{repo.path}/milestones", description, body, repo=repo)
+        return _milestone_done("Created", response.data)
 
-    @staticmethod
-    def _path(repo: WriteRepo, name: str) -> str:
-        if name in (".", ".."):
-            raise Invalid(f"{quote(name)} is not a label.")
-        return f"{repo.path}/labels/{percent(name, safe='')}"
+    async def edit_milestone(self, repo: WriteRepo, number: int, changes: dict[str, Any]) -> Done:
+        description = f"milestone `{number}` of `{repo.full_name}`"
+        response = await self.api.write("PATCH", f"{repo.path}/milestones/{number}", description, changes, repo=repo)
+        return _milestone_done("Changed", response.data)
 
-    @staticmethod
-    def _what(repo: WriteRepo, name: str) -> str:
-        return f"label {quote(name)} of `{repo.full}`"
+
+def _milestone_done(verb: str, milestone: dict[str, Any]) -> Done:
+    return Done(
+        done=f"{verb} milestone {milestone['number']}.",
+        url=milestone.get("html_url"),
+        data=MILESTONE.to_record(milestone),
+    )
+
+
+def _path(repo: WriteRepo, name: str) -> str:
+    if name in (".", ".."):
+        raise Invalid(f"{quote(name)} is not a label.")
+    return f"{repo.path}/labels/{percent(name, safe='')}"
+
+
+def _describe(repo: WriteRepo, name: str) -> str:
+    return f"label {quote(name)} of `{repo.full_name}`"

@@ -9,245 +9,391 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import ISSUE
-from mcp_github.listing.pages import Row, Shape, clipped, listing, names, nodes, pick, plain, shown
+from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.projections import Item, Projection, clip, pick, pluck, same_names
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, Repo
 from mcp_github.requests import graphql_queries
 from mcp_github.safety.taint import projects_key
 
-__all__ = ["FieldType", "Kind", "Layout", "Projects", "Status"]
+__all__ = ["FieldType", "Layout", "NewField", "Part", "ProjectStatus", "Projects", "StatusUpdate"]
 
-Kind = Literal["projects", "fields", "items", "views", "updates"]
+Part = Literal["projects", "fields", "items", "views", "updates"]
 FieldType = Literal["text", "number", "date", "single_select", "iteration"]
 Layout = Literal["table", "board", "roadmap"]
-Status = Literal["inactive", "on_track", "at_risk", "off_track", "complete"]
+ProjectStatus = Literal["inactive", "on_track", "at_risk", "off_track", "complete"]
+
+# Fields whose values are asked for with the items.
+_MAX_FIELDS = 50
+# Where a field's value or a name has the form that people see.
+_TEXT_KEYS = ("raw", "name", "title", "login", "full_name", "text", "number")
 
 
-def _text(value: Any) -> Any:
-    """A field's value or a name in the one form people see."""
-    if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        for key in ("raw", "name", "title", "login", "full_name", "text", "number"):
-            if key in found:
-                return _text(found[key])
-        return None
+def _to_text(value: Any) -> Any:
+    """Return a field's value or a name in the one form people see."""
     if isinstance(value, list):
-        return [_text(item) for item in cast("list[Any]", value)]
-    return value
+        return [_to_text(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    forms = cast("dict[str, Any]", value)
+    for key in _TEXT_KEYS:
+        if key in forms:
+            return _to_text(forms[key])
+    return None
 
 
-def _options(item: Mapping[str, Any]) -> list[Any] | None:
-    found = item.get("options") or pick(item, "configuration.iterations")
-    return [f"{one.get('id')}={_text(one.get('name') or one.get('title'))}" for one in found] if found else None
+def _choices_of(field: Item) -> Sequence[dict[str, Any]]:
+    """Return the choices or iterations of a field; empty for one of another type."""
+    return field.get("options") or pick(field, "configuration.iterations") or []
 
 
-def _place(item: Mapping[str, Any]) -> str:
+def _choice_text(choice: Item) -> Any:
+    return _to_text(choice.get("name") or choice.get("title"))
+
+
+def _describe_choices(field: Item) -> list[str] | None:
+    return [f"{choice.get('id')}={_choice_text(choice)}" for choice in _choices_of(field)] or None
+
+
+def _repo_of_item(item: Item) -> str:
     content = cast("dict[str, Any]", item.get("content") or {})
     return str(pick(content, "base.repo.full_name") or pick(content, ISSUE.getters["repo"]) or "")
 
 
-def _values(item: Mapping[str, Any]) -> dict[str, Any]:
-    found = cast("list[Any]", item.get("fields") or [])
-    return {str(one["name"]): _text(one.get("value")) for one in found if one.get("value") is not None}
+def _values_of_item(item: Item) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for field in cast("list[dict[str, Any]]", item.get("fields") or []):
+        if field.get("value") is not None:
+            values[str(field["name"])] = _to_text(field["value"])
+    return values
 
 
-PROJECT = Shape(
-    {**plain("number", "title", "state", "public", "updated_at"), "description": "short_description",
-     "owner": "owner.login"},
+_PROJECT = Projection(
+    {
+        **same_names("number", "title", "state", "public", "updated_at"),
+        "description": "short_description",
+        "owner": "owner.login",
+    },
     ("number", "title", "state", "public", "updated_at"),
-)  # fmt: skip
-FIELD = Shape(
-    {"field_id": "id", "name": lambda item: _text(item.get("name")), "type": "data_type", "options": _options},
+)
+_FIELD = Projection(
+    {
+        "field_id": "id",
+        "name": lambda field: _to_text(field.get("name")),
+        "type": "data_type",
+        "options": _describe_choices,
+    },
     ("field_id", "name", "type", "options"),
 )
-ITEM = Shape(
+_ITEM = Projection(
     {
-        "item_id": "id", "type": "content_type", "repo": _place, "number": "content.number", "title": "content.title",
-        "state": "content.state", "assignees": names("content.assignees", "login"), "values": _values,
-        "updated_at": "updated_at", "url": "content.html_url",
+        "item_id": "id",
+        "type": "content_type",
+        "repo": _repo_of_item,
+        "number": "content.number",
+        "title": "content.title",
+        "state": "content.state",
+        "assignees": pluck("content.assignees", "login"),
+        "values": _values_of_item,
+        "updated_at": "updated_at",
+        "url": "content.html_url",
     },
     ("item_id", "type", "repo", "number", "title", "state", "values"),
-)  # fmt: skip
-
-
-VIEW = Shape(
-    {**plain("number", "name", "filter"), "layout": lambda item: str(item["layout"]).removesuffix("_LAYOUT").lower(),
-     "updated_at": "updatedAt"},
+)
+_VIEW = Projection(
+    {
+        **same_names("number", "name", "filter"),
+        "layout": lambda view: str(view["layout"]).removesuffix("_LAYOUT").lower(),
+        "updated_at": "updatedAt",
+    },
     ("number", "name", "layout", "filter"),
-)  # fmt: skip
-UPDATE = Shape(
-    {"update": "id", "status": lambda item: str(item["status"] or "").lower() or None, "body": clipped("body"),
-     "author": "creator.login", "created_at": "createdAt", "start": "startDate", "target": "targetDate"},
+)
+_UPDATE = Projection(
+    {
+        "update": "id",
+        "status": lambda update: str(update["status"] or "").lower() or None,
+        "body": clip("body"),
+        "author": "creator.login",
+        "created_at": "createdAt",
+        "start": "startDate",
+        "target": "targetDate",
+    },
     ("update", "status", "author", "created_at", "start", "target", "body"),
-)  # fmt: skip
+)
+
+
+@dataclass(frozen=True)
+class NewField:
+    """A field to be created.
+
+    Attributes:
+        options: of a field of choices.
+        start: of the first iteration; each lasts `days`.
+    """
+
+    name: str
+    type: FieldType
+    options: Sequence[str]
+    start: str | None
+    days: int
+
+    def to_body(self) -> dict[str, Any]:
+        """Return it as GitHub takes it.
+
+        Raises:
+            Invalid: it has what a field of its type can't have, or lacks what one needs.
+        """
+        if (self.type == "single_select") != bool(self.options):
+            raise Invalid("`options` are the choices of a field of the type single_select.", "Pass both or neither.")
+        body: dict[str, Any] = {"name": self.name, "data_type": self.type}
+        if self.type == "single_select":
+            choices = [{"name": option, "color": "GRAY", "description": ""} for option in self.options]
+            body["single_select_options"] = choices
+        elif self.type == "iteration":
+            if self.start is None:
+                raise Invalid("A field of iterations needs the first one's `start`.", "Write it as 2026-01-31.")
+            body["iteration_configuration"] = {"start_date": self.start, "duration": self.days}
+        return body
+
+
+@dataclass(frozen=True)
+class StatusUpdate:
+    """What is said of how a project stands; what is None is not said, or stays."""
+
+    status: ProjectStatus | None
+    body: str | None
+    start: str | None
+    target: str | None
+
+    def to_input(self) -> dict[str, Any]:
+        """Return it as GraphQL takes it."""
+        values: dict[str, Any] = {"body": self.body, "startDate": self.start, "targetDate": self.target}
+        if self.status is not None:
+            values["status"] = self.status.upper()
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class _Project:
+    """A project of somebody's.
+
+    Attributes:
+        path: of the API.
+    """
+
+    owner: Owner
+    number: int
+    path: str
+
+    @property
+    def description(self) -> str:
+        return f"project #{self.number} of `{self.owner.login}`"
 
 
 @dataclass(frozen=True)
 class Projects:
     api: Api
 
-    async def list(
-        self, owner: Owner, kind: Kind, project: int | None, query: str | None, *, fields: Sequence[str] | None,
-        limit: int, cursor: str | None,
-    ) -> Listing:  # fmt: skip
-        """Projects of a user or organisation; the fields, items, views or status updates of one."""
-        where, what = await self._where(owner), f"the projects of `{owner.login}`"
-        if kind == "projects":
-            return await listing(
-                self.api, where, what, PROJECT, params={"q": query}, fields=fields, limit=limit, cursor=cursor,
-                keep=lambda items: [item for item in items if self._shown(owner, item)],
-            )  # fmt: skip
-        if project is None:
-            raise Invalid(f"The {kind} are those of a project.", "Pass its number as `project`.")
-        where, what = f"{where}/{project}/{kind}", f"project #{project} of `{owner.login}`"
-        self._shown(owner, (await self.api.get(where.rpartition("/")[0], what, quiet=True)).data)
-        if kind in ("views", "updates"):
-            query, shape = (
-                (graphql_queries.PROJECT_VIEWS, VIEW) if kind == "views" else (graphql_queries.PROJECT_UPDATES, UPDATE)
-            )
-            found = "views" if kind == "views" else "statusUpdates"
-            return await nodes(
-                self.api, query, {"owner": owner.login, "number": project}, what, shape, fields=fields, limit=limit,
-                cursor=cursor, inside=lambda data: data["repositoryOwner"]["projectV2"][found],
-            )  # fmt: skip
-        if kind == "fields":
-            return await listing(self.api, where, what, FIELD, fields=fields, limit=limit, cursor=cursor)
-        ids = await self._field_ids(owner, project)
-        return await listing(
-            self.api, where, what, ITEM, params={"q": query, "fields": ",".join(ids) or None}, fields=fields,
-            limit=limit, cursor=cursor, keep=self._served,
+    async def list(self, owner: Owner, query: str | None, options: PageOptions) -> Listing:
+        """Return a page of the projects of a user or organisation."""
+
+        def select(projects: Sequence[Item]) -> Sequence[Item]:
+            for project in projects:
+                self._record_read(owner, project)
+            return projects
+
+        list_query = ListQuery(
+            await self._projects_path(owner), f"the projects of `{owner.login}`", _PROJECT, params={"q": query},
+            select=select,
         )  # fmt: skip
+        return await fetch_page(self.api, list_query, options)
 
-    def _shown(self, owner: Owner, project: Mapping[str, Any]) -> bool:
-        """Put down that texts of a board are shown, which may be of anybody if it is public; True."""
-        flow, key = self.api.flow, projects_key(owner)
-        flow.knows(key, public=bool(project.get("public", True)) or flow.known(key))
-        flow.saw(key)
-        return True
+    async def list_part(
+        self, owner: Owner, number: int, part: Part, query: str | None, options: PageOptions
+    ) -> Listing:
+        """Return a page of the fields, items, views or status updates of a project."""
+        project = await self._project(owner, number)
+        response = await self.api.get(project.path, project.description, internal=True)
+        self._record_read(owner, response.data)
+        if part == "views":
+            return await self._list_connection(project, graphql_queries.PROJECT_VIEWS, "views", _VIEW, options)
+        if part == "updates":
+            return await self._list_connection(
+                project, graphql_queries.PROJECT_UPDATES, "statusUpdates", _UPDATE, options
+            )
+        if part == "fields":
+            list_query = ListQuery(f"{project.path}/fields", project.description, _FIELD)
+            return await fetch_page(self.api, list_query, options)
+        return await self._list_items(project, query, options)
 
-    def _served(self, items: Sequence[Row]) -> Sequence[Row]:
-        """Drafts, which belong to the board, and what is of a repository that is served."""
-        drafts = [item for item in items if not _place(item) and item.get("content_type") == "DraftIssue"]
-        return drafts or shown(self.api, [item for item in items if _place(item)], key=_place)
+    async def _list_items(self, project: _Project, query: str | None, options: PageOptions) -> Listing:
+        fields = await self._fetch_fields(project)
+        field_ids = ",".join(str(field["id"]) for field in fields[:_MAX_FIELDS])
+        list_query = ListQuery(
+            f"{project.path}/items", project.description, _ITEM,
+            params={"q": query, "fields": field_ids or None}, select=self._select_served,
+        )  # fmt: skip
+        return await fetch_page(self.api, list_query, options)
 
-    async def add(self, owner: Owner, project: int, repo: Repo, number: int) -> Done:
+    async def _list_connection(
+        self, project: _Project, text: str, connection: str, projection: Projection, options: PageOptions
+    ) -> Listing:
+        """Return a page of what only GraphQL has of a project."""
+        query = GraphqlQuery(
+            text,
+            {"owner": project.owner.login, "number": project.number},
+            project.description,
+            projection,
+            find_connection=lambda data: data["repositoryOwner"]["projectV2"][connection],
+        )
+        return await fetch_graphql_page(self.api, query, options)
+
+    def _record_read(self, owner: Owner, project: Mapping[str, Any]) -> None:
+        """Put down that texts of a board are shown, which may be of anybody if it is public."""
+        key = projects_key(owner)
+        is_public = bool(project.get("public", True)) or self.api.taint.was_public(key)
+        self.api.taint.record_visibility(key, public=is_public)
+        self.api.taint.record_read(key)
+
+    def _select_served(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return drafts, which belong to the board, and what is of a repository that is served."""
+        drafts: list[Item] = []
+        repository_items: list[Item] = []
+        for item in items:
+            if _repo_of_item(item):
+                repository_items.append(item)
+            elif item.get("content_type") == "DraftIssue":
+                drafts.append(item)
+        return drafts or keep_served(self.api, repository_items, repo_getter=_repo_of_item)
+
+    async def add_item(self, owner: Owner, number: int, repo: Repo, issue_number: int) -> Done:
         """Put an issue or pull request on the board, by its number."""
-        what = f"#{number} of `{repo.full}`"
-        found = await self.api.get(f"{repo.path}/issues/{number}", what, quiet=True)
-        kind = "PullRequest" if "pull_request" in found.data else "Issue"
-        body = {"type": kind, "owner": repo.owner, "repo": repo.name, "number": number}
-        made = await self.api.write("POST", f"{await self._where(owner)}/{project}/items", what, body)
-        item = pick(made.data, "value.id") or made.data.get("id")
-        return Done(done=f"Added {repo.full}#{number} to project #{project}.", data={"item_id": item})
+        description = f"#{issue_number} of `{repo.full_name}`"
+        issue = await self.api.get(f"{repo.path}/issues/{issue_number}", description, internal=True)
+        kind = "Issue"
+        if "pull_request" in issue.data:
+            kind = "PullRequest"
+        body = {"type": kind, "owner": repo.owner, "repo": repo.name, "number": issue_number}
+        project = await self._project(owner, number)
+        response = await self.api.write("POST", f"{project.path}/items", description, body)
+        item_id = pick(response.data, "value.id") or response.data.get("id")
+        return Done(done=f"Added {repo.full_name}#{issue_number} to project #{number}.", data={"item_id": item_id})
 
-    async def edit(self, owner: Owner, project: int, item: int, field: str, value: Any) -> Done:
+    async def edit_item(self, owner: Owner, number: int, item: int, field_name: str, value: Any) -> Done:
         """Set a field of an item, by the names people see; None clears it."""
-        where, what = await self._where(owner), f"project #{project} of `{owner.login}`"
-        found = await self._field(owner, project, field)
-        body = {"fields": [{"id": found["id"], "value": _chosen(found, value)}]}
-        await self.api.write("PATCH", f"{where}/{project}/items/{item}", what, body)
-        return Done(done=f"Set {field} of item {item}.")
+        project = await self._project(owner, number)
+        field = await self._find_field(project, field_name)
+        body = {"fields": [{"id": field["id"], "value": _choice_id(field, value)}]}
+        await self.api.write("PATCH", f"{project.path}/items/{item}", project.description, body)
+        return Done(done=f"Set {field_name} of item {item}.")
 
-    async def remove(self, owner: Owner, project: int, item: int) -> Done:
-        what = f"item `{item}` of project #{project}"
-        await self.api.write("DELETE", f"{await self._where(owner)}/{project}/items/{item}", what)
-        return Done(done=f"Took item {item} off project #{project}.")
+    async def remove_item(self, owner: Owner, number: int, item: int) -> Done:
+        description = f"item `{item}` of project #{number}"
+        project = await self._project(owner, number)
+        await self.api.write("DELETE", f"{project.path}/items/{item}", description)
+        return Done(done=f"Took item {item} off project #{number}.")
 
     async def create(self, owner: Owner, title: str) -> Done:
-        """A new, private project."""
-        found = await self.api.get(f"/users/{owner}", f"`{owner.login}`", quiet=True)
-        given = {"ownerId": found.data["node_id"], "title": title}
-        what = f"a project of `{owner.login}`"
-        made = await self.api.graphql(graphql_queries.CREATE_PROJECT, {"input": given}, what, writes=True)
-        project = made.data["createProjectV2"]["projectV2"]
-        done = f"Created project #{project['number']}."
-        return Done(done=done, url=project["url"], data={"project": project["number"]})
+        """Create a private project."""
+        account = await self._fetch_account(owner)
+        mutation_input = {"ownerId": account["node_id"], "title": title}
+        response = await self.api.graphql(
+            graphql_queries.CREATE_PROJECT, {"input": mutation_input}, f"a project of `{owner.login}`", writes=True
+        )
+        project = response.data["createProjectV2"]["projectV2"]
+        return Done(
+            done=f"Created project #{project['number']}.", url=project["url"], data={"project": project["number"]}
+        )
 
-    async def create_field(
-        self, owner: Owner, project: int, name: str, kind: FieldType, *, options: Sequence[str], start: str | None,
-        days: int,
-    ) -> Done:  # fmt: skip
-        """A new field of the board.
+    async def create_field(self, owner: Owner, number: int, field: NewField) -> Done:
+        """Create a field of the board."""
+        body = field.to_body()
+        project = await self._project(owner, number)
+        response = await self.api.write("POST", f"{project.path}/fields", f"a field of {project.description}", body)
+        return Done(done=f"Added the field {field.name} to project #{number}.", data={"field_id": response.data["id"]})
 
-        Args:
-            options: of a field of choices.
-            start: of the first iteration; each lasts `days`.
-        """
-        if (kind == "single_select") != bool(options):
-            raise Invalid("`options` are the choices of a field of the type single_select.", "Pass both or neither.")
-        body: dict[str, Any] = {"name": name, "data_type": kind}
-        if kind == "single_select":
-            body["single_select_options"] = [{"name": item, "color": "GRAY", "description": ""} for item in options]
-        elif kind == "iteration":
-            if start is None:
-                raise Invalid("A field of iterations needs the first one's `start`.", "Write it as 2026-01-31.")
-            body["iteration_configuration"] = {"start_date": start, "duration": days}
-        what = f"a field of project #{project} of `{owner.login}`"
-        made = await self.api.write("POST", f"{await self._where(owner)}/{project}/fields", what, body)
-        return Done(done=f"Added the field {name} to project #{project}.", data={"field_id": made.data["id"]})
+    async def create_view(self, owner: Owner, number: int, name: str, layout: Layout, query: str | None) -> Done:
+        """Create a view of the board."""
+        account = await self._fetch_account(owner)
+        account_path = f"/orgs/{owner}"
+        if account.get("type") != "Organization":
+            # Here GitHub wants users named by their number, and only here.
+            account_path = f"/users/{int(account['id'])}"
+        body: dict[str, Any] = {"name": name, "layout": layout}
+        if query:
+            body["filter"] = query
+        description = f"a view of project #{number} of `{owner.login}`"
+        await self.api.write("POST", f"{account_path}/projectsV2/{number}/views", description, body)
+        return Done(done=f"Added the view {name} to project #{number}.")
 
-    async def create_view(self, owner: Owner, project: int, name: str, layout: Layout, query: str | None) -> Done:
-        """A new view of the board."""
-        who = (await self.api.get(f"/users/{owner}", f"`{owner.login}`", quiet=True)).data
-        place = f"/orgs/{owner}" if who.get("type") == "Organization" else f"/users/{int(who['id'])}"
-        body = {"name": name, "layout": layout, **({"filter": query} if query else {})}
-        what = f"a view of project #{project} of `{owner.login}`"
-        await self.api.write("POST", f"{place}/projectsV2/{project}/views", what, body)
-        return Done(done=f"Added the view {name} to project #{project}.")
+    async def create_update(self, owner: Owner, number: int, update: StatusUpdate) -> Done:
+        """Say how the project stands."""
+        mutation_input = _require_content(update)
+        project = await self._project(owner, number)
+        response = await self.api.get(project.path, project.description, internal=True)
+        mutation_input["projectId"] = response.data["node_id"]
+        variables = {"input": mutation_input}
+        await self.api.graphql(graphql_queries.CREATE_PROJECT_UPDATE, variables, project.description, writes=True)
+        return Done(done=f"Said how project #{number} stands.")
 
-    async def update(
-        self, owner: Owner, project: int, update: str | None, *, status: Status | None, body: str | None,
-        start: str | None, target: str | None,
-    ) -> Done:  # fmt: skip
-        """Say how the project stands, or change what was said."""
-        what = f"project #{project} of `{owner.login}`"
-        given: dict[str, Any] = {
-            "status": status and status.upper(), "body": body, "startDate": start, "targetDate": target,
-        }  # fmt: skip
-        given = {name: value for name, value in given.items() if value is not None}
-        if not given:
-            raise Invalid("Nothing was given to say.", "Pass `status` or `body`.")
-        if update is None:
-            found = await self.api.get(f"{await self._where(owner)}/{project}", what, quiet=True)
-            given["projectId"] = found.data["node_id"]
-            await self.api.graphql(graphql_queries.CREATE_PROJECT_UPDATE, {"input": given}, what, writes=True)
-            return Done(done=f"Said how project #{project} stands.")
-        found = await self.api.graphql(graphql_queries.NODE_PLACE, {"id": update}, what, quiet=True)
-        place: dict[str, Any] = pick(found.data, "node.project") or {}
-        if place.get("number") != project or str(pick(place, "owner.login")).lower() != owner.login.lower():
-            raise NotFound(f"The {what} has no update {quote(update)}.", "`list_projects` with kind=updates has them.")
-        given["statusUpdateId"] = update
-        await self.api.graphql(graphql_queries.EDIT_PROJECT_UPDATE, {"input": given}, what, writes=True)
-        return Done(done=f"Changed an update of project #{project}.")
+    async def edit_update(self, owner: Owner, number: int, update_id: str, update: StatusUpdate) -> Done:
+        """Change what was said of how the project stands."""
+        mutation_input = _require_content(update)
+        description = f"project #{number} of `{owner.login}`"
+        response = await self.api.graphql(graphql_queries.NODE_PLACE, {"id": update_id}, description, internal=True)
+        project: dict[str, Any] = pick(response.data, "node.project") or {}
+        if project.get("number") != number or str(pick(project, "owner.login")).lower() != owner.login.lower():
+            raise NotFound(
+                f"The {description} has no update {quote(update_id)}.", "`list_projects` with kind=updates has them."
+            )
+        mutation_input["statusUpdateId"] = update_id
+        variables = {"input": mutation_input}
+        await self.api.graphql(graphql_queries.EDIT_PROJECT_UPDATE, variables, description, writes=True)
+        return Done(done=f"Changed an update of project #{number}.")
 
-    async def _field(self, owner: Owner, project: int, name: str) -> dict[str, Any]:
-        found = await self._fields(owner, project)
-        for field in found:
-            if str(_text(field.get("name"))).lower() == name.lower():
+    async def _find_field(self, project: _Project, name: str) -> dict[str, Any]:
+        """Return a field by the name people see."""
+        fields = await self._fetch_fields(project)
+        for field in fields:
+            if str(_to_text(field.get("name"))).lower() == name.lower():
                 return field
-        known = ", ".join(quote(str(_text(field.get("name")))) for field in found)
-        raise NotFound(f"Project #{project} has no field {quote(name)}.", f"It has: {known}.")
+        names = ", ".join(quote(str(_to_text(field.get("name")))) for field in fields)
+        raise NotFound(f"Project #{project.number} has no field {quote(name)}.", f"It has: {names}.")
 
-    async def _field_ids(self, owner: Owner, project: int) -> Sequence[str]:
-        return [str(field["id"]) for field in await self._fields(owner, project)][:50]
+    async def _fetch_fields(self, project: _Project) -> Sequence[dict[str, Any]]:
+        path = f"{project.path}/fields"
+        response = await self.api.get(path, project.description, {"per_page": 100}, internal=True)
+        return response.data
 
-    async def _fields(self, owner: Owner, project: int) -> Sequence[dict[str, Any]]:
-        where = f"{await self._where(owner)}/{project}/fields"
-        found = await self.api.get(where, f"project #{project} of `{owner.login}`", {"per_page": 100}, quiet=True)
-        return found.data
+    async def _fetch_account(self, owner: Owner) -> dict[str, Any]:
+        response = await self.api.get(f"/users/{owner}", f"`{owner.login}`", internal=True)
+        return response.data
 
-    async def _where(self, owner: Owner) -> str:
-        found = await self.api.get(f"/users/{owner}", f"`{owner.login}`", quiet=True)
-        return f"/{'orgs' if found.data.get('type') == 'Organization' else 'users'}/{owner}/projectsV2"
+    async def _project(self, owner: Owner, number: int) -> _Project:
+        return _Project(owner, number, f"{await self._projects_path(owner)}/{number}")
+
+    async def _projects_path(self, owner: Owner) -> str:
+        account = await self._fetch_account(owner)
+        if account.get("type") == "Organization":
+            return f"/orgs/{owner}/projectsV2"
+        return f"/users/{owner}/projectsV2"
 
 
-def _chosen(field: Mapping[str, Any], value: Any) -> Any:
-    """The id GitHub wants for a choice, which people name by its text."""
-    choices = field.get("options") or pick(field, "configuration.iterations")
+def _require_content(update: StatusUpdate) -> dict[str, Any]:
+    mutation_input = update.to_input()
+    if not mutation_input:
+        raise Invalid("Nothing was given to say.", "Pass `status` or `body`.")
+    return mutation_input
+
+
+def _choice_id(field: Mapping[str, Any], value: Any) -> Any:
+    """Return the id GitHub wants for a choice, which people name by its text; any other value as it is."""
+    choices = _choices_of(field)
     if value is None or not choices:
         return value
-    for one in choices:
-        if str(_text(one.get("name") or one.get("title"))).lower() == str(value).lower() or one.get("id") == value:
-            return one["id"]
-    known = ", ".join(quote(str(_text(one.get("name") or one.get("title")))) for one in choices)
-    raise Invalid(f"{quote(str(value))} is none of the choices.", f"They are: {known}.")
+    for choice in choices:
+        if str(_choice_text(choice)).lower() == str(value).lower() or choice.get("id") == value:
+            return choice["id"]
+    texts = ", ".join(quote(str(_choice_text(choice))) for choice in choices)
+    raise Invalid(f"{quote(str(value))} is none of the choices.", f"They are: {texts}.")

@@ -1,21 +1,33 @@
-"""Reviews: complete ones, and pending ones that grow until they are submitted."""
+"""Reviews: complete ones, and pending ones that grow until they are submitted; and their threads of comments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Conflict, Invalid, Problem
-from mcp_github.client.api import Api
-from mcp_github.models import Done
+from mcp_batteries.errors import Conflict, Invalid, Problem, quote
+from mcp_github.client.api import Api, ApiResponse
+from mcp_github.listing.columns import REVIEW
+from mcp_github.listing.graphql_pages import ConnectionPage, ConnectionPosition
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.projections import author_of, clip, pick, trust_of
+from mcp_github.models import Done, Listing
 from mcp_github.policy import Repo, WriteRepo
-from mcp_github.requests.graphql_queries import ADD_THREAD
+from mcp_github.requests.graphql_queries import ADD_THREAD, RESOLVE, THREADS, UNRESOLVE
+from mcp_github.requests.work.comments import require_thread_of
 
-__all__ = ["Event", "ReviewComment", "Reviews"]
+__all__ = ["NewReview", "ReviewAction", "ReviewComment", "Reviews", "Side", "Verdict"]
 
-Event = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+Verdict = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+ReviewAction = Literal["submit", "delete", "dismiss"]
 Side = Literal["LEFT", "RIGHT"]
+
+_THREAD_COLUMNS = ("thread", "path", "line", "resolved", "outdated", "comments")
+_THREADS_PER_PAGE = 20
+# How many of GitHub's pages are read for one of ours: twenty threads that are resolved would look like the end.
+_MAX_THREAD_PAGES = 5
+_MAX_COMMENT_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -34,98 +46,247 @@ class ReviewComment:
     start_line: int | None
     start_side: Side | None = None
 
-    def by_rest(self) -> dict[str, Any]:
-        """It as part of a new review."""
-        start = {"start_line": self.start_line, "start_side": self.start_side or self.side} if self.start_line else {}
-        return {"path": self.path, "body": self.body, "line": self.line, "side": self.side, **start}
+    def to_rest(self) -> dict[str, Any]:
+        """Return it as part of a new review."""
+        comment = {"path": self.path, "body": self.body, "line": self.line, "side": self.side}
+        if self.start_line:
+            comment["start_line"] = self.start_line
+            comment["start_side"] = self.start_side or self.side
+        return comment
 
-    def by_graphql(self, review: str) -> dict[str, Any]:
-        """It as what is added to the pending review with this id."""
-        given: dict[str, Any] = {"pullRequestReviewId": review, "path": self.path, "body": self.body}
+    def to_graphql(self, review_node: str) -> dict[str, Any]:
+        """Return it as what is added to the pending review with this id."""
+        comment: dict[str, Any] = {"pullRequestReviewId": review_node, "path": self.path, "body": self.body}
         if self.line is None:
-            return {**given, "subjectType": "FILE"}
-        start = {"startLine": self.start_line, "startSide": self.start_side or self.side} if self.start_line else {}
-        return {**given, "line": self.line, "side": self.side, **start}
+            return {**comment, "subjectType": "FILE"}
+        if self.start_line:
+            comment["startLine"] = self.start_line
+            comment["startSide"] = self.start_side or self.side
+        return {**comment, "line": self.line, "side": self.side}
+
+
+@dataclass(frozen=True)
+class NewReview:
+    """What a reviewer says.
+
+    Attributes:
+        verdict: submits the review; without, it stays pending, seen by its author only.
+        commit: the head that was reviewed.
+    """
+
+    verdict: Verdict | None
+    body: str | None
+    comments: Sequence[ReviewComment]
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class _PendingReview:
+    """A review that can be added to.
+
+    Attributes:
+        node: its opaque id, for GraphQL.
+    """
+
+    repo: WriteRepo
+    number: int
+    review: int
+    node: str
 
 
 @dataclass(frozen=True)
 class Reviews:
     api: Api
 
-    async def create(
-        self, repo: WriteRepo, number: int, *, event: Event | None, body: str | None,
-        comments: Sequence[ReviewComment], commit: str | None, review: int | None,
-    ) -> Done:  # fmt: skip
-        """A whole review at once, or more of a pending one.
+    async def list(self, repo: Repo, number: int, options: PageOptions) -> Listing:
+        query = ListQuery(
+            f"{repo.path}/pulls/{number}/reviews", f"the reviews of #{number} of `{repo.full_name}`", REVIEW, repo=repo
+        )
+        return await fetch_page(self.api, query, options)
 
-        Args:
-            event: submits it; without, it stays pending, seen by its author only.
-            review: the pending one that is added to.
-        """
-        if any(item.line is None and item.start_line for item in comments):
-            raise Invalid("A comment with `start_line` needs `line`, its last one.")
-        what = f"a review of #{number} of `{repo.full}`"
-        if review is not None:
-            if commit is not None:
-                raise Invalid("A pending review has its commit already.", "Leave `commit` out.")
-            node = await self._pending(repo, number, review)
-            return await self._grown(repo, number, review, node, comments, event, body)
+    async def list_threads(self, repo: Repo, number: int, *, unresolved_only: bool, cursor: str | None) -> Listing:
+        """Return a page of threads of review comments, each with the id that a reply and a resolution take."""
+        scope = [repo.key, number]
+        position = ConnectionPosition.decode("threads", cursor, scope, _THREADS_PER_PAGE)
+        removed = 0
+        page_count = 0
+        while True:
+            response = await self._fetch_threads(repo, number, position)
+            page_count += 1
+            removed += response.removed
+            connection = response.data["repository"]["pullRequest"]["reviewThreads"]
+            threads = cast("list[dict[str, Any]]", connection["nodes"])[position.skip :]
+            page = ConnectionPage.cut(connection, [_to_thread_row(thread) for thread in threads], position)
+            rows: list[list[Any]] = []
+            for thread, row in zip(threads, page.rows, strict=False):
+                if not (unresolved_only and thread["isResolved"]):
+                    rows.append(row)
+            if rows or page.next_position is None or page_count == _MAX_THREAD_PAGES:
+                break
+            position = page.next_position
+        note = "comments: id, author, association, trust, created_at, body"
+        if page.next_position is not None:
+            qualifier = ""
+            if unresolved_only:
+                qualifier = "At most "
+            note += f". {qualifier}{page.remaining_count} more."
+        return Listing(
+            cursor=page.encode_cursor("threads", scope),
+            note=note,
+            total=page.total,
+            removed=removed or None,
+            columns=list(_THREAD_COLUMNS),
+            rows=rows,
+        )
+
+    async def create(self, repo: WriteRepo, number: int, review: NewReview) -> Done:
+        """Create a whole review at once."""
+        _require_last_lines(review.comments)
         # A comment on a whole file can only be added to a review that is there.
-        later = [item for item in comments if item.line is None]
-        given: dict[str, Any] = {"comments": [item.by_rest() for item in comments if item.line is not None]}
-        given |= {"event": event} if event and not later else {}
-        given |= {"body": body} if body and not later else {}
-        given |= {"commit_id": commit} if commit else {}
-        made = (await self.api.write("POST", f"{repo.path}/pulls/{number}/reviews", what, given, repo=repo)).data
-        if later:
-            return await self._grown(repo, number, int(made["id"]), str(made["node_id"]), later, event, body)
-        state = str(made.get("state", "")).lower()
-        return Done(done=f"Review of #{number}: {state}.", url=made.get("html_url"), data={"review": made["id"]})
+        line_comments = [comment for comment in review.comments if comment.line is not None]
+        file_comments = [comment for comment in review.comments if comment.line is None]
+        body: dict[str, Any] = {"comments": [comment.to_rest() for comment in line_comments]}
+        if review.verdict and not file_comments:
+            body["event"] = review.verdict
+        if review.body and not file_comments:
+            body["body"] = review.body
+        if review.commit:
+            body["commit_id"] = review.commit
+        description = f"a review of #{number} of `{repo.full_name}`"
+        response = await self.api.write("POST", f"{repo.path}/pulls/{number}/reviews", description, body, repo=repo)
+        created = response.data
+        if file_comments:
+            pending = _PendingReview(repo, number, int(created["id"]), str(created["node_id"]))
+            return await self._grow(pending, NewReview(review.verdict, review.body, file_comments))
+        state = str(created.get("state", "")).lower()
+        return Done(done=f"Review of #{number}: {state}.", url=created.get("html_url"), data={"review": created["id"]})
 
-    async def _pending(self, repo: Repo, number: int, review: int) -> str:
-        """The opaque id of a pending review."""
-        what = f"review `{review}` of #{number} of `{repo.full}`"
-        found = (await self.api.get(f"{repo.path}/pulls/{number}/reviews/{review}", what, quiet=True)).data
-        if found.get("state") != "PENDING":
-            raise Conflict(
-                f"The {what} is {str(found.get('state')).lower()}, and only a pending one can be added to.",
-                "Create another review.",
-            )
-        return str(found["node_id"])
-
-    async def _grown(
-        self, repo: WriteRepo, number: int, review: int, node: str, comments: Sequence[ReviewComment],
-        event: Event | None, body: str | None,
-    ) -> Done:  # fmt: skip
-        what, added = f"review `{review}` of #{number} of `{repo.full}`", 0
-        try:
-            for item in comments:
-                given = {"input": item.by_graphql(node)}
-                await self.api.graphql(ADD_THREAD, given, what, repo=repo, writes=True)
-                added += 1
-            if event is not None:
-                return await self.edit(repo, number, review, action="submit", event=event, body=body)
-            if body is not None:
-                where = f"{repo.path}/pulls/{number}/reviews/{review}"
-                await self.api.write("PUT", where, what, {"body": body}, repo=repo)
-        except Problem as problem:
-            raise Conflict(
-                f"{problem.what} The review is pending, with {added} of these {len(comments)} comments.",
-                f"Go on with review_id={review}, with lines that `read_diff` shows, or delete it with `edit_review`.",
-            ) from None
-        return Done(done=f"Review of #{number}: pending, {added} more comments.", data={"review": review})
+    async def add(self, repo: WriteRepo, number: int, review_id: int, review: NewReview) -> Done:
+        """Add to the pending review with the id `review_id`."""
+        _require_last_lines(review.comments)
+        if review.commit is not None:
+            raise Invalid("A pending review has its commit already.", "Leave `commit` out.")
+        return await self._grow(await self._find_pending(repo, number, review_id), review)
 
     async def edit(
-        self, repo: WriteRepo, number: int, review: int, *, action: Literal["submit", "delete", "dismiss"],
-        event: Event | None, body: str | None,
+        self, repo: WriteRepo, number: int, review: int, *, action: ReviewAction, verdict: Verdict | None,
+        body: str | None,
     ) -> Done:  # fmt: skip
         """Submit or delete a pending review, or dismiss one."""
-        where, what = f"{repo.path}/pulls/{number}/reviews/{review}", f"review `{review}` of #{number} of `{repo.full}`"
-        if action == "submit":
-            given = {"event": event or "COMMENT", **({"body": body} if body else {})}
-            await self.api.write("POST", f"{where}/events", what, given, repo=repo)
-        elif action == "delete":
-            await self.api.write("DELETE", where, what, repo=repo)
-        else:
-            await self.api.write("PUT", f"{where}/dismissals", what, {"message": body or "Dismissed."}, repo=repo)
+        path = f"{repo.path}/pulls/{number}/reviews/{review}"
+        description = _describe(repo, number, review)
+        match action:
+            case "submit":
+                event = {"event": verdict or "COMMENT"}
+                if body:
+                    event["body"] = body
+                await self.api.write("POST", f"{path}/events", description, event, repo=repo)
+            case "delete":
+                await self.api.write("DELETE", path, description, repo=repo)
+            case "dismiss":
+                message = {"message": body or "Dismissed."}
+                await self.api.write("PUT", f"{path}/dismissals", description, message, repo=repo)
         return Done(done=f"Review {review}: {action}.")
+
+    async def resolve_thread(self, repo: WriteRepo, number: int, thread: str, *, resolved: bool) -> Done:
+        """Resolve a thread, or open it again."""
+        await require_thread_of(self.api, repo, number, thread)
+        description = f"thread {quote(thread)} of #{number} of `{repo.full_name}`"
+        query = UNRESOLVE
+        state = "open"
+        if resolved:
+            query = RESOLVE
+            state = "resolved"
+        await self.api.graphql(query, {"input": {"threadId": thread}}, description, repo=repo, writes=True)
+        return Done(done=f"Thread {thread} is {state}.")
+
+    async def _fetch_threads(self, repo: Repo, number: int, position: ConnectionPosition) -> ApiResponse:
+        variables = {
+            "owner": repo.owner, "name": repo.name, "number": number, "first": _THREADS_PER_PAGE,
+            "after": position.after,
+        }  # fmt: skip
+        description = f"pull request #{number} of `{repo.full_name}`"
+        return await self.api.graphql(THREADS, variables, description, repo=repo)
+
+    async def _find_pending(self, repo: WriteRepo, number: int, review: int) -> _PendingReview:
+        """Return the review with its opaque id, if it is pending."""
+        description = _describe(repo, number, review)
+        response = await self.api.get(f"{repo.path}/pulls/{number}/reviews/{review}", description, internal=True)
+        state = response.data.get("state")
+        if state != "PENDING":
+            raise Conflict(
+                f"The {description} is {str(state).lower()}, and only a pending one can be added to.",
+                "Create another review.",
+            )
+        return _PendingReview(repo, number, review, str(response.data["node_id"]))
+
+    async def _grow(self, pending: _PendingReview, addition: NewReview) -> Done:
+        """Add comments to a pending review one by one, and then its verdict or its text."""
+        added_count = 0
+        try:
+            for comment in addition.comments:
+                await self._add_comment(pending, comment)
+                added_count += 1
+            if addition.verdict is not None:
+                return await self.edit(
+                    pending.repo, pending.number, pending.review, action="submit", verdict=addition.verdict,
+                    body=addition.body,
+                )  # fmt: skip
+            if addition.body is not None:
+                await self._set_body(pending, addition.body)
+        except Problem as problem:
+            raise Conflict(
+                f"{problem.what} The review is pending, with {added_count} of these {len(addition.comments)} comments.",
+                f"Go on with review_id={pending.review}, with lines that `read_diff` shows, or delete it with "
+                "`edit_review`.",
+            ) from None
+        return Done(
+            done=f"Review of #{pending.number}: pending, {added_count} more comments.",
+            data={"review": pending.review},
+        )
+
+    async def _add_comment(self, pending: _PendingReview, comment: ReviewComment) -> None:
+        description = _describe(pending.repo, pending.number, pending.review)
+        variables = {"input": comment.to_graphql(pending.node)}
+        await self.api.graphql(ADD_THREAD, variables, description, repo=pending.repo, writes=True)
+
+    async def _set_body(self, pending: _PendingReview, body: str) -> None:
+        path = f"{pending.repo.path}/pulls/{pending.number}/reviews/{pending.review}"
+        description = _describe(pending.repo, pending.number, pending.review)
+        await self.api.write("PUT", path, description, {"body": body}, repo=pending.repo)
+
+
+def _require_last_lines(comments: Sequence[ReviewComment]) -> None:
+    for comment in comments:
+        if comment.line is None and comment.start_line:
+            raise Invalid("A comment with `start_line` needs `line`, its last one.")
+
+
+def _describe(repo: Repo, number: int, review: int) -> str:
+    return f"review `{review}` of #{number} of `{repo.full_name}`"
+
+
+def _to_thread_row(thread: Mapping[str, Any]) -> list[Any]:
+    comments = [_to_comment_row(comment) for comment in thread["comments"]["nodes"]]
+    more = thread["comments"]["totalCount"] - len(comments)
+    if more > 0:
+        comments.append([f"{more} more"])
+    return [
+        thread["id"],
+        thread["path"],
+        thread["line"],
+        thread["isResolved"],
+        thread["isOutdated"],
+        comments,
+    ]
+
+
+def _to_comment_row(comment: Mapping[str, Any]) -> list[Any]:
+    return [
+        comment["databaseId"],
+        author_of(comment),
+        comment["authorAssociation"],
+        trust_of(comment),
+        comment["createdAt"],
+        pick(comment, clip("body", _MAX_COMMENT_CHARACTERS)),
+    ]

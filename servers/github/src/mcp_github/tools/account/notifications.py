@@ -9,9 +9,10 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.requests.account.notifications import Action, Notifications, Watching
+from mcp_github.requests.account.notifications import NotificationAction, Notifications, SubscriptionState
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, RepoName, Since
 
 __all__ = ["NotificationTools"]
@@ -38,13 +39,15 @@ class NotificationTools:
         To settle them: `edit_notification`.
         """
         params = {"all": include_read, "participating": participating, "since": since}
-        where = self.policy.repo(repo) if repo else None
-        return await self.notifications.list(where, params, fields=fields, limit=limit, cursor=cursor)
+        trusted_repo = None
+        if repo:
+            trusted_repo = self.policy.repo(repo)
+        return await self.notifications.list(trusted_repo, params, PageOptions(fields, limit, cursor))
 
     @tool("Settle notifications", toolset="notifications", effect="write", idempotent=True, open_world=True)
     async def edit_notification(
         self,
-        action: Action,
+        action: NotificationAction,
         notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without")] = None,
         repo: OptionalRepo = None,
         before: Since = None,
@@ -53,26 +56,27 @@ class NotificationTools:
 
         Ids: `list_notifications`.
         """
-        policy = self.policy
         if notification is not None:
-            policy.require_write()
-            return await self.notifications.act(notification, action)
+            self.policy.require_write()
+            return await self.notifications.settle(notification, action)
         if action != "read":
             raise Invalid(f"`{action}` is for one notification.", "Pass its id as `notification`.")
         if repo is None:
-            policy.require_everything("Notifications of all repositories")
-        where = policy.write_repo(repo) if repo else None
-        return await self.notifications.read_all(where, before)
+            self.policy.require_no_allow_list("Notifications of all repositories")
+        trusted_repo = None
+        if repo:
+            trusted_repo = self.policy.write_repo(repo)
+        return await self.notifications.settle_all(trusted_repo, before)
 
     @tool("Get a subscription", toolset="notifications", open_world=True)
     async def get_subscription(self, repo: RepoName) -> Record:
         """Get whether you watch or ignore a repository. To change it: `edit_subscription`."""
-        return await self.notifications.watching(self.policy.repo(repo))
+        return await self.notifications.get_subscription(self.policy.repo(repo))
 
     @tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)
-    async def edit_subscription(self, repo: RepoName, state: Watching) -> Done:
+    async def edit_subscription(self, repo: RepoName, state: SubscriptionState) -> Done:
         """Set what of a repository you are notified of: everything, what you take part in, or nothing.
 
         As it is now: `get_subscription`.
         """
-        return await self.notifications.watch(self.policy.write_repo(repo), state)
+        return await self.notifications.set_subscription(self.policy.write_repo(repo), state)

@@ -9,18 +9,19 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.requests.code.repositories import Repositories
+from mcp_github.requests.account.people import People
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, refuse_beside
 
-__all__ = ["ContextTools"]
+__all__ = ["PeopleTools"]
 
 
 @dataclass(frozen=True)
-class ContextTools:
+class PeopleTools:
     policy: Policy
-    repositories: Repositories
+    people: People
 
     @tool("Who am I", toolset="context", open_world=True)
     async def get_me(self) -> Record:
@@ -28,7 +29,7 @@ class ContextTools:
 
         For other people use `list_people`.
         """
-        return await self.repositories.me()
+        return await self.people.get_me()
 
     @tool("List people or teams", toolset="context", open_world=True)
     async def list_people(
@@ -44,13 +45,14 @@ class ContextTools:
 
         Collaborators need push access to `repo`. Yourself: `get_me`.
         """
+        options = PageOptions(fields, limit, cursor)
         if repo is None and org is None:
             if team is not None:
                 raise Invalid("A team is one of an organisation.", "Pass its `org` too.")
-            return await self.repositories.teams(fields=fields, limit=limit, cursor=cursor)
+            return await self.people.list_teams(options)
         if repo is not None and org is not None:
             raise Invalid("Only one of `repo` and `org` can be given.")
         if repo is not None:
             refuse_beside("`repo`", team=team)
-        place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
-        return await self.repositories.people(place, team, fields=fields, limit=limit, cursor=cursor)
+            return await self.people.list_collaborators(self.policy.repo(repo), options)
+        return await self.people.list_members(self.policy.owner(org or ""), team, options)

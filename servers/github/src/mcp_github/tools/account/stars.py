@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
 from mcp_github.requests.account.stars import Stars
-from mcp_github.tools.arguments import Cursor, Fields, Limit, RepoName
-from mcp_github.tools.work.issues import Login
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Login, RepoName, parse_other_user
 
 __all__ = ["StarTools"]
 
@@ -24,8 +24,7 @@ class StarTools:
         self, user: Login = None, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None
     ) -> Listing:
         """List repositories that you, or `user`, starred, the latest first. Any others: `search_github`."""
-        whose = self.policy.owner(user) if user and user.lower() != "@me" else None
-        return await self.stars.list(whose, fields=fields, limit=limit, cursor=cursor)
+        return await self.stars.list(parse_other_user(self.policy, user), PageOptions(fields, limit, cursor))
 
     @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
     async def edit_star(self, repo: RepoName, starred: bool = True) -> Done:

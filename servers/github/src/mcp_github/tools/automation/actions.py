@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
-from mcp_github.client.polling import LONGEST, Wait
+from mcp_github.client.polling import MAX_WAIT_SECONDS
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy
 from mcp_github.requests.automation.artifacts import Artifacts
-from mcp_github.requests.automation.workflow_runs import Actions, Kind, RunAction
+from mcp_github.requests.automation.workflow_runs import ActionsKind, RunAction, WorkflowRuns
 from mcp_github.tools.arguments import (
     Cursor,
     Fields,
@@ -22,6 +24,7 @@ from mcp_github.tools.arguments import (
     Ref,
     RepoName,
     Waiting,
+    make_poller,
     one_of,
     refuse_beside,
 )
@@ -40,14 +43,14 @@ _states = AfterValidator(
 @dataclass(frozen=True)
 class ActionTools:
     policy: Policy
-    actions: Actions
+    runs: WorkflowRuns
     artifacts: Artifacts
 
     @tool("List runs, jobs, workflows or artifacts", toolset="actions", open_world=True)
     async def list_actions(
         self,
         repo: RepoName,
-        kind: Kind = "runs",
+        kind: ActionsKind = "runs",
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File name or id")] = None,
         branch: Annotated[str | None, Field(description="Runs of it")] = None,
@@ -61,24 +64,24 @@ class ActionTools:
 
         One run with its jobs: `get_run`.
         """
-        if kind == "runs":
-            refuse_beside("kind=runs: `get_run` shows one", run_id=run_id)
-        else:
+        options = PageOptions(fields, limit, cursor)
+        if kind != "runs":
             refuse_beside(f"kind={kind}", workflow=workflow, branch=branch, status=status, event=event)
-        params = {"branch": branch, "status": status, "event": event}
-        name = self.policy.workflow(workflow) if workflow else None
-        return await self.actions.list(
-            self.policy.repo(repo), kind, run_id=run_id, workflow=name, params=params, fields=fields, limit=limit,
-            cursor=cursor,
-        )  # fmt: skip
+            return await self.runs.list_others(self.policy.repo(repo), kind, run_id, options)
+        refuse_beside("kind=runs: `get_run` shows one", run_id=run_id)
+        filters = {"branch": branch, "status": status, "event": event}
+        trusted_workflow = None
+        if workflow:
+            trusted_workflow = self.policy.workflow(workflow)
+        return await self.runs.list_runs(self.policy.repo(repo), trusted_workflow, filters, options)
 
-    @tool("Get a run", toolset="actions", open_world=True, seconds=LONGEST + 120)
+    @tool("Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
     async def get_run(self, repo: RepoName, run_id: Number, wait: Waiting = None) -> Record:
         """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs.
 
         Whole logs: `read_job_log`.
         """
-        return await self.actions.get(self.policy.repo(repo), run_id, None if wait is None else Wait(wait))
+        return await self.runs.get(self.policy.repo(repo), run_id, make_poller(wait))
 
     @tool("Read a job's log", toolset="actions", open_world=True)
     async def read_job_log(
@@ -93,8 +96,12 @@ class ActionTools:
 
         Only states: `get_run`.
         """
-        where = self.policy.repo(repo)
-        return await self.actions.log(where, job_id=job_id, run_id=run_id, start_line=start_line, pattern=pattern)
+        trusted_repo = self.policy.repo(repo)
+        if job_id is not None:
+            return await self.runs.read_job_log(trusted_repo, job_id, start_line=start_line, pattern=pattern)
+        if run_id is not None:
+            return await self.runs.read_failed_logs(trusted_repo, run_id, start_line=start_line, pattern=pattern)
+        raise Invalid("One of `job_id` and `run_id` has to be given.")
 
     @tool("Get minutes used", toolset="actions", open_world=True)
     async def get_usage(
@@ -107,8 +114,12 @@ class ActionTools:
 
         None if public. How long: `get_run`.
         """
-        name = self.policy.workflow(workflow) if workflow else None
-        return await self.actions.usage(self.policy.repo(repo), run_id, name)
+        trusted_repo = self.policy.repo(repo)
+        if run_id is not None and not workflow:
+            return await self.runs.get_run_usage(trusted_repo, run_id)
+        if workflow and run_id is None:
+            return await self.runs.get_workflow_usage(trusted_repo, self.policy.workflow(workflow))
+        raise Invalid("One of `run_id` and `workflow` has to be given.")
 
     @tool("Read an artifact", toolset="actions", open_world=True)
     async def read_artifact(
@@ -120,8 +131,12 @@ class ActionTools:
         start_line: Number = 1,
     ) -> Text:
         """List an artifact's files, or read the one at `path` in pages. Logs: `read_job_log`."""
-        where, inside = self.policy.repo(repo), self.policy.file(path) if path else None
-        return await self.artifacts.read(where, artifact, inside, start_line=start_line, pattern=pattern)
+        trusted_path = None
+        if path:
+            trusted_path = self.policy.file(path)
+        return await self.artifacts.read(
+            self.policy.repo(repo), artifact, trusted_path, start_line=start_line, pattern=pattern
+        )
 
     @tool("Run a workflow", toolset="actions", gate="runs", effect="write", open_world=True)
     async def run_workflow(
@@ -132,15 +147,15 @@ class ActionTools:
         inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
     ) -> Done:
         """Start a workflow that allows being started by hand. The run appears in `list_actions`."""
-        where, policy = self.policy.write_repo(repo, "runs"), self.policy
-        return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
+        trusted_repo = self.policy.write_repo(repo, "runs")
+        return await self.runs.start(trusted_repo, self.policy.workflow(workflow), self.policy.ref(ref), inputs)
 
     @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
     async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
         """Rerun a workflow run or what failed in it, or cancel it, which loses its work. New: `run_workflow`."""
-        return await self.actions.act(self.policy.write_repo(repo, "runs"), run_id, action)
+        return await self.runs.edit(self.policy.write_repo(repo, "runs"), run_id, action)
 
     @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
     async def delete_run_logs(self, repo: RepoName, run_id: Number) -> Done:
         """Delete the logs of a run, for good; its result stays. To read them first: `read_job_log`."""
-        return await self.actions.delete_log(self.policy.write_repo(repo, "delete"), run_id)
+        return await self.runs.delete_logs(self.policy.write_repo(repo, "delete"), run_id)

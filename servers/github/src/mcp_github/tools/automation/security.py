@@ -9,9 +9,10 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.requests.automation.security_alerts import Alerts, Security
+from mcp_github.requests.automation.security_alerts import AlertKind, SecurityAlerts
 from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalRef, OptionalRepo, RepoName, refuse_beside
 
 __all__ = ["SecurityTools"]
@@ -22,13 +23,13 @@ Severity = Annotated[str | None, Field(description="low, medium, high or critica
 @dataclass(frozen=True)
 class SecurityTools:
     policy: Policy
-    security: Security
+    alerts: SecurityAlerts
 
     @tool("List security alerts", toolset="security", open_world=True)
     async def list_alerts(
         self,
         repo: RepoName,
-        kind: Alerts,
+        kind: AlertKind,
         state: Annotated[str | None, Field(description="open, fixed, dismissed or resolved")] = None,
         severity: Severity = None,
         ref: OptionalRef = None,
@@ -42,16 +43,18 @@ class SecurityTools:
         """
         if kind != "code_scanning":
             refuse_beside(f"kind={kind}", ref=ref)
-        at = self.policy.ref(ref).name if ref else None
-        return await self.security.list(
-            self.policy.repo(repo), kind, state=state, severity=severity, ref=at, fields=fields, limit=limit,
-            cursor=cursor,
+        ref_name = None
+        if ref:
+            ref_name = self.policy.ref(ref).name
+        return await self.alerts.list(
+            self.policy.repo(repo), kind, PageOptions(fields, limit, cursor), state=state, severity=severity,
+            ref=ref_name,
         )  # fmt: skip
 
     @tool("Get a security alert", toolset="security", open_world=True)
-    async def get_alert(self, repo: RepoName, kind: Alerts, number: Number) -> Record:
+    async def get_alert(self, repo: RepoName, kind: AlertKind, number: Number) -> Record:
         """Get one alert: where it is, how severe, what mends it. Its number is from `list_alerts`."""
-        return await self.security.get(self.policy.repo(repo), kind, number)
+        return await self.alerts.get(self.policy.repo(repo), kind, number)
 
     @tool("List advisories", toolset="security", open_world=True)
     async def list_advisories(
@@ -72,12 +75,19 @@ class SecurityTools:
         """
         if repo is not None and org is not None:
             raise Invalid("Only one of `repo` and `org` can be given.")
+        options = PageOptions(fields, limit, cursor)
         if repo is not None or org is not None:
-            asked = {"package": package, "ecosystem": ecosystem, "severity": severity, "advisory": advisory}
-            refuse_beside("`repo` or `org`, whose advisories come all", **asked)
-            place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
-            return await self.security.advisories(place, {}, fields=fields, limit=limit, cursor=cursor)
-        params: dict[str, Any] = {"affects": package, "ecosystem": ecosystem, "severity": severity}
-        if advisory:
-            params["cve_id" if advisory.upper().startswith("CVE") else "ghsa_id"] = advisory
-        return await self.security.advisories(None, params, fields=fields, limit=limit, cursor=cursor)
+            refuse_beside(
+                "`repo` or `org`, whose advisories come all", package=package, ecosystem=ecosystem, severity=severity,
+                advisory=advisory,
+            )  # fmt: skip
+        if repo is not None:
+            return await self.alerts.list_advisories(self.policy.repo(repo), options)
+        if org is not None:
+            return await self.alerts.list_advisories(self.policy.owner(org), options)
+        filters: dict[str, Any] = {"affects": package, "ecosystem": ecosystem, "severity": severity}
+        if advisory and advisory.upper().startswith("CVE"):
+            filters["cve_id"] = advisory
+        elif advisory:
+            filters["ghsa_id"] = advisory
+        return await self.alerts.search_advisories(filters, options)

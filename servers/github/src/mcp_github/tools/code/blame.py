@@ -10,16 +10,16 @@ from pydantic import Field
 from mcp_batteries.server.declare import tool
 from mcp_github.models import Listing
 from mcp_github.policy import Policy
-from mcp_github.requests.work.discussions import Discussions
-from mcp_github.tools.arguments import OptionalRef, Path, RepoName
+from mcp_github.requests.code.blame import Blame
+from mcp_github.tools.arguments import OptionalRef, Path, RepoName, parse_ref
 
-__all__ = ["CodeTools"]
+__all__ = ["BlameTools"]
 
 
 @dataclass(frozen=True)
-class CodeTools:
+class BlameTools:
     policy: Policy
-    discussions: Discussions
+    blame: Blame
 
     @tool("Read blame", toolset="code", open_world=True)
     async def read_blame(
@@ -34,8 +34,7 @@ class CodeTools:
 
         Lines of one commit are one row. Its changes: `read_diff`.
         """
-        policy = self.policy
-        at = policy.ref(ref) if ref else None
-        return await self.discussions.blame(
-            policy.repo(repo), policy.file(path), at, start_line=start_line, lines=lines
-        )
+        return await self.blame.read(
+            self.policy.repo(repo), self.policy.file(path), parse_ref(self.policy, ref), start_line=start_line,
+            max_lines=lines,
+        )  # fmt: skip

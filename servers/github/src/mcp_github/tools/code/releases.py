@@ -9,12 +9,21 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.code.releases import Releases
-from mcp_github.requests.code.repositories import Repositories
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalBody, OptionalRef, OptionalTitle, RepoName
-from mcp_github.tools.work.issues import given
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    OptionalBody,
+    OptionalRef,
+    OptionalTitle,
+    RepoName,
+    drop_unset,
+    parse_ref,
+)
 
 __all__ = ["ReleaseTools"]
 
@@ -24,7 +33,6 @@ Tag = Annotated[str, Field(description="Its tag")]
 @dataclass(frozen=True)
 class ReleaseTools:
     policy: Policy
-    repositories: Repositories
     releases: Releases
 
     @tool("List releases", toolset=("repos", "releases"), open_world=True)
@@ -35,7 +43,7 @@ class ReleaseTools:
 
         Drafts only if you may push. For notes and assets use `get_release`.
         """
-        return await self.repositories.releases(self.policy.repo(repo), fields=fields, limit=limit, cursor=cursor)
+        return await self.releases.list(self.policy.repo(repo), PageOptions(fields, limit, cursor))
 
     @tool("Get a release", toolset=("repos", "releases"), open_world=True)
     async def get_release(
@@ -45,8 +53,7 @@ class ReleaseTools:
 
         The latest is no draft or prerelease. All: `list_releases`.
         """
-        at = self.policy.ref(tag) if tag else None
-        return await self.repositories.release(self.policy.repo(repo), at)
+        return await self.releases.get(self.policy.repo(repo), parse_ref(self.policy, tag))
 
     @tool("Create a release", toolset="releases", gate="releases", effect="write", open_world=True)
     async def create_release(
@@ -64,12 +71,14 @@ class ReleaseTools:
 
         To publish it then: `edit_release`.
         """
-        where, policy = self.policy.write_repo(repo, "releases"), self.policy
-        fields = given(
-            tag_name=policy.ref(tag).name, target_commitish=policy.ref(ref).name if ref else None, name=title,
-            body=body, draft=draft, prerelease=prerelease, generate_release_notes=generate_notes,
+        trusted_repo = self.policy.write_repo(repo, "releases")
+        release = drop_unset(
+            tag_name=self.policy.ref(tag).name, name=title, body=body, draft=draft, prerelease=prerelease,
+            generate_release_notes=generate_notes,
         )  # fmt: skip
-        return await self.releases.create(where, fields)
+        if ref:
+            release["target_commitish"] = self.policy.ref(ref).name
+        return await self.releases.create(trusted_repo, release)
 
     @tool("Change a release", toolset="releases", gate="releases", effect="destroy", open_world=True)
     async def edit_release(
@@ -82,14 +91,14 @@ class ReleaseTools:
         prerelease: bool | None = None,
     ) -> Done:
         """Change a release's title or notes; publish it with draft=false. What is not given stays."""
-        where = self.policy.write_repo(repo, "releases")
-        fields = given(name=title, body=body, draft=draft, prerelease=prerelease)
-        if not fields:
+        trusted_repo = self.policy.write_repo(repo, "releases")
+        changes = drop_unset(name=title, body=body, draft=draft, prerelease=prerelease)
+        if not changes:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-        return await self.releases.edit(where, self.policy.ref(tag), fields)
+        return await self.releases.edit(trusted_repo, self.policy.ref(tag), changes)
 
     @tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
     async def delete_release(self, repo: RepoName, tag: Tag) -> Done:
         """Delete a release with its assets, for good; its tag stays. To change it: `edit_release`."""
-        where = self.policy.write_repo(repo, "releases", "delete")
-        return await self.releases.delete(where, self.policy.ref(tag))
+        trusted_repo = self.policy.write_repo(repo, "releases", "delete")
+        return await self.releases.delete(trusted_repo, self.policy.ref(tag))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy
 from mcp_github.policy import Ref as TrustedRef
-from mcp_github.requests.code.commits import Commits, FileChange
-from mcp_github.requests.code.files import Binary, Files
+from mcp_github.requests.code.branches import Branches, RefKind
+from mcp_github.requests.code.commit_files import CommitFiles, FileChange, TextEdit
+from mcp_github.requests.code.commit_log import CommitLog
+from mcp_github.requests.code.diffs import Diffs, diff_source
+from mcp_github.requests.code.files import BinaryFile, Files
 from mcp_github.requests.code.repositories import Repositories
-from mcp_github.requests.work.pulls import Pulls
 from mcp_github.tools.arguments import (
     Branch,
     Cursor,
@@ -32,8 +35,8 @@ from mcp_github.tools.arguments import (
     RepoName,
     Since,
     Until,
+    check_message,
     refuse_beside,
-    said,
 )
 
 __all__ = ["RepoTools"]
@@ -54,14 +57,20 @@ class Change(BaseModel):
     edits: list[Edit] = Field(default_factory=list[Edit], description="Unique old text to new")
     delete: bool = False
 
+    def to_trusted(self, policy: Policy) -> FileChange:
+        """Return the change with its path checked."""
+        edits = [TextEdit(edit.old, edit.new) for edit in self.edits]
+        path = policy.write_file(self.path)
+        return FileChange(path, self.content, self.base64, edits, self.delete, self.sha)
 
-def _some(files: list[Change]) -> list[Change]:
+
+def _check_count(files: list[Change]) -> list[Change]:
     if not 1 <= len(files) <= 100:
         raise ValueError("must be an array of 1 to 100 files")
     return files
 
 
-def _thousand(limit: int) -> int:
+def _check_limit(limit: int) -> int:
     if not 1 <= limit <= 1000:
         raise ValueError("must be an integer from 1 to 1000")
     return limit
@@ -72,8 +81,10 @@ class RepoTools:
     policy: Policy
     repositories: Repositories
     files: Files
-    pulls: Pulls
-    commits: Commits
+    diffs: Diffs
+    commit_log: CommitLog
+    commit_files: CommitFiles
+    branches: Branches
 
     @tool("Get a repository", toolset="repos", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
@@ -81,7 +92,7 @@ class RepoTools:
 
         A private one may read as not found. To find one use `search_github`.
         """
-        return await self.repositories.repository(self.policy.repo(repo), fields)
+        return await self.repositories.get(self.policy.repo(repo), fields)
 
     @tool("List files", toolset="repos", open_world=True)
     async def list_files(
@@ -92,7 +103,7 @@ class RepoTools:
         recursive: bool = False,
         pattern: Annotated[str | None, Field(description="As *.py")] = None,
         fields: Fields = None,
-        limit: Annotated[int, AfterValidator(_thousand)] = 200,
+        limit: Annotated[int, AfterValidator(_check_limit)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
         """List a folder of a repository with sizes, or with `recursive` all below it.
@@ -100,8 +111,8 @@ class RepoTools:
         Without `ref` on the default branch. To read a file use `read_file`, to find code `search_github`.
         """
         return await self.files.tree(
-            self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
-            pattern=pattern, fields=fields, limit=limit, cursor=cursor,
+            self.policy.repo(repo), self.policy.file(path), _parse_ref(self.policy, ref), recursive=recursive,
+            pattern=pattern, options=PageOptions(fields, limit, cursor),
         )  # fmt: skip
 
     @tool("Read a file", toolset="repos", open_world=True)
@@ -117,17 +128,18 @@ class RepoTools:
 
         The first line has its `sha` and how to go on. To find files use `list_files`.
         """
-        found = await self.files.read(
-            self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), start_line=start_line, lines=lines
-        )
-        match found:
+        content = await self.files.read(
+            self.policy.repo(repo), self.policy.file(path), _parse_ref(self.policy, ref), start_line=start_line,
+            max_lines=lines,
+        )  # fmt: skip
+        match content:
             case Picture():
-                data = base64.b64encode(found.data).decode()
-                return ImageContent(type="image", data=data, mime_type=found.mime_type)
-            case Binary():
-                return _as_resource(found)
+                data = base64.b64encode(content.data).decode()
+                return ImageContent(type="image", data=data, mime_type=content.mime_type)
+            case BinaryFile():
+                return _to_resource(content)
             case _:
-                return found
+                return content
 
     @tool("Read a diff", toolset="repos", open_world=True)
     async def read_diff(
@@ -146,9 +158,11 @@ class RepoTools:
         """
         if number is not None:
             refuse_beside("`number`", ref=ref, base=base)
-        where, policy = self.policy.repo(repo), self.policy
-        of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
-        return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
+        trusted_repo = self.policy.repo(repo)
+        source = diff_source(
+            trusted_repo, number=number, ref=_parse_ref(self.policy, ref), base=_parse_ref(self.policy, base)
+        )
+        return await self.diffs.read(trusted_repo, source, path=path, summary=summary, cursor=cursor)
 
     @tool("List commits", toolset="repos", open_world=True)
     async def list_commits(
@@ -168,24 +182,28 @@ class RepoTools:
 
         Long messages are cut, whole in `get_commit`. Changes: `read_diff`.
         """
+        trusted_repo = self.policy.repo(repo)
+        options = PageOptions(fields, limit, cursor)
         if number is not None:
             refuse_beside("`number`", ref=ref, path=path, author=author, since=since, until=until)
-        policy, author = self.policy, await self.repositories.api.meant_login(author) if author else None
-        return await self.repositories.commits(
-            policy.repo(repo), ref=_ref(policy, ref), path=policy.file(path).name if path else None, number=number,
-            author=author, since=since, until=until, fields=fields, limit=limit, cursor=cursor,
-        )  # fmt: skip
+            return await self.commit_log.list_of_pull(trusted_repo, number, options)
+        filters: dict[str, str | None] = {"since": since, "until": until}
+        if author:
+            filters["author"] = await self.commit_log.api.resolve_login(author)
+        if path:
+            filters["path"] = self.policy.file(path).name
+        return await self.commit_log.list(trusted_repo, _parse_ref(self.policy, ref), filters, options)
 
     @tool("Get a commit", toolset="repos", open_world=True)
     async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
         """Get a commit: message, author, and its files (60 at most) with counts. For its changes use `read_diff`."""
-        return await self.repositories.commit(self.policy.repo(repo), self.policy.ref(ref))
+        return await self.commit_log.get(self.policy.repo(repo), self.policy.ref(ref))
 
     @tool("List branches or tags", toolset="repos", open_world=True)
     async def list_refs(
         self,
         repo: RepoName,
-        kind: Literal["branches", "tags"] = "branches",
+        kind: RefKind = "branches",
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
@@ -194,27 +212,20 @@ class RepoTools:
 
         A branch says whether it is protected. For its commits use `list_commits`, for releases `list_releases`.
         """
-        where = self.policy.repo(repo)
-        return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
+        return await self.branches.list(self.policy.repo(repo), kind, PageOptions(fields, limit, cursor))
 
     @tool("Commit files", toolset="repos", effect="destroy", open_world=True)
     async def write_files(
         self,
         repo: RepoName,
         branch: Branch,
-        message: Annotated[str, AfterValidator(said), Field(description="Of the commit")],
-        files: Annotated[list[Change], AfterValidator(_some)],
+        message: Annotated[str, AfterValidator(check_message), Field(description="Of the commit")],
+        files: Annotated[list[Change], AfterValidator(_check_count)],
     ) -> Done:
         """Commit files, all or none; one that exists needs `read_file`'s `sha`. A new branch: `create_branch`."""
-        where = self.policy.write_repo(repo)
-        changes = [
-            FileChange(
-                self.policy.write_file(item.path), item.content, item.base64,
-                [(edit.old, edit.new) for edit in item.edits], item.delete, item.sha,
-            )
-            for item in files
-        ]  # fmt: skip
-        return await self.commits.write(where, self.policy.ref(branch), message, changes)
+        trusted_repo = self.policy.write_repo(repo)
+        changes = [change.to_trusted(self.policy) for change in files]
+        return await self.commit_files.commit(trusted_repo, self.policy.ref(branch), message, changes)
 
     @tool("Create a branch", toolset="repos", effect="write", open_world=True)
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
@@ -222,8 +233,8 @@ class RepoTools:
 
         Commit with `write_files`.
         """
-        where, policy = self.policy.write_repo(repo), self.policy
-        return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.branches.create(trusted_repo, self.policy.ref(branch), _parse_ref(self.policy, ref))
 
     @tool("Create a repository", toolset="repos", effect="write", open_world=True)
     async def create_repository(
@@ -237,8 +248,8 @@ class RepoTools:
 
         A fork: `copy_repository`.
         """
-        where = self.policy.write_repo(repo)
-        return await self.repositories.create(where, description=description, private=private, readme=readme)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.repositories.create(trusted_repo, description=description, private=private, readme=readme)
 
     @tool("Fork a repository", toolset="repos", effect="write", open_world=True)
     async def copy_repository(self, repo: RepoName, target: Annotated[str, Field(description="owner/name")]) -> Done:
@@ -251,7 +262,7 @@ class RepoTools:
     @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
     async def delete_branch(self, repo: RepoName, branch: Branch) -> Done:
         """Delete a branch, but never the default one. Its commits stay only where others reach them."""
-        return await self.repositories.delete_branch(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
+        return await self.branches.delete(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
 
     @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)
     async def delete_repository(self, repo: RepoName) -> Done:
@@ -261,16 +272,19 @@ class RepoTools:
     @tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)
     async def move_branch(self, repo: RepoName, branch: Branch, ref: Ref, force: bool = False) -> Done:
         """Point a branch at `ref`; only `force` loses commits. For a new one use `create_branch`."""
-        where, policy = self.policy.write_repo(repo, "force"), self.policy
-        return await self.repositories.move_branch(where, policy.ref(branch), policy.ref(ref), force=force)
+        trusted_repo = self.policy.write_repo(repo, "force")
+        return await self.branches.move(trusted_repo, self.policy.ref(branch), self.policy.ref(ref), force=force)
 
 
-def _ref(policy: Policy, text: str | None) -> TrustedRef | None:
-    return None if text is None else policy.ref(text)
+def _parse_ref(policy: Policy, text: str | None) -> TrustedRef | None:
+    """Return the branch, tag or commit that the caller named, if any; an empty name is refused."""
+    if text is None:
+        return None
+    return policy.ref(text)
 
 
-def _as_resource(file: Binary) -> EmbeddedResource:
-    """Return a file that is neither text nor a picture as content."""
+def _to_resource(file: BinaryFile) -> EmbeddedResource:
+    """Return a file that is neither text nor a picture as content of the answer."""
     data = base64.b64encode(file.data).decode()
     blob = BlobResourceContents(uri=file.uri, blob=data, mime_type="application/octet-stream")
     return EmbeddedResource(type="resource", resource=blob)

@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.requests.code.rules import Kind, Rules
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName, refuse_beside
+from mcp_github.requests.code.rules import RuleKind, Rules
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName, parse_ref, refuse_beside
 
 __all__ = ["RuleTools"]
 
@@ -27,7 +28,7 @@ class RuleTools:
     async def list_rules(
         self,
         repo: RepoName,
-        kind: Kind = "rulesets",
+        kind: RuleKind = "rulesets",
         branch: Annotated[str | None, Field(description="For its rules")] = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -39,8 +40,8 @@ class RuleTools:
         """
         if kind != "branch":
             refuse_beside(f"kind={kind}", branch=branch)
-        at = self.policy.ref(branch) if branch else None
-        return await self.rules.list(self.policy.repo(repo), kind, at, fields=fields, limit=limit, cursor=cursor)
+        trusted_branch = parse_ref(self.policy, branch)
+        return await self.rules.list(self.policy.repo(repo), kind, trusted_branch, PageOptions(fields, limit, cursor))
 
     @tool("Get a ruleset", toolset="rules", open_world=True)
     async def get_ruleset(self, repo: RepoName, ruleset: Number) -> Record:

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing
-from mcp_github.requests.code.repositories import Kind, Repositories
+from mcp_github.requests.code.search import Search, SearchKind
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo
 
 __all__ = ["SearchTools"]
@@ -17,12 +18,12 @@ __all__ = ["SearchTools"]
 
 @dataclass(frozen=True)
 class SearchTools:
-    repositories: Repositories
+    search: Search
 
     @tool("Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True)
     async def search_github(
         self,
-        kind: Kind,
+        kind: SearchKind,
         query: Annotated[str, Field(description="Words, qualifiers as is:open")],
         repo: OptionalRepo = None,
         sort: Annotated[str | None, Field(description="stars, updated, comments ...")] = None,
@@ -35,6 +36,5 @@ class SearchTools:
 
         Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
         """
-        return await self.repositories.search(
-            kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor
-        )
+        options = PageOptions(fields, limit, cursor)
+        return await self.search.find(kind, query, repo, sort=sort, order=order, options=options)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.work.discussions import Discussions
@@ -38,11 +39,12 @@ class DiscussionTools:
 
         Texts: `get_discussion`.
         """
-        where = self.policy.repo(repo)
+        trusted_repo = self.policy.repo(repo)
         if kind == "categories":
             refuse_beside("kind=categories", category=category, answered=answered)
-            return await self.discussions.categories(where)
-        return await self.discussions.list(where, category=category, answered=answered, limit=limit, cursor=cursor)
+            return await self.discussions.list_categories(trusted_repo)
+        options = PageOptions(limit=limit, cursor=cursor)
+        return await self.discussions.list(trusted_repo, options, category=category, answered=answered)
 
     @tool("Get a discussion", toolset="discussions", open_world=True)
     async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
@@ -50,7 +52,7 @@ class DiscussionTools:
 
         All: `list_discussions`.
         """
-        return await self.discussions.get(self.policy.repo(repo), number, limit=limit, cursor=cursor)
+        return await self.discussions.get(self.policy.repo(repo), number, PageOptions(limit=limit, cursor=cursor))
 
     @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
     async def create_discussion(
@@ -75,8 +77,11 @@ class DiscussionTools:
 
         Ids: `get_discussion`. On issues: `create_comment`.
         """
-        where = self.policy.write_repo(repo)
-        return await self.discussions.comment(where, number, body, self.policy.node(reply_to) if reply_to else None)
+        trusted_repo = self.policy.write_repo(repo)
+        trusted_comment = None
+        if reply_to:
+            trusted_comment = self.policy.node(reply_to)
+        return await self.discussions.comment(trusted_repo, number, body, trusted_comment)
 
     @tool("Change a discussion's comment", toolset="discussions", effect="destroy", open_world=True)
     async def edit_discussion_comment(
@@ -93,11 +98,13 @@ class DiscussionTools:
         """
         if body is None and answer is None:
             raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")
-        where = self.policy.write_repo(repo)
-        return await self.discussions.edit(where, number, self.policy.node(comment_id), body, answer)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.discussions.edit_comment(
+            trusted_repo, number, self.policy.node(comment_id), body, is_answer=answer
+        )
 
     @tool("Delete a discussion's comment", toolset="discussions", gate="delete", effect="destroy", open_world=True)
     async def delete_discussion_comment(self, repo: RepoName, number: Number, comment_id: CommentId) -> Done:
         """Delete a comment of a discussion, for good. To change it: `edit_discussion_comment`."""
-        where = self.policy.write_repo(repo, "delete")
-        return await self.discussions.delete(where, number, self.policy.node(comment_id))
+        trusted_repo = self.policy.write_repo(repo, "delete")
+        return await self.discussions.delete_comment(trusted_repo, number, self.policy.node(comment_id))

@@ -10,17 +10,26 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
 from mcp_github.models import Done, Listing
-from mcp_github.policy import Policy
-from mcp_github.requests.work.issue_relations import Dependency, Planning
-from mcp_github.tools.arguments import Limit, Number, OptionalBody, OptionalNumber, OptionalRef, OptionalTitle, RepoName
+from mcp_github.policy import Policy, Repo
+from mcp_github.requests.work.issue_relations import DependencyAction, IssueRelations
+from mcp_github.tools.arguments import (
+    Limit,
+    Number,
+    OptionalBody,
+    OptionalNumber,
+    OptionalRef,
+    OptionalTitle,
+    RepoName,
+    parse_ref,
+)
 
-__all__ = ["PlanningTools"]
+__all__ = ["IssueRelationTools"]
 
 
 @dataclass(frozen=True)
-class PlanningTools:
+class IssueRelationTools:
     policy: Policy
-    planning: Planning
+    relations: IssueRelations
 
     @tool("Set what an issue waits for", toolset="planning", effect="write", idempotent=True, open_world=True)
     async def edit_dependency(
@@ -28,16 +37,18 @@ class PlanningTools:
         repo: RepoName,
         number: Number,
         blocked_by: Number,
-        action: Dependency = "add",
+        action: DependencyAction = "add",
         other_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
     ) -> Done:
         """Mark an issue as blocked by another, or no longer.
 
         `get_issue` shows both directions. Parts of an issue: `edit_sub_issue`.
         """
-        where = self.policy.write_repo(repo)
-        other = self.policy.repo(other_repo) if other_repo else where
-        return await self.planning.depend(where, number, other, blocked_by, action)
+        trusted_repo = self.policy.write_repo(repo)
+        other: Repo = trusted_repo
+        if other_repo:
+            other = self.policy.repo(other_repo)
+        return await self.relations.edit_dependency(trusted_repo, number, other, blocked_by, action)
 
     @tool("Find duplicates", toolset="planning", open_world=True)
     async def find_duplicates(
@@ -54,7 +65,10 @@ class PlanningTools:
         """
         if (number is None) == (title is None):
             raise Invalid("One of `number` and `title` has to be given.")
-        return await self.planning.alike(self.policy.repo(repo), number, title or "", body or "", limit=limit)
+        trusted_repo = self.policy.repo(repo)
+        if number is not None:
+            return await self.relations.find_duplicates_of(trusted_repo, number, limit=limit)
+        return await self.relations.find_duplicates_of_text(trusted_repo, title or "", body or "", limit=limit)
 
     @tool("Hand to Copilot", toolset="planning", effect="write", open_world=True)
     async def run_copilot(
@@ -65,6 +79,5 @@ class PlanningTools:
         instructions: Annotated[OptionalBody, Field(description="Beside what the issue says")] = None,
     ) -> Done:
         """Have GitHub's Copilot work on an issue: it starts from the branch `base` and opens a pull request."""
-        where = self.policy.write_repo(repo)
-        at = self.policy.ref(base) if base else None
-        return await self.planning.assign_copilot(where, number, at, instructions)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.relations.assign_copilot(trusted_repo, number, parse_ref(self.policy, base), instructions)

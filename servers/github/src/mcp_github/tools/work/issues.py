@@ -9,17 +9,20 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import DryRun
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.requests.work.issue_relations import COPILOT
-from mcp_github.requests.work.issues import Issues, Options, SubIssue
+from mcp_github.requests.work.comments import Comments
+from mcp_github.requests.work.issue_relations import COPILOT_AGENT
+from mcp_github.requests.work.issues import IssueOption, Issues, SubIssueAction
 from mcp_github.tools.arguments import (
     Body,
     Comment,
     Cursor,
     Fields,
     Limit,
-    Listed,
+    Login,
+    NameList,
     Names,
     Number,
     OptionalBody,
@@ -29,31 +32,31 @@ from mcp_github.tools.arguments import (
     RepoName,
     Since,
     Title,
-    on_lines,
+    drop_unset,
+    is_on_lines,
     one_of,
 )
-from mcp_github.tools.drafts import drafted
+from mcp_github.tools.drafts import draft_result
 from mcp_github.tools.views import DRAFT, ISSUES
 
-__all__ = ["IssueTools", "given"]
+__all__ = ["IssueTools"]
 
 
-def _from_0(number: int | None) -> int | None:
+def _check_from_0(number: int | None) -> int | None:
     if number is not None and number < 0:
         raise ValueError("must be 0 or more")
     return number
 
 
-def _milestone(given: object) -> object:
-    if isinstance(given, str) and not given.strip().isdigit():
+def _check_milestone(value: object) -> object:
+    if isinstance(value, str) and not value.strip().isdigit():
         raise ValueError("must be a number; `list_issue_options` with kind=milestones shows them")
-    return given
+    return value
 
 
-_sorts = AfterValidator(one_of("created", "updated", "comments"))
-Login = Annotated[str | None, Field(description="Login")]
+_SORT = AfterValidator(one_of("created", "updated", "comments"))
 Type = Annotated[str | None, Field(description="Name")]
-Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
+Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
 Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 
@@ -62,20 +65,21 @@ Review = Annotated[bool, Field(description="One on lines of code")]
 class IssueTools:
     policy: Policy
     issues: Issues
+    comments: Comments
 
     @tool("List issues", toolset="issues", open_world=True, view=ISSUES)
     async def list_issues(
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[Listed, Field(description="All of these")] = None,
+        labels: Annotated[NameList, Field(description="All of these")] = None,
         assignee: Annotated[str | None, Field(description="Login, none, or * for any")] = None,
         creator: Login = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002 - the word GitHub uses
         custom: Custom = None,
         since: Since = None,
-        sort: Annotated[str | None, _sorts, Field(description="created, updated, comments")] = None,
+        sort: Annotated[str | None, _SORT, Field(description="created, updated, comments")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -86,13 +90,12 @@ class IssueTools:
         Without their texts: `get_issue` has one. By words: `search_github`.
         """
         params: dict[str, Any] = {
-            "state": state, "assignee": await self._login(assignee), "creator": await self._login(creator),
+            "state": state, "assignee": await self._resolve_login(assignee),
+            "creator": await self._resolve_login(creator),
             "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
         }  # fmt: skip
-        return await self.issues.list(
-            self.policy.repo(repo), params, labels=labels or (), custom=custom, fields=fields, limit=limit,
-            cursor=cursor,
-        )  # fmt: skip
+        options = PageOptions(fields, limit, cursor)
+        return await self.issues.list(self.policy.repo(repo), params, options, labels=labels or (), custom=custom)
 
     @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
@@ -104,13 +107,13 @@ class IssueTools:
 
     @tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
     async def list_issue_options(
-        self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
+        self, repo: RepoName, kind: IssueOption, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
         """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
         The last two in organisations only. Issues with one: `list_issues`.
         """
-        return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
+        return await self.issues.list_options(self.policy.repo(repo), kind, PageOptions(limit=limit, cursor=cursor))
 
     @tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
     async def list_comments(
@@ -121,9 +124,7 @@ class IssueTools:
 
         Long ones are cut, and say so. Those on lines of code: `list_reviews` with kind=threads.
         """
-        return await self.issues.comments(
-            self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
-        )
+        return await self.comments.list(self.policy.repo(repo), number, since, PageOptions(fields, limit, cursor))
 
     @tool("Create an issue", toolset="issues", effect="write", open_world=True, view=DRAFT)
     async def create_issue(
@@ -131,19 +132,21 @@ class IssueTools:
         repo: RepoName,
         title: Title,
         body: OptionalBody = None,
-        labels: Annotated[Listed, Field(description="Names")] = None,
-        assignees: Annotated[Listed, Field(description="Logins, or copilot")] = None,
+        labels: Annotated[NameList, Field(description="Names")] = None,
+        assignees: Annotated[NameList, Field(description="Logins, or copilot")] = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
         dry_run: DryRun = False,
     ) -> Done:
         """Create an issue (under `parent`); labels need push rights. To change it: `edit_issue`."""
-        where, people = self.policy.write_repo(repo), await self._people(assignees)
-        fields = given(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
+        trusted_repo = self.policy.write_repo(repo)
+        people = await self._resolve_people(assignees)
+        issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
         if dry_run:
-            return await drafted(self.issues.api.flow, where, "issue", fields | given(parent=parent))
-        return await self.issues.create(where, fields, parent=parent)
+            draft = issue | drop_unset(parent=parent)
+            return await draft_result(self.issues.api.taint, trusted_repo, "issue", draft)
+        return await self.issues.create(trusted_repo, issue, parent=parent)
 
     @tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
     async def edit_issue(
@@ -162,14 +165,14 @@ class IssueTools:
         duplicate_of: OptionalNumber = None,
     ) -> Done:
         """Change parts of an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
-        where = self.policy.write_repo(repo)
-        fields = given(
+        trusted_repo = self.policy.write_repo(repo)
+        changes = drop_unset(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-            assignees=await self._people(assignees), milestone=milestone, type=type,
+            assignees=await self._resolve_people(assignees), milestone=milestone, type=type,
         )  # fmt: skip
         if milestone == 0:
-            fields["milestone"] = None
-        return await self.issues.edit(where, number, fields, custom=custom, duplicate_of=duplicate_of)
+            changes["milestone"] = None
+        return await self.issues.edit(trusted_repo, number, changes, custom=custom, duplicate_of=duplicate_of)
 
     @tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
     async def edit_sub_issue(
@@ -177,7 +180,7 @@ class IssueTools:
         repo: RepoName,
         number: Number,
         sub_issue: Number,
-        action: SubIssue,
+        action: SubIssueAction,
         sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
         after: OptionalNumber = None,
     ) -> Done:
@@ -185,20 +188,32 @@ class IssueTools:
 
         Both issues stay. A new one: `create_issue` with `parent`.
         """
-        where = self.policy.write_repo(repo)
-        child = self.policy.write_repo(sub_repo) if sub_repo else where
-        return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
+        trusted_repo = self.policy.write_repo(repo)
+        child = trusted_repo
+        if sub_repo:
+            child = self.policy.write_repo(sub_repo)
+        return await self.issues.edit_sub_issue(trusted_repo, number, child, sub_issue, action, after)
 
-    async def _login(self, name: str | None) -> str | None:
-        return await self.issues.api.meant_login(name) if name else name
+    async def _resolve_login(self, name: str | None) -> str | None:
+        if not name:
+            return name
+        return await self.issues.api.resolve_login(name)
 
-    async def _people(self, names: list[str] | None) -> list[str] | None:
+    async def _resolve_people(self, names: list[str] | None) -> list[str] | None:
+        """Return the logins that GitHub knows for `names`, each with the sign it had."""
         if names is None:
             return None
-        meant = self.issues.api.meant_login
-        signed = [(name[0] if name[:1] in "+-" else "", await meant(name.lstrip("+-"))) for name in names]
-        self.policy.logins([name for _, name in signed])
-        return [sign + (COPILOT if name.lower() == "copilot" else name) for sign, name in signed]
+        people: list[str] = []
+        for name in names:
+            sign = ""
+            if name.startswith(("+", "-")):
+                sign = name[0]
+            login = await self.issues.api.resolve_login(name.lstrip("+-"))
+            self.policy.logins([login])
+            if login.lower() == "copilot":
+                login = COPILOT_AGENT
+            people.append(sign + login)
+        return people
 
     @tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
     async def create_comment(
@@ -209,8 +224,11 @@ class IssueTools:
         thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
     ) -> Done:
         """Comment on an issue or pull request, which notifies people. On lines: `create_review`."""
-        where = self.policy.write_repo(repo)
-        return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
+        trusted_repo = self.policy.write_repo(repo)
+        trusted_thread = None
+        if thread:
+            trusted_thread = self.policy.node(thread)
+        return await self.comments.create(trusted_repo, number, body, trusted_thread)
 
     @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
     async def edit_comment(self, repo: RepoName, comment: Comment, body: Body, review: Review = False) -> Done:
@@ -218,8 +236,8 @@ class IssueTools:
 
         A new one: `create_comment`.
         """
-        where = self.policy.write_repo(repo)
-        return await self.issues.edit_comment(where, comment, body, review=on_lines(comment, review))
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.comments.edit(trusted_repo, comment, body, is_on_lines=is_on_lines(comment, review))
 
     @tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
     async def create_reaction(
@@ -231,18 +249,13 @@ class IssueTools:
         review: Review = False,
     ) -> Done:
         """React to an issue or pull request (`number`) or to a `comment`. In words: `create_comment`."""
-        where = self.policy.write_repo(repo)
-        return await self.issues.react(
-            where, reaction, number=number, comment=comment, review=on_lines(comment, review)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.comments.react(
+            trusted_repo, reaction, number=number, comment=comment, is_on_lines=is_on_lines(comment, review)
         )
 
     @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
     async def delete_comment(self, repo: RepoName, comment: Comment, review: Review = False) -> Done:
         """Delete a comment, or one on lines (`review`), for good. To reword it use `edit_comment`."""
-        where = self.policy.write_repo(repo, "delete")
-        return await self.issues.delete_comment(where, comment, review=on_lines(comment, review))
-
-
-def given(**values: Any) -> dict[str, Any]:
-    """What the caller passed."""
-    return {name: value for name, value in values.items() if value is not None}
+        trusted_repo = self.policy.write_repo(repo, "delete")
+        return await self.comments.delete(trusted_repo, comment, is_on_lines=is_on_lines(comment, review))

@@ -13,22 +13,23 @@ from mcp_batteries.server.declare import tool
 from mcp_github.models import Done
 from mcp_github.policy import Policy
 from mcp_github.requests.work.labels import Labels
-from mcp_github.tools.arguments import Due, OptionalNumber, OptionalTitle, RepoName
-from mcp_github.tools.work.issues import given
+from mcp_github.tools.arguments import Due, OptionalNumber, OptionalTitle, RepoName, drop_unset
 
 __all__ = ["LabelTools"]
 
 
-def _hex(given: str | None) -> str | None:
-    color = given and given.removeprefix("#").lower()
+def _parse_color(text: str | None) -> str | None:
+    if not text:
+        return text
+    color = text.removeprefix("#").lower()
     if color and not re.fullmatch("[0-9a-f]{6}", color):
         raise ValueError("must be six hexadecimal digits such as d73a4a")
     return color
 
 
-Name = Annotated[str, Field(max_length=200, description="Of the label")]
-Color = Annotated[str | None, AfterValidator(_hex), Field(description="Hex")]
-About = Annotated[str | None, Field(description="One line")]
+LabelName = Annotated[str, Field(max_length=200, description="Of the label")]
+Color = Annotated[str | None, AfterValidator(_parse_color), Field(description="Hex")]
+Description = Annotated[str | None, Field(description="One line")]
 
 
 @dataclass(frozen=True)
@@ -37,28 +38,30 @@ class LabelTools:
     labels: Labels
 
     @tool("Create a label", toolset="labels", effect="write", open_world=True)
-    async def create_label(self, repo: RepoName, name: Name, color: Color = None, description: About = None) -> Done:
+    async def create_label(
+        self, repo: RepoName, name: LabelName, color: Color = None, description: Description = None
+    ) -> Done:
         """Create a label of a repository. A name that exists is refused.
 
         To change it: `edit_label`.
         """
-        fields = given(name=name, color=color, description=description)
+        fields = drop_unset(name=name, color=color, description=description)
         return await self.labels.create(self.policy.write_repo(repo), fields)
 
     @tool("Change a label", toolset="labels", effect="destroy", open_world=True)
     async def edit_label(
         self,
         repo: RepoName,
-        name: Name,
+        name: LabelName,
         new_name: Annotated[str | None, Field(description="To rename it")] = None,
         color: Color = None,
-        description: About = None,
+        description: Description = None,
     ) -> Done:
         """Change a label's name, colour or description, wherever it is used; the rest stays.
 
         Labels of one issue: `edit_issue`.
         """
-        fields = given(new_name=new_name, color=color, description=description)
+        fields = drop_unset(new_name=new_name, color=color, description=description)
         if not fields:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         return await self.labels.edit(self.policy.write_repo(repo), name, fields)
@@ -69,7 +72,7 @@ class LabelTools:
         repo: RepoName,
         number: OptionalNumber = None,
         title: OptionalTitle = None,
-        description: About = None,
+        description: Description = None,
         due_on: Due = None,
         state: Literal["open", "closed"] | None = None,
     ) -> Done:
@@ -77,10 +80,13 @@ class LabelTools:
 
         Numbers: `list_issue_options`.
         """
-        fields = given(title=title, description=description, due_on=due_on, state=state)
-        return await self.labels.write_milestone(self.policy.write_repo(repo), number, fields)
+        fields = drop_unset(title=title, description=description, due_on=due_on, state=state)
+        trusted_repo = self.policy.write_repo(repo)
+        if number is None:
+            return await self.labels.create_milestone(trusted_repo, fields)
+        return await self.labels.edit_milestone(trusted_repo, number, fields)
 
     @tool("Delete a label", toolset="labels", gate="delete", effect="destroy", open_world=True)
-    async def delete_label(self, repo: RepoName, name: Name) -> Done:
+    async def delete_label(self, repo: RepoName, name: LabelName) -> Done:
         """Delete a label, wherever it is used. The issues stay. To rename: `edit_label`."""
         return await self.labels.delete(self.policy.write_repo(repo, "delete"), name)

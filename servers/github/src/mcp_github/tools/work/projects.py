@@ -8,23 +8,27 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
-from mcp_github.requests.work.projects import FieldType, Kind, Layout, Projects, Status
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Listed, Number, OptionalBody, RepoName, Title
+from mcp_github.requests.work.projects import FieldType, Layout, NewField, Part, Projects, ProjectStatus, StatusUpdate
+from mcp_github.tools.arguments import Cursor, Fields, Limit, NameList, Number, OptionalBody, RepoName, Title
 
 __all__ = ["ProjectTools"]
 
 
-def _day(given: str | None) -> str | None:
+def _parse_day(text: str | None) -> str | None:
+    if not text:
+        return text
     try:
-        return given and date.fromisoformat(given).isoformat()
+        return date.fromisoformat(text).isoformat()
     except ValueError:
         raise ValueError("must be a day such as 2026-01-31") from None
 
 
-Day = Annotated[str | None, AfterValidator(_day), Field(description="ISO 8601")]
+Day = Annotated[str | None, AfterValidator(_parse_day), Field(description="ISO 8601")]
 FieldName = Annotated[str, Field(min_length=1, max_length=200, description="Name")]
 OwnerName = Annotated[str, Field(description="Login")]
 
@@ -38,7 +42,7 @@ class ProjectTools:
     async def list_projects(
         self,
         owner: OwnerName,
-        kind: Kind = "projects",
+        kind: Part = "projects",
         project: Annotated[int | None, Field(ge=1, description="Its number")] = None,
         query: Annotated[str | None, Field(description="As on the board")] = None,
         fields: Fields = None,
@@ -49,14 +53,19 @@ class ProjectTools:
 
         To set a value use `edit_project_item`.
         """
-        whose = self.policy.owner(owner)
-        return await self.projects.list(whose, kind, project, query, fields=fields, limit=limit, cursor=cursor)
+        trusted_owner = self.policy.owner(owner)
+        options = PageOptions(fields, limit, cursor)
+        if kind == "projects":
+            return await self.projects.list(trusted_owner, query, options)
+        if project is None:
+            raise Invalid(f"The {kind} are those of a project.", "Pass its number as `project`.")
+        return await self.projects.list_part(trusted_owner, project, kind, query, options)
 
     @tool("Create a project", toolset="projects", effect="write", open_world=True)
     async def create_project(self, owner: OwnerName, title: Title) -> Done:
         """Create a private project with GitHub's own fields. To add some use `create_project_field`."""
         self.policy.require_write()
-        self.policy.require_everything("New projects")
+        self.policy.require_no_allow_list("New projects")
         return await self.projects.create(self.policy.owner(owner), title)
 
     @tool("Create a project's field", toolset="projects", effect="write", open_world=True)
@@ -66,16 +75,14 @@ class ProjectTools:
         project: Number,
         name: FieldName,
         type: FieldType,  # noqa: A002 - the word GitHub uses
-        options: Annotated[Listed, Field(description="Of single_select")] = None,
+        options: Annotated[NameList, Field(description="Of single_select")] = None,
         start: Annotated[Day, Field(description="Of the first iteration")] = None,
         days: Annotated[int, Field(ge=1, le=365, description="Of an iteration")] = 14,
     ) -> Done:
         """Create a field of a project, empty in each item. To fill it use `edit_project_item`."""
         self.policy.require_write()
-        whose = self.policy.owner(owner)
-        return await self.projects.create_field(
-            whose, project, name, type, options=options or [], start=start, days=days
-        )
+        field = NewField(name, type, options or [], start, days)
+        return await self.projects.create_field(self.policy.owner(owner), project, field)
 
     @tool("Create a project's view", toolset="projects", effect="write", open_world=True)
     async def create_project_view(
@@ -95,7 +102,7 @@ class ProjectTools:
         self,
         owner: OwnerName,
         project: Number,
-        status: Status | None = None,
+        status: ProjectStatus | None = None,
         body: OptionalBody = None,
         start: Day = None,
         due: Day = None,
@@ -106,14 +113,17 @@ class ProjectTools:
         Earlier ones: `list_projects` with kind=updates.
         """
         self.policy.require_write()
-        whose, known = self.policy.owner(owner), self.policy.node(update) if update else None
-        return await self.projects.update(whose, project, known, status=status, body=body, start=start, target=due)
+        trusted_owner = self.policy.owner(owner)
+        content = StatusUpdate(status, body, start, due)
+        if update:
+            return await self.projects.edit_update(trusted_owner, project, self.policy.node(update), content)
+        return await self.projects.create_update(trusted_owner, project, content)
 
     @tool("Add to a project", toolset="projects", effect="write", idempotent=True, open_world=True)
     async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoName, number: Number) -> Done:
         """Put an issue or pull request on a project; one there stays as it is. Values: `edit_project_item`."""
-        where = self.policy.write_repo(repo)
-        return await self.projects.add(self.policy.owner(owner), project, where, number)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.projects.add_item(self.policy.owner(owner), project, trusted_repo, number)
 
     @tool("Set a project's field", toolset="projects", effect="destroy", open_world=True)
     async def edit_project_item(
@@ -126,10 +136,10 @@ class ProjectTools:
     ) -> Done:
         """Set a field of an item, such as its status, in place of what it was. `list_projects` has fields and items."""
         self.policy.require_write()
-        return await self.projects.edit(self.policy.owner(owner), project, item, field, value)
+        return await self.projects.edit_item(self.policy.owner(owner), project, item, field, value)
 
     @tool("Take off a project", toolset="projects", effect="destroy", open_world=True)
     async def delete_project_item(self, owner: OwnerName, project: Number, item: Number) -> Done:
         """Take an item off a project's board; the issue stays. Numbers: `list_projects`."""
         self.policy.require_write()
-        return await self.projects.remove(self.policy.owner(owner), project, item)
+        return await self.projects.remove_item(self.policy.owner(owner), project, item)

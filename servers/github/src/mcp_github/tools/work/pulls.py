@@ -8,19 +8,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import DryRun
-from mcp_github.client.polling import LONGEST, Wait
+from mcp_github.client.polling import MAX_WAIT_SECONDS
+from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.automation.checks import Checks
-from mcp_github.requests.work.pulls import COPILOT, Pulls
-from mcp_github.requests.work.reviews import Event, ReviewComment, Reviews
+from mcp_github.requests.work.pulls import COPILOT_REVIEWER, MergeMethod, Pulls
+from mcp_github.requests.work.reviews import NewReview, ReviewAction, ReviewComment, Reviews, Side, Verdict
 from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
-    Listed,
+    NameList,
     Names,
     Number,
     OptionalBody,
@@ -30,26 +32,25 @@ from mcp_github.tools.arguments import (
     RepoName,
     Title,
     Waiting,
+    drop_unset,
+    make_poller,
     one_of,
+    parse_ref,
     refuse_beside,
 )
-from mcp_github.tools.drafts import drafted
+from mcp_github.tools.drafts import draft_result
 from mcp_github.tools.views import DRAFT, ISSUES, PULL
-from mcp_github.tools.work.issues import given
 
 __all__ = ["PullTools"]
 
-_sorts = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
+_SORT = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 Base = Annotated[str, Field(description="Branch to go into")]
 
 
-def _sha(given: str) -> str:
-    if not re.fullmatch("[0-9a-f]{7,64}", given):
+def _check_sha(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{7,64}", text):
         raise ValueError("must be 7 or more digits of a sha")
-    return given
-
-
-Side = Literal["LEFT", "RIGHT"]
+    return text
 
 
 class LineComment(BaseModel):
@@ -60,6 +61,11 @@ class LineComment(BaseModel):
     side: Side = "RIGHT"
     start_line: OptionalNumber = None
     start_side: Side | None = None
+
+    def to_trusted(self, policy: Policy) -> ReviewComment:
+        """Return the comment with its path checked."""
+        path = policy.file(self.path).name
+        return ReviewComment(path, self.body, self.line, self.side, self.start_line, self.start_side)
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class PullTools:
         state: Literal["open", "closed", "all"] = "open",
         head: Annotated[str | None, Field(description="owner:branch")] = None,
         base: Annotated[str | None, Field(description="Branch")] = None,
-        sort: Annotated[str | None, _sorts, Field(description="created, updated, popularity or long-running")] = None,
+        sort: Annotated[str | None, _SORT, Field(description="created, updated, popularity or long-running")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -86,12 +92,13 @@ class PullTools:
 
         Texts, and whether one can be merged: `get_pull_request`. By author or words: `search_github`.
         """
-        where = self.policy.repo(repo)
-        params: dict[str, Any] = {
-            "state": state, "head": self.policy.head_label(where, head) if head else None,
-            "base": self.policy.ref(base).name if base else None, "sort": sort, "direction": order,
-        }  # fmt: skip
-        return await self.pulls.list(where, params, fields=fields, limit=limit, cursor=cursor)
+        trusted_repo = self.policy.repo(repo)
+        params: dict[str, Any] = {"state": state, "sort": sort, "direction": order}
+        if head:
+            params["head"] = self.policy.head_filter(trusted_repo, head)
+        if base:
+            params["base"] = self.policy.ref(base).name
+        return await self.pulls.list(trusted_repo, params, PageOptions(fields, limit, cursor))
 
     @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
@@ -116,13 +123,13 @@ class PullTools:
 
         Threads come with their comments and state. General comments: `list_comments`.
         """
-        where = self.policy.repo(repo)
+        trusted_repo = self.policy.repo(repo)
         # Reviews are neither resolved nor open.
         if kind == "threads" or unresolved:
-            return await self.pulls.threads(where, number, unresolved=unresolved, cursor=cursor)
-        return await self.pulls.reviews(where, number, fields=fields, limit=limit, cursor=cursor)
+            return await self.reviews.list_threads(trusted_repo, number, unresolved_only=unresolved, cursor=cursor)
+        return await self.reviews.list(trusted_repo, number, PageOptions(fields, limit, cursor))
 
-    @tool("List checks", toolset="pull_requests", open_world=True, seconds=LONGEST + 120)
+    @tool("List checks", toolset="pull_requests", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
     async def list_checks(
         self,
         repo: RepoName,
@@ -136,11 +143,15 @@ class PullTools:
 
         Those of other services come last; `wait` waits for running ones. Can it be merged: `get_pull_request`.
         """
+        options = PageOptions(limit=limit, cursor=cursor)
         if number is not None:
             refuse_beside("`number`", ref=ref)
-        where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
-        patience = None if wait is None else Wait(wait)
-        return await self.checks.list(where, number=number, ref=at, wait=patience, limit=limit, cursor=cursor)
+            return await self.checks.list_of_pull(self.policy.repo(repo), number, options, make_poller(wait))
+        trusted_repo = self.policy.repo(repo)
+        trusted_ref = parse_ref(self.policy, ref)
+        if trusted_ref is None:
+            raise Invalid("One of `number` and `ref` has to be given.")
+        return await self.checks.list(trusted_repo, trusted_ref, options, make_poller(wait))
 
     @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=DRAFT)
     async def create_pull_request(
@@ -151,20 +162,22 @@ class PullTools:
         base: Base,
         body: OptionalBody = None,
         draft: bool = False,
-        reviewers: Annotated[Listed, Field(description="Logins, org/team, copilot")] = None,
+        reviewers: Annotated[NameList, Field(description="Logins, org/team, copilot")] = None,
         dry_run: DryRun = False,
     ) -> Done:
         """Open a pull request of `head` into `base`; fails without new commits. To commit: `write_files`."""
-        where, policy = self.policy.write_repo(repo), self.policy
-        source = policy.head(where, head)
-        fields = given(
-            title=title, head=source.label, head_repo=source.repo, base=policy.ref(base).name, body=body, draft=draft
-        )
-        await self.pulls.check_head(where, source)
-        asked = await self._reviewers(reviewers) or []
+        trusted_repo = self.policy.write_repo(repo)
+        source = self.policy.head(trusted_repo, head)
+        pull = drop_unset(
+            title=title, head=source.label, head_repo=source.repo, base=self.policy.ref(base).name, body=body,
+            draft=draft,
+        )  # fmt: skip
+        await self.pulls.require_served_head(trusted_repo, source)
+        resolved_reviewers = await self._resolve_reviewers(reviewers)
         if dry_run:
-            return await drafted(self.pulls.api.flow, where, "pull request", fields | given(reviewers=reviewers))
-        return await self.pulls.create(where, fields, asked)
+            preview = pull | drop_unset(reviewers=reviewers)
+            return await draft_result(self.pulls.api.taint, trusted_repo, "pull request", preview)
+        return await self.pulls.create(trusted_repo, pull, resolved_reviewers or [])
 
     @tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_pull_request(
@@ -183,10 +196,13 @@ class PullTools:
 
         Labels: `edit_issue`.
         """
-        where = self.policy.write_repo(repo)
-        fields = given(title=title, body=body, state=state, base=self.policy.ref(base).name if base else None)
+        trusted_repo = self.policy.write_repo(repo)
+        changes = drop_unset(title=title, body=body, state=state)
+        if base:
+            changes["base"] = self.policy.ref(base).name
+        resolved_reviewers = await self._resolve_reviewers(reviewers)
         return await self.pulls.edit(
-            where, number, fields, draft=draft, reviewers=await self._reviewers(reviewers), update_branch=update_branch
+            trusted_repo, number, changes, draft=draft, reviewers=resolved_reviewers, update_branch=update_branch
         )
 
     @tool("Review", toolset="pull_requests", effect="write", open_world=True)
@@ -194,7 +210,7 @@ class PullTools:
         self,
         repo: RepoName,
         number: Number,
-        event: Annotated[Event | None, Field(description="Verdict")] = None,
+        event: Annotated[Verdict | None, Field(description="Verdict")] = None,
         body: OptionalBody = None,
         comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
@@ -204,17 +220,15 @@ class PullTools:
 
         A general comment: `create_comment`.
         """
-        where = self.policy.write_repo(repo)
-        said = [
-            ReviewComment(
-                self.policy.file(item.path).name, item.body, item.line, item.side, item.start_line, item.start_side
-            )
-            for item in comments
-        ]
-        at = self.policy.ref(commit).name if commit else None
-        return await self.reviews.create(
-            where, number, event=event, body=body, comments=said, commit=at, review=review_id
-        )
+        trusted_repo = self.policy.write_repo(repo)
+        trusted_comments = [comment.to_trusted(self.policy) for comment in comments]
+        trusted_commit = None
+        if commit:
+            trusted_commit = self.policy.ref(commit).name
+        review = NewReview(event, body, trusted_comments, trusted_commit)
+        if review_id is not None:
+            return await self.reviews.add(trusted_repo, number, review_id, review)
+        return await self.reviews.create(trusted_repo, number, review)
 
     @tool("Finish a review", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_review(
@@ -222,13 +236,13 @@ class PullTools:
         repo: RepoName,
         number: Number,
         review_id: Number,
-        action: Literal["submit", "delete", "dismiss"],
-        event: Annotated[Event | None, Field(description="For submit")] = None,
+        action: ReviewAction,
+        event: Annotated[Verdict | None, Field(description="For submit")] = None,
         body: OptionalBody = None,
     ) -> Done:
         """Submit or delete a pending review, or dismiss a submitted one (`body` says why). Ids: `list_reviews`."""
-        where = self.policy.write_repo(repo)
-        return await self.reviews.edit(where, number, review_id, action=action, event=event, body=body)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.reviews.edit(trusted_repo, number, review_id, action=action, verdict=event, body=body)
 
     @tool("Resolve a thread", toolset="pull_requests", effect="write", idempotent=True, open_world=True)
     async def edit_thread(
@@ -239,28 +253,32 @@ class PullTools:
         resolved: bool = True,
     ) -> Done:
         """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
-        where = self.policy.write_repo(repo)
-        return await self.pulls.resolve(where, number, self.policy.node(thread), resolved=resolved)
+        trusted_repo = self.policy.write_repo(repo)
+        return await self.reviews.resolve_thread(trusted_repo, number, self.policy.node(thread), resolved=resolved)
 
-    async def _reviewers(self, names: list[str] | None) -> list[str] | None:
+    async def _resolve_reviewers(self, names: list[str] | None) -> list[str] | None:
+        """Return the logins and teams that GitHub knows for `names`, each with the sign it had."""
         if names is None:
             return None
-        kept: list[str] = []
+        reviewers: list[str] = []
         for name in names:
-            sign, plain = (name[0], name[1:]) if name[:1] in "+-" else ("", name)
-            plain = await self.pulls.api.meant_login(plain)
-            for part in plain.split("/", 1):
-                self.policy.logins([part])
-            kept.append(sign + (COPILOT if plain.lower() == "copilot" else plain))
-        return kept
+            sign = ""
+            if name.startswith(("+", "-")):
+                sign = name[0]
+            reviewer = await self.pulls.api.resolve_login(name.removeprefix(sign))
+            self.policy.logins(reviewer.split("/", 1))
+            if reviewer.lower() == "copilot":
+                reviewer = COPILOT_REVIEWER
+            reviewers.append(sign + reviewer)
+        return reviewers
 
     @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
     async def run_merge(
         self,
         repo: RepoName,
         number: Number,
-        head_sha: Annotated[str, AfterValidator(_sha), Field(description="Head you looked at")],
-        method: Literal["merge", "squash", "rebase"] = "merge",
+        head_sha: Annotated[str, AfterValidator(_check_sha), Field(description="Head you looked at")],
+        method: MergeMethod = "merge",
         title: OptionalTitle = None,
         body: OptionalBody = None,
     ) -> Done:
@@ -268,5 +286,5 @@ class PullTools:
 
         Can it be merged: `get_pull_request`.
         """
-        where = self.policy.write_repo(repo, "merge")
-        return await self.pulls.merge(where, number, head=head_sha, method=method, title=title, message=body)
+        trusted_repo = self.policy.write_repo(repo, "merge")
+        return await self.pulls.merge(trusted_repo, number, head=head_sha, method=method, title=title, message=body)

@@ -1,0 +1,135 @@
+"""Pages of what GraphQL lists: connections, of which a page may be shown in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from mcp_batteries.errors import NotFound
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
+from mcp_github.client.api import Api
+from mcp_github.listing.pages import PageOptions, count_fitting_rows
+from mcp_github.listing.projections import Projection
+from mcp_github.models import Listing
+from mcp_github.policy import Repo
+
+__all__ = ["ConnectionPage", "ConnectionPosition", "GraphqlQuery", "fetch_graphql_page"]
+
+
+@dataclass(frozen=True)
+class ConnectionPosition:
+    """Where a page of a connection begins.
+
+    Attributes:
+        page_size: how many nodes GitHub is asked for.
+        after: GitHub's cursor of the page before; None for the first page.
+        skip: how many nodes of the page were shown before.
+        done: how many nodes of the connection were shown before.
+    """
+
+    page_size: int
+    after: str | None = None
+    skip: int = 0
+    done: int = 0
+
+    @classmethod
+    def decode(cls, kind: str, cursor: str | None, scope: Sequence[Any], limit: int) -> ConnectionPosition:
+        """Return the position that `cursor` names; without one the beginning."""
+        if not cursor:
+            return cls(limit)
+        value: dict[str, Any] = Cursor.decode(kind, cursor, scope)
+        return cls(value["n"], value["after"], value["skip"], value["done"])
+
+    def encode(self, kind: str, scope: Sequence[Any]) -> str:
+        value = {"n": self.page_size, "after": self.after, "skip": self.skip, "done": self.done}
+        return Cursor.encode(kind, value, scope)
+
+
+@dataclass(frozen=True)
+class ConnectionPage:
+    """What of a page of GraphQL's fits an answer.
+
+    Attributes:
+        next_position: where the next answer begins; None after the last.
+        total: of all nodes of the connection.
+    """
+
+    rows: list[list[Any]]
+    next_position: ConnectionPosition | None
+    total: int
+
+    @classmethod
+    def cut(cls, connection: Mapping[str, Any], rows: list[list[Any]], position: ConnectionPosition) -> ConnectionPage:
+        """Return those of `rows` that fit, and where to go on.
+
+        Args:
+            connection: as GitHub answered it, with its `pageInfo` and `totalCount`.
+            rows: of its nodes from `position` on.
+        """
+        fitting = count_fitting_rows(rows, DEFAULT_PAGE_BYTES)
+        done = position.done + fitting
+        next_position = None
+        if fitting < len(rows):
+            next_position = replace(position, skip=position.skip + fitting, done=done)
+        elif connection["pageInfo"]["hasNextPage"]:
+            next_position = replace(position, after=connection["pageInfo"]["endCursor"], skip=0, done=done)
+        return cls(rows[:fitting], next_position, connection["totalCount"])
+
+    def encode_cursor(self, kind: str, scope: Sequence[Any]) -> str | None:
+        if self.next_position is None:
+            return None
+        return self.next_position.encode(kind, scope)
+
+    @property
+    def remaining_count(self) -> int:
+        """How many nodes are to come."""
+        if self.next_position is None:
+            return 0
+        return self.total - self.next_position.done
+
+    def remaining_note(self, noun: str = "more") -> str | None:
+        if self.next_position is None:
+            return None
+        return f"{self.remaining_count} {noun}."
+
+
+@dataclass(frozen=True)
+class GraphqlQuery:
+    """A list that GraphQL has.
+
+    Attributes:
+        description: what it lists, in words for messages.
+        find_connection: finds the connection in the answer; what it lacks is not there.
+    """
+
+    text: str
+    variables: Mapping[str, Any]
+    description: str
+    projection: Projection
+    find_connection: Callable[[Any], Any]
+    repo: Repo | None = None
+
+
+async def fetch_graphql_page(api: Api, query: GraphqlQuery, options: PageOptions) -> Listing:
+    """Return one page of what a GraphQL query lists."""
+    columns = query.projection.choose_columns(options.fields)
+    scope = [query.text.split("(")[0], dict(query.variables)]
+    position = ConnectionPosition.decode("nodes", options.cursor, scope, options.limit)
+    variables = {**query.variables, "first": position.page_size, "after": position.after}
+    response = await api.graphql(query.text, variables, query.description, repo=query.repo)
+    try:
+        connection = cast("dict[str, Any]", query.find_connection(response.data))
+        nodes = cast("list[dict[str, Any]]", connection["nodes"])[position.skip :]
+    except (KeyError, TypeError):
+        raise NotFound(f"GitHub does not find {query.description}, or hides it from this token.") from None
+    rows = [query.projection.to_row(node, columns) for node in nodes]
+    page = ConnectionPage.cut(connection, rows, position)
+    return Listing(
+        cursor=page.encode_cursor("nodes", scope),
+        note=page.remaining_note(),
+        total=page.total,
+        removed=response.removed or None,
+        columns=columns,
+        rows=page.rows,
+    )

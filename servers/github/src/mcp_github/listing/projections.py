@@ -1,0 +1,162 @@
+"""What is kept of GitHub's objects: columns by name, each with a way to find its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp_batteries.errors import Invalid, quote
+from mcp_github.safety.lockdown import INSIDERS
+
+__all__ = [
+    "Getter",
+    "Item",
+    "Projection",
+    "author_of",
+    "clip",
+    "clip_note",
+    "pick",
+    "pluck",
+    "same_names",
+    "trust_of",
+]
+
+# An object of GitHub's.
+Item = Mapping[str, Any]
+# A dotted path to a value, or a function of the object.
+Getter = str | Callable[[Item], Any]
+
+# Of a text inside a list.
+_MAX_TEXT_CHARACTERS = 1500
+_CLIP_END = " more characters]"
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What is kept of a kind of object.
+
+    Attributes:
+        getters: where each column's value is.
+        default: columns shown unless the caller chooses.
+    """
+
+    getters: Mapping[str, Getter]
+    default: Sequence[str]
+
+    def choose_columns(self, fields: Sequence[str] | None) -> list[str]:
+        """Return the columns for the caller's `fields`.
+
+        Raises:
+            Invalid: there is no such column.
+        """
+        if not fields:
+            return list(self.default)
+        for name in fields:
+            if name not in self.getters:
+                choices = ", ".join(f"`{column}`" for column in self.getters)
+                raise Invalid(f"There is no field {quote(name)}.", f"There are: {choices}.")
+        return list(dict.fromkeys(fields))
+
+    def to_row(self, item: Item, columns: Sequence[str]) -> list[Any]:
+        """Return the values of `item` in the order of `columns`; a text that is the only one is whole."""
+        if len(columns) == 1:
+            return [pick(item, _unclipped(self.getters[columns[0]]))]
+        return [pick(item, self.getters[name]) for name in columns]
+
+    def to_record(self, item: Item, fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return `item` trimmed to its columns, without what is not set."""
+        columns = self.choose_columns(fields)
+        values = dict(zip(columns, self.to_row(item, columns), strict=True))
+        return {name: value for name, value in values.items() if value is not None and value != []}
+
+    def missing_columns(self, columns: Sequence[str], members: Collection[str]) -> list[str]:
+        """Return those of `columns`, quoted, that no object had anything for.
+
+        Args:
+            members: the names of all members that the objects had.
+        """
+        missing: list[str] = []
+        for name in columns:
+            path = _unclipped(self.getters[name])
+            if isinstance(path, str) and path.split(".")[0] not in members:
+                missing.append(f"`{name}`")
+        return missing
+
+
+def pick(item: Item, getter: Getter) -> Any:
+    """Return the value that `getter` finds in `item`; None where there is none."""
+    if callable(getter):
+        return getter(item)
+    value: Any = item
+    for name in getter.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = cast("dict[str, Any]", value).get(name)
+    return value
+
+
+@dataclass(frozen=True)
+class _Clip:
+    path: str
+    limit: int
+
+    def __call__(self, item: Item) -> Any:
+        text = pick(item, self.path)
+        if not isinstance(text, str) or len(text) <= self.limit:
+            return text
+        return f"{text[: self.limit]}… [{len(text) - self.limit}{_CLIP_END}"
+
+
+def clip(path: str, limit: int = _MAX_TEXT_CHARACTERS) -> Getter:
+    """Return a getter of the text at `path`, cut with a word about it; whole where it is the only column."""
+    return _Clip(path, limit)
+
+
+def clip_note(column: str, values: Iterable[Any]) -> str | None:
+    """Return how to get a text whole, if one of `values` was cut."""
+    for value in values:
+        if isinstance(value, str) and value.endswith(_CLIP_END):
+            return f"A text that was cut is whole with fields={column} alone."
+    return None
+
+
+def pluck(path: str, key: str = "name") -> Getter:
+    """Return a getter of the `key` of each object in the list at `path`."""
+
+    def pluck_keys(item: Item) -> Any:
+        objects = pick(item, path)
+        if not isinstance(objects, list):
+            return None
+        return [one if isinstance(one, str) else pick(one, key) for one in cast("list[Any]", objects)]
+
+    return pluck_keys
+
+
+def same_names(*columns: str) -> dict[str, Getter]:
+    """Return getters for columns that are called the same upstream."""
+    return dict(zip(columns, columns, strict=True))
+
+
+def author_of(item: Item) -> str | None:
+    """Return the login of who wrote `item`; those whose account is gone are `ghost`, as on GitHub's pages."""
+    for name in ("user", "author"):
+        if name in item:
+            return str(pick(item, f"{name}.login") or "ghost")
+    return None
+
+
+def trust_of(item: Item) -> str | None:
+    """Return whether the author of `item` belongs to the repository; only then their text has any authority there."""
+    association = item.get("author_association") or item.get("authorAssociation")
+    if association is None:
+        return None
+    if association in INSIDERS:
+        return "insider"
+    return "outsider"
+
+
+def _unclipped(getter: Getter) -> Getter:
+    if isinstance(getter, _Clip):
+        return getter.path
+    return getter

@@ -1,0 +1,40 @@
+"""Lists of names that a caller may give as a whole, or as `+name` and `-name`: labels, assignees, reviewers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcp_batteries.errors import Invalid
+
+__all__ = ["has_signs", "merge_names"]
+
+
+def has_signs(names: Sequence[str] | None) -> bool:
+    """Return whether one of `names` has a sign that adds or removes it."""
+    return any(name[:1] in ("+", "-") for name in names or ())
+
+
+def merge_names(current: Sequence[str], changes: Sequence[str]) -> Sequence[str]:
+    """Return `current` after `changes`: `+name` adds, `-name` removes, plain names replace everything.
+
+    Raises:
+        Invalid: some have a sign and others have none.
+    """
+    if not has_signs(changes):
+        return changes
+    added: list[str] = []
+    removed: set[str] = set()
+    for change in changes:
+        sign = change[:1]
+        name = change[1:]
+        if sign not in ("+", "-"):
+            raise Invalid(
+                "Names with and without a sign are mixed.", "Write +name and -name, or all the names there are to be."
+            )
+        if sign == "-":
+            removed.add(name.lower())
+        else:
+            added.append(name)
+    remaining = [name for name in current if name.lower() not in removed]
+    present = {name.lower() for name in remaining}
+    return remaining + [name for name in added if name.lower() not in present]
