@@ -58,7 +58,7 @@ MODULES = {
             "tests/github_server/test_taint.py",
             "tests/github_server/test_watch_list.py",
         )
-        for name in ("__init__", "addresses", "flow", "gates", "names", "served")
+        for name in ("__init__", "addresses", "flow", "gates", "names", "allow_list", "repositories")
     },
     **{
         f"servers/postgres/src/mcp_postgres/policy/{name}.py": (

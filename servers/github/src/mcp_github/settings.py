@@ -100,12 +100,17 @@ class Settings(Common):
     @classmethod
     def _lists(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.
-        return tuple(word for value in values for word in value.replace(",", " ").split())
+        words: list[str] = []
+        for value in values:
+            words += value.replace(",", " ").split()
+        return tuple(words)
 
     @field_validator("cache")
     @classmethod
     def _absolute_unless_memory(cls, folder: str | None) -> str | None:
-        return folder if folder in (None, "memory") else absolute(folder)
+        if folder is None or folder == "memory":
+            return folder
+        return absolute(folder)
 
     def depends_on(self) -> Dependencies | None:
         variables = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")

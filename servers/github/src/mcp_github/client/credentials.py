@@ -19,7 +19,7 @@ from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.response import API_VERSION
-from mcp_github.policy import ApiUrl
+from mcp_github.policy.addresses import ApiUrl
 
 __all__ = ["Credentials", "RequestSigner", "TokenSettings"]
 

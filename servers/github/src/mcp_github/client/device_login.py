@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.remote.reach import why_unreached
-from mcp_github.policy import ApiUrl
+from mcp_github.policy.addresses import ApiUrl
 
 __all__ = ["DeviceCode", "DeviceLogin", "LoginSettings"]
 

@@ -12,10 +12,23 @@ from typing import Literal, Protocol
 from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.server.choice import Missing
 from mcp_github.policy.addresses import ApiUrl, DownloadUrl
+from mcp_github.policy.allow_list import RepositoryAllowList
 from mcp_github.policy.flow import FlowRules
 from mcp_github.policy.gates import Gate, Gates, deletable_branch, gate_option, require_own_commit
-from mcp_github.policy.names import HEAD, FilePath, Gist, Ref, file, gist, node, ref, team, workflow
-from mcp_github.policy.served import Head, Owner, Repo, RepositoryAllowList, WriteRepo, require_logins
+from mcp_github.policy.names import (
+    HEAD,
+    FilePath,
+    Gist,
+    Ref,
+    file,
+    gist,
+    node,
+    ref,
+    require_logins,
+    team,
+    workflow,
+)
+from mcp_github.policy.repositories import Head, Owner, Repo, WriteRepo
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
@@ -94,33 +107,39 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
     require_own_commit = staticmethod(require_own_commit)
 
     def __init__(self, settings: PolicySettings) -> None:
-        opened: dict[Gate, bool] = {
+        open_gates: dict[Gate, bool] = {
             "merge": settings.merge, "delete": settings.delete, "workflow_files": settings.workflow_files,
             "runs": settings.runs, "releases": settings.releases, "force": settings.force,
         }  # fmt: skip
         RepositoryAllowList.__init__(self, settings.api_url, settings.repos)
-        Gates.__init__(self, settings.write and not settings.read_only, opened)
+        Gates.__init__(self, settings.write and not settings.read_only, open_gates)
         FlowRules.__init__(self, settings.flow, settings.trusted_owner, lockdown=settings.lockdown)
-        _require_way_in(settings)
+        _require_usable_auth(settings)
         unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
         if unknown:
             raise Unavailable(
                 f"There is no toolset {quote(unknown[0])}.", f"There are: {', '.join(TOOLSETS)}; or all of them: all."
             )
-        self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
+        self.toolsets = frozenset(settings.toolsets)
+        if "all" in settings.toolsets:
+            self.toolsets = frozenset(TOOLSETS)
 
     def missing_for(self, tool: ToolDeclaration, *, token: bool) -> Missing:
-        """What a disabled tool lacks, apart from its toolset.
+        """Return what a disabled tool lacks, apart from its toolset.
 
         Args:
             token: whether there may be a token.
         """
-        missing = ["--write"] if tool.effect != "read" and not self.can_write else []
-        missing += [gate_option(gate) for gate in tool.gates if gate not in self.allowed_actions]
-        why = _NO_TOKEN if tool.effect != "read" and not token else ""
+        options: list[str] = []
+        reasons: list[str] = []
+        if tool.effect != "read" and not self.can_write:
+            options.append("--write")
+        options += [gate_option(gate) for gate in tool.gates if gate not in self.allowed_actions]
         if self.lockdown and "gists" in tool.toolsets:
-            why = f"The server was started with `--lockdown`, and anybody may write gists. {why}".strip()
-        return Missing(missing, why)
+            reasons.append("The server was started with `--lockdown`, and anybody may write gists.")
+        if tool.effect != "read" and not token:
+            reasons.append(_NO_TOKEN)
+        return Missing(options, " ".join(reasons))
 
     def require_token(self, token: bool) -> None:
         """Raise `Refused` for a write without a token."""
@@ -128,7 +147,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
             raise Refused("Nothing can be changed without a token.", _NO_TOKEN)
 
     def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
-        """The repository that `text` names, for writing.
+        """Return the repository that `text` names, for writing.
 
         Raises:
             Refused: the operator has not allowed writes, or it is not on the allow-list.
@@ -140,7 +159,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
         return WriteRepo(repo.owner, repo.name)
 
 
-def _require_way_in(settings: PolicySettings) -> None:
+def _require_usable_auth(settings: PolicySettings) -> None:
     """Raise `Unavailable` if `--auth` cannot work with the other settings."""
     if settings.auth == "caller" and settings.transport != "http":
         raise Unavailable("Only over HTTP do callers bring tokens.", "Give --transport http, or another --auth.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from mcp_batteries.errors import Refused, Unavailable, quote
 
@@ -34,55 +34,56 @@ class ApiUrl:
     def web(self) -> str:
         """The address where people log in, without a final slash."""
         parts = urlsplit(self.base)
-        return f"{parts.scheme}://{parts.netloc.removeprefix('api.') if self.host != parts.hostname else parts.netloc}"
+        netloc = parts.netloc
+        if self.host != parts.hostname:
+            netloc = netloc.removeprefix("api.")
+        return f"{parts.scheme}://{netloc}"
 
     @property
     def host(self) -> str:
         """The host as people know it, under which the gh program stores tokens."""
         name = urlsplit(self.base).hostname or ""
-        return name.removeprefix("api.") if name == "api.github.com" or name.endswith(".ghe.com") else name
+        if name == "api.github.com" or name.endswith(".ghe.com"):
+            return name.removeprefix("api.")
+        return name
 
-    def redirect(self, url: str, what: str) -> str:
-        """The API's path that a redirect to `url` means.
+    def redirect(self, url: str, description: str) -> str:
+        """Return the API's path that a redirect to `url` means.
 
         Raises:
             Refused: it leads to another host, to which the token is not sent, or out of the API.
         """
-        base, target = urlsplit(self.base), urlsplit(url)
+        base = urlsplit(self.base)
+        target = urlsplit(url)
         if (target.scheme, target.netloc.lower()) != (base.scheme, base.netloc.lower()):
-            raise Refused(f"GitHub redirects {what} to another host, where the token is not sent.")
+            raise Refused(f"GitHub redirects {description} to another host, where the token is not sent.")
         path = target.path[len(base.path) :]
         if not target.path.startswith(f"{base.path}/") or ".." in unquote(path).split("/"):
-            raise Refused(f"GitHub redirects {what} to where there is no API.")
+            raise Refused(f"GitHub redirects {description} to where there is no API.")
         return path
 
-    def download(self, url: str, what: str) -> DownloadUrl:
-        """The target of a redirected download.
+    def download(self, url: str, description: str) -> DownloadUrl:
+        """Return the target of a redirected download.
 
         Raises:
             Refused: GitHub would not redirect anybody to the other host.
         """
-        target, base = urlsplit(url), urlsplit(self.base)
-        here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
-        if not here and (target.scheme != "https" or _is_internal(target.hostname or "")):
-            raise Refused(f"GitHub redirects {what} to an address that is not followed.")
+        target = urlsplit(url)
+        base = urlsplit(self.base)
+        is_own_host = (target.scheme, target.netloc) == (base.scheme, base.netloc)
+        if not is_own_host and (target.scheme != "https" or _is_internal(target.hostname or "")):
+            raise Refused(f"GitHub redirects {description} to an address that is not followed.")
         return DownloadUrl(target.geturl())
 
 
 def api_url(url: str) -> ApiUrl:
-    """GitHub at the address `url` that the operator gave.
+    """Return GitHub at the address `url` that the operator gave.
 
     Raises:
         Unavailable: it is not an address, or one to which nothing may be sent.
     """
-    parts = urlsplit(url if "//" in url else f"https://{url}")
+    parts = _split_address(url)
     host = (parts.hostname or "").lower()
-    try:
-        port = parts.port
-    except ValueError:
-        host, port = "", None
-    if not host or parts.username or parts.query or parts.fragment or parts.scheme not in ("https", "http"):
-        raise Unavailable(f"{quote(url)} is not an address of an API.", "Write it as https://host.")
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise Unavailable(f"{quote(url)} would send the token unencrypted.", "Write https://.")
     # Both addresses of an API are known from either.
@@ -93,13 +94,43 @@ def api_url(url: str) -> ApiUrl:
         host = f"api.{host}"
     elif path in ("", "/api") and not host.startswith("api.") and host not in _LOOPBACK:
         path = "/api/v3"
-    shown = f"[{host}]" if ":" in host else host
-    return ApiUrl(f"{parts.scheme}://{shown}{f':{port}' if port else ''}{path}")
+    netloc = host
+    if ":" in host:
+        netloc = f"[{host}]"
+    if parts.port:
+        netloc = f"{netloc}:{parts.port}"
+    return ApiUrl(f"{parts.scheme}://{netloc}{path}")
+
+
+def _split_address(url: str) -> SplitResult:
+    """Return the parts of the address of an API, which has a host and nothing but a path behind it."""
+    address = url
+    if "//" not in url:
+        address = f"https://{url}"
+    parts = urlsplit(address)
+    is_http = parts.scheme in ("https", "http")
+    if not is_http or not parts.hostname or not _has_valid_port(parts):
+        raise _no_api_address(url)
+    if parts.username or parts.query or parts.fragment:
+        raise _no_api_address(url)
+    return parts
+
+
+def _has_valid_port(parts: SplitResult) -> bool:
+    try:
+        _ = parts.port
+    except ValueError:
+        return False
+    return True
+
+
+def _no_api_address(url: str) -> Unavailable:
+    return Unavailable(f"{quote(url)} is not an address of an API.", "Write it as https://host.")
 
 
 def _is_internal(host: str) -> bool:
-    """Whether `host` is a name or address of this machine or network only."""
-    plain = host.strip("[]")
-    return (
-        "." not in plain or ":" in plain or plain.replace(".", "").isdigit() or plain.endswith((".local", ".internal"))
-    )
+    """Return whether `host` is a name or address of this machine or network only."""
+    name = host.strip("[]")
+    if "." not in name or ":" in name or name.replace(".", "").isdigit():
+        return True
+    return name.endswith((".local", ".internal"))

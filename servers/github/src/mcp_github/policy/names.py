@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote as percent
 
-from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.errors import Invalid, Unavailable, quote
 from mcp_github.invisible import escape_path, unescape_path
 
-__all__ = ["HEAD", "FilePath", "Gist", "Ref", "file", "gist", "is_encodable", "node", "ref", "team", "workflow"]
+__all__ = [
+    "HEAD", "LOGIN", "FilePath", "Gist", "Ref", "file", "gist", "is_encodable", "node", "parse_owner_setting", "ref",
+    "require_logins", "team", "workflow",
+]  # fmt: skip
+
+LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
+
+_MAX_REF_CHARACTERS = 250
+_REF_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f ~^:?*\[\\]")
+_MAX_PATH_CHARACTERS = 4000
 
 
 @dataclass(frozen=True)
@@ -23,8 +33,8 @@ class Ref:
         return percent(self.name, safe="/")
 
 
+# The tip of the default branch.
 HEAD = Ref("HEAD")
-"""The tip of the default branch."""
 
 
 @dataclass(frozen=True)
@@ -51,43 +61,51 @@ class Gist:
 
 
 def ref(text: str) -> Ref:
-    """A branch, tag or commit, by the rules of git-check-ref-format.
+    """Return a branch, tag or commit, by the rules of git-check-ref-format.
 
     Raises:
         Invalid: no branch, tag or commit can have that name.
     """
-    text = text.removeprefix("refs/heads/")
-    wrong = (
-        not text or len(text) > 250 or text[0] in "/-" or text[-1] in "/." or ".." in text or "//" in text
-        or "@{" in text or text == "@" or text.endswith(".lock") or "/." in text or text[0] == "."
-        or any(char in " ~^:?*[\\" or ord(char) < 32 or ord(char) == 127 for char in text)
-    )  # fmt: skip
-    if wrong or not is_encodable(text):
-        raise Invalid(f"{quote(text)} can't be a branch, tag or commit.", "Name one, such as `main`.")
-    return Ref(text)
+    name = text.removeprefix("refs/heads/")
+    if not _is_ref_name(name):
+        raise Invalid(f"{quote(name)} can't be a branch, tag or commit.", "Name one, such as `main`.")
+    return Ref(name)
+
+
+def _is_ref_name(name: str) -> bool:
+    if not name or len(name) > _MAX_REF_CHARACTERS or name == "@":
+        return False
+    if name.startswith(("/", "-", ".")) or name.endswith(("/", ".", ".lock")):
+        return False
+    if any(sequence in name for sequence in ("..", "//", "@{", "/.")):
+        return False
+    return _REF_FORBIDDEN.search(name) is None and is_encodable(name)
 
 
 def file(text: str, *, is_escaped: bool = True) -> FilePath:
-    """A path inside a repository.
+    """Return a path inside a repository.
 
     Args:
-        spelt: whether `text` has invisible characters in their visible spelling.
+        is_escaped: whether `text` has invisible characters in their visible spelling.
 
     Raises:
         Invalid: it could leave its place in a request.
     """
     if "://" in text:
         raise Invalid(f"{quote(text)} is an address.", "Pass what follows the branch as `path`, the branch as `ref`.")
-    name = (unescape_path(text) if is_escaped else text).removeprefix("./").strip("/")
-    if any(part in ("", ".", "..") for part in name.split("/")) and name:
+    name = text
+    if is_escaped:
+        name = unescape_path(text)
+    name = name.removeprefix("./").strip("/")
+    if name and any(part in ("", ".", "..") for part in name.split("/")):
         raise Invalid(f"The path {quote(text)} has an empty, `.` or `..` part.", "Write it from the top down.")
-    if "\0" in name or not is_encodable(name) or len(name) > 4000:
+    if "\0" in name or not is_encodable(name) or len(name) > _MAX_PATH_CHARACTERS:
         raise Invalid(f"{quote(text)} can't be a path in a repository.")
     return FilePath(name)
 
 
 def workflow(text: str) -> str:
-    """A workflow's id or the name of its file."""
+    """Return a workflow's id or the name of its file, as it stands in a path."""
     text = text.removeprefix(".github/workflows/")
     if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
         raise Invalid(f"{quote(text)} is not a workflow.", "`list_actions` with kind=workflows shows them.")
@@ -95,31 +113,52 @@ def workflow(text: str) -> str:
 
 
 def team(text: str) -> str:
-    """A team's slug."""
+    """Return a team's slug."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", text):
         raise Invalid(f"{quote(text)} is not a slug of a team.", "`list_people` without arguments shows yours.")
     return text
 
 
 def gist(text: str) -> Gist:
-    """A gist's id, or its address."""
-    text = text.rstrip("/").rpartition("/")[2] if text.startswith("https://gist.") else text
+    """Return the gist with this id or address."""
+    if text.startswith("https://gist."):
+        text = text.rstrip("/").rpartition("/")[2]
     if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", text):
         raise Invalid(f"{quote(text)} is not an id of a gist.")
     return Gist(text)
 
 
 def node(text: str) -> str:
-    """An opaque id that GitHub issued, for GraphQL; its owner is checked before it is used."""
+    """Return an opaque id that GitHub issued, for GraphQL; its owner is checked before it is used."""
     if not re.fullmatch(r"[A-Za-z0-9_=-]{4,200}", text):
         raise Invalid(f"{quote(text)} is not an id from an earlier answer.")
     return text
 
 
 def is_encodable(text: str) -> bool:
-    """Whether `text` contains no lone surrogate."""
+    """Return whether `text` contains no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
     return True
+
+
+def require_logins(texts: Sequence[str]) -> list[str]:
+    """Return people to assign, request or mention; they need not own anything that is served.
+
+    Raises:
+        Invalid: one of them is no login.
+    """
+    for text in texts:
+        if not LOGIN.fullmatch(text):
+            raise Invalid(f"{quote(text)} is not a login.")
+    return list(texts)
+
+
+def parse_owner_setting(text: str, setting: str) -> str:
+    """Return a login in `setting`, in the form for comparison."""
+    login = text.strip().removeprefix("@").lower()
+    if not LOGIN.fullmatch(login):
+        raise Unavailable(f"{quote(text)} in {setting} is not a login.", "Name users or organisations.")
+    return login

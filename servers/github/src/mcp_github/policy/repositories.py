@@ -1,0 +1,68 @@
+"""Repositories and their owners, as trusted types: `allow_list` makes them, once it has checked what they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote as percent
+
+__all__ = ["Head", "Owner", "Repo", "WriteRepo"]
+
+
+@dataclass(frozen=True)
+class Repo:
+    """A repository on the allow-list; it may turn out not to exist."""
+
+    owner: str
+    name: str
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The canonical spelling of its name, because GitHub ignores case."""
+        return self.full_name.lower()
+
+    @property
+    def account(self) -> Owner:
+        """The user or organisation it belongs to."""
+        return Owner(self.owner)
+
+    @property
+    def path(self) -> str:
+        return f"/repos/{percent(self.owner, safe='')}/{percent(self.name, safe='')}"
+
+    @property
+    def uri(self) -> str:
+        return f"github://{self.full_name}"
+
+
+@dataclass(frozen=True)
+class WriteRepo(Repo):
+    """A repository that may be written to."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A user or an organisation."""
+
+    login: str
+
+    def __str__(self) -> str:
+        return percent(self.login, safe="")
+
+
+@dataclass(frozen=True)
+class Head:
+    """The source of a pull request.
+
+    Attributes:
+        repo: the name of the fork, where the caller gave it.
+        among: the repositories of which one has to be the fork that is meant; None for any.
+    """
+
+    label: str
+    repo: str | None = None
+    candidates: Sequence[Repo] | None = None
