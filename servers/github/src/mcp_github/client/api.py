@@ -252,16 +252,16 @@ class Api:
         return ApiResponse(data, removed, headers=response.headers)
 
     async def raw(
-        self, path: str, description: str, accept: str, params: Mapping[str, Any] | None = None, *, repo: Repo,
-        max_bytes: int = _MAX_RAW_BYTES, internal: bool = False,
+        self, path: str, description: str, accept: str, *, repo: Repo, max_bytes: int = _MAX_RAW_BYTES,
+        internal: bool = False,
     ) -> bytes:  # fmt: skip
         """Return the bytes at `path`, as they are."""
         if not internal:
             self.taint.record_read(repo.key)
-        followed_body = await self._read_followed(path, params, accept)
+        followed_body = await self._read_followed(path, None, accept)
         if followed_body is not None:
             return followed_body
-        request = Request("GET", path, description, True, params=params or {}, accept=accept, max_bytes=max_bytes)
+        request = Request("GET", path, description, True, accept=accept, max_bytes=max_bytes)
         response = await self.client.send(request)
         return response.body
 

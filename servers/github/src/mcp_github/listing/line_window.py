@@ -93,26 +93,26 @@ class LineWindow:
         if self._unfinished_line and not self._is_full:
             self._add_lines(self._unfinished_line + b"\n")
         window = self._lines_of_window()
-        shown = _fitting_lines(window.lines, max_bytes, from_end=self._start_line is None)
+        fitting = _fitting_lines(window.lines, max_bytes, from_end=self._start_line is None)
         head = [description]
         if not self._is_full:
             head.append(f"{self._line_count} lines")
         if window.removed:
             head.append(f"{window.removed} invisible characters removed")
-        if shown:
-            head += self._continuations(shown, is_cut=len(shown) < len(window.lines))
-        body = "\n".join(f"{line.number}: {line.text}" for line in shown)
+        if fitting:
+            head += self._continuations(fitting, is_cut=len(fitting) < len(window.lines))
+        body = "\n".join(f"{line.number}: {line.text}" for line in fitting)
         return Text("; ".join(head), body or "No such lines.")
 
-    def _continuations(self, shown: Sequence[_Line], *, is_cut: bool) -> list[str]:
+    def _continuations(self, fitting: Sequence[_Line], *, is_cut: bool) -> list[str]:
         """Return how to read what is not shown."""
         hints: list[str] = []
-        last = shown[-1].number
+        last = fitting[-1].number
         if self._start_line is not None:
             if self._is_full or is_cut:
                 hints.append(f"truncated, continue with start_line={last + 1}")
         elif self._has_dropped or is_cut:
-            hints.append(f"truncated, the end from line {shown[0].number} on; start_line reads from elsewhere")
+            hints.append(f"truncated, the end from line {fitting[0].number} on; start_line reads from elsewhere")
         if self._error_line is not None and last < self._line_count:
             hints.append(f"after the last error {self._line_count - last} lines more, start_line={last + 1}")
         return hints

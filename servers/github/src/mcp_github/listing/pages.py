@@ -182,7 +182,7 @@ class _Page:
     def _is_selected(self, item: Item) -> bool:
         return self.query.select is None or bool(self.query.select([item]))
 
-    def notes(self, fields: Sequence[str] | None) -> str | None:
+    def compose_note(self, fields: Sequence[str] | None) -> str | None:
         """Return what the caller has to know of the page: what is cut, what is missing and how much is to come."""
         return join_notes(self._cut_note(), self._missing_note(fields), self._end_note())
 
@@ -276,7 +276,7 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
         total = None
     return Listing(
         cursor=cursor,
-        note=page.notes(options.fields),
+        note=page.compose_note(options.fields),
         total=total,
         removed=page.removed or None,
         columns=page.columns,

@@ -1,7 +1,8 @@
 """Finds out why a job failed: the first lines of its log that say so, whatever tool wrote them.
 
 A tool's own message takes precedence over the shell's or runner's message about the tool, and the failure of a whole
-machine over both, because everything fails after it.
+machine over both, because everything fails after it. A new kind of log is a new case in
+`tests/github_server/data/failures.txt`.
 """
 
 from __future__ import annotations
