@@ -112,7 +112,7 @@ async def test_every_recorded_answer_is_read_alike_or_refused_in_our_words(
         if exchange.status < 300 and made.text:
             assert answer.data == (scrub(data)[0] if answer.removed else data), about
         links = {link["rel"]: link["url"] for link in parse_header_links(made.headers.get("link", "")) if "rel" in link}
-        assert set(answer.following.items()) == turned(links.get("next", "")), about
+        assert set(answer.next_page.items()) == turned(links.get("next", "")), about
         outcomes["the same"] += 1
     await api.__aexit__()
     assert outcomes["the same"] > 2000 / step and outcomes["refused alike"] > 80 / step / 2, outcomes

@@ -72,7 +72,7 @@ SAME: dict[str, tuple[int, str]] = {
     "sql/test_imports.py::test_a_sample_of_the_proof[[]postgres*": (0, _POSTGRES),
     **{f"postgres/test_{name}.py*": (1, "") for name in ("policy", "spelling", "urls")},
     "postgres/*": (12, _POSTGRES),
-    **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "text", "tokens")},
+    **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "scrub", "tokens")},
     "github_server/*": (12, _GITHUB),
     "e2e/test_bad_input_http.py*": (12, _HTTP),
     "e2e/test_bad_input_stdio.py::test_bad_line*": (3, _LINES),
