@@ -389,6 +389,7 @@ async def place() -> AsyncGenerator[Place]:
         passwords=Passwords(None, None),
         demo=False,
         parts=policy.parts,
+        trusted_functions=policy.trusted_functions,
     )
     async with engine:
         with base.connect() as observer, base.connect() as own:

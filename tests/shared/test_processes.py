@@ -39,6 +39,7 @@ def landlock() -> Landlock:
         pytest.skip(f"nothing confines a process here: {problem}")
     if sys.platform != "linux":
         pytest.skip("only Linux has Landlock")
+    gc.enable()  # a command that ended before it served, in this process, leaves it off
     return Landlock(landlock_abi())
 
 

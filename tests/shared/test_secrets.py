@@ -39,6 +39,11 @@ def marked(kind: type[Settings]) -> Iterator[tuple[str, bool]]:
                 yield name, item.url
 
 
+def serving(kind: type[Settings]) -> Iterator[tuple[str, bool]]:
+    """What is marked, but for the settings that make a server do one thing and exit."""
+    return (found for found in marked(kind) if found[0] != "create_reader")
+
+
 CASES = [
     pytest.param(kind, name, url, way, id=f"{kind.COMMAND}-{name}-{way}")
     for kind in KINDS
@@ -129,7 +134,7 @@ def test_a_check_tells_nobody(command: str, tmp_path: Path) -> None:
     """Its report, its temporary files and the command lines of what it starts; all secrets are told at once."""
     kind = next(kind for kind in KINDS if command == kind.COMMAND)
     variables: dict[str, str] = {}
-    for name, url in marked(kind):
+    for name, url in serving(kind):
         variables |= told(kind, name, url, "variable")[1]
     environment = {**os.environ, **variables, "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     words = ["--demo"] if command == "mcp-sqlite" else []
@@ -184,7 +189,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
         token, line = create_token("someone destroy metrics settings")
         (tmp_path / "tokens").write_text(line, "utf-8")
         variables = {asked.variable: CANARY for asked in kind.ASKED if asked.variable and asked.secret}
-        for name, url in marked(kind):
+        for name, url in serving(kind):
             variables |= told(kind, name, url, "variable")[1] if name != "auth_tokens" else {}
         for name, value in {
             **variables, "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "no_proxy": "127.0.0.1",
