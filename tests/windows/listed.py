@@ -64,7 +64,7 @@ SAME: dict[str, tuple[int, str]] = {
     **{
         f"sqlite/test_{name}.py*": (12, _SQLITE)
         for name in (
-            "across", "advice", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
+            "across", "index_advice", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
             "several", "vectors", "virtual",
         )
     },
