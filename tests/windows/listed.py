@@ -64,8 +64,8 @@ SAME: dict[str, tuple[int, str]] = {
     **{
         f"sqlite/test_{name}.py*": (12, _SQLITE)
         for name in (
-            "across", "index_advice", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
-            "several", "vectors", "virtual",
+            "across", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
+            "index_advice", "several", "vectors", "virtual",
         )
     },
     "sqlite/test_visible_schema.py::*proof*": (0, _SQLITE),
