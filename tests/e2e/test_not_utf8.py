@@ -129,7 +129,7 @@ def test_an_array_on_the_pipe_is_refused_for_each_of_its_calls() -> None:
     told = '{"jsonrpc":"2.0","method":"notifications/MARK"}'
     texts = [ping % 1, ping % '"b"', told]
     line = f"[{','.join(texts)}]".encode().replace(b"MARK", b"caf\xe9")
-    found = batches.members(line, lambda number: False)
+    found = batches.split(line, lambda number: False)
     assert found is not None
     messages, answer = found
     assert not messages
@@ -137,9 +137,9 @@ def test_an_array_on_the_pipe_is_refused_for_each_of_its_calls() -> None:
     assert [one["id"] for one in answers] == [1, "b"]
     assert all(one["error"]["code"] == -32700 and "not UTF-8" in one["error"]["message"] for one in answers)
     for nobody in (b"[\xe9]", b"[" + told.encode().replace(b"MARK", b"\xe9") + b"]"):
-        found = batches.members(nobody, lambda number: False)
+        found = batches.split(nobody, lambda number: False)
         assert found is not None
-        assert json.loads(found[1])["id"] is None
+        assert json.loads(found.answer)["id"] is None
     with pytest.raises(NotUtf8):
         members(line)
 

@@ -22,7 +22,7 @@ ADDER = """
 import sys
 from functools import partial
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.text.edit import Replacement, replace
+from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.changing.transaction import Change, change_files
 from mcp_fs.policy import Policy
 from filesystem.places import Told
@@ -33,7 +33,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 for number in range(count):
     add = [Replacement("END", f"{me}{number}\\nEND")]
-    revise = partial(replace, replacements=add, shown="log", stop=Stop())
+    revise = partial(apply_replacements, replacements=add, label="log", stop=Stop())
     change_files([Change(place, revise)], dry_run=False, stop=Stop())
 """
 

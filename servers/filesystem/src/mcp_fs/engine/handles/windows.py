@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, quote
-from mcp_fs.engine.name_folding import folded, may_have_another_spelling
+from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable
 
@@ -311,7 +311,7 @@ def _refuse_unsafe(name: str) -> None:
 def _spelled(folder: Folder[P], name: str) -> str:
     if not may_have_another_spelling(name) or os.path.lexists(for_system(os.path.join(folder.path, name))):
         return name
-    alike = [other for other in folder.names() if folded(other) == folded(name)]
+    alike = [other for other in folder.names() if fold_name(other) == fold_name(name)]
     if len(alike) > 1:
         raise Conflict(f"{len(alike)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
     return alike[0] if alike else name
