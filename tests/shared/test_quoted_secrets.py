@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psycopg
 import pytest
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.redaction.own import add_secrets, forget_secrets
+from mcp_batteries.redaction.text import redact
 from mcp_batteries.settings import Settings, variable
 from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.settings.declared import masked, passwords, remember_secrets
@@ -117,6 +119,30 @@ def test_a_problem_quotes_no_secret_of_this_process() -> None:
         assert "w0rd" not in said and "host" in said
     finally:
         forget_secrets()
+
+
+@pytest.mark.parametrize("password", ["P@ssw0rd", "P@[ssw0rd"], ids=["as a host", "as an address"])
+def test_what_libpq_quotes_of_an_address_is_hidden(password: str) -> None:
+    address = f"postgresql://postgres:{password}@host/db"
+    forget_secrets()
+    try:
+        with pytest.raises(psycopg.Error) as failure:
+            psycopg.connect(address)
+        quoted = str(failure.value)
+        assert "ssw0rd" in quoted, "libpq quotes the address no longer; choose another that it quotes"
+        remember_secrets(PostgresSettings(databases=(address,)))
+        answer = str(Unavailable(quoted))
+        assert "w0rd" not in answer and "host" in answer, answer
+        assert "w0rd" not in redact(quoted)
+    finally:
+        forget_secrets()
+
+
+def test_what_git_quotes_of_a_remote_is_hidden() -> None:
+    address = "https://u:P@ssw0rd@127.0.0.1:1/a.git"
+    done = subprocess.run(["git", "ls-remote", address], capture_output=True, text=True, timeout=60, check=False)
+    assert "ssw0rd" in done.stderr, "git quotes the address no longer; choose another that it quotes"
+    assert "w0rd" not in hide_password(done.stderr)
 
 
 def test_a_mistake_on_the_command_line_quotes_no_password() -> None:
