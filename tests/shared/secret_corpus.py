@@ -154,6 +154,8 @@ def named_values(dice: Random) -> Iterator[tuple[str, str, str]]:
             value = drawn(dice.choice(values), dice)
             if form in ("XML", "query", "XML attribute"):
                 value = drawn("{a24}", dice)
+            if form == "flag" and value.startswith("-"):  # A program would take that for another option.
+                value = "a" + value[1:]
             yield form, template.format(name=name, NAME=re.sub(r"[^A-Z0-9]+", "_", name.upper()), value=value), value
     for template in _FIXED_FORMS:
         for _ in range(5):

@@ -23,7 +23,8 @@ def test_every_shape_of_a_token_is_hidden(rounds: int) -> None:
             value = drawn(template, dice)
             for sentence in SENTENCES:
                 left = redact(sentence.format(value))
-                assert value.rstrip("/").rpartition("/")[2][-LONGEST_PIECE:] not in left, (template, value, left)
+                piece = max(value.split("/"), key=len)
+                assert piece[-LONGEST_PIECE:] not in left, (template, value, left)
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.weekly)])
