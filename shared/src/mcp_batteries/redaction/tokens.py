@@ -54,7 +54,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "a token of a chat service": (
         r"(?:discord(?:app)?\.com/api/webhooks/)\d+/[\w-]{40,}",
         r"[a-z0-9-]{1,60}\.webhook\.office\.com/webhookb2/[\w@/-]{60,}",
-        r"(?=[\w-]{0,28}\d)[MNO][\w-]{22,28}\.[\w-]{6,7}\.[\w-]{27,40}",
+        r"(?=[\w.-]{0,76}\d)[MNO][\w-]{22,28}\.[\w-]{6,7}\.[\w-]{27,40}",
         r"\d{6,12}:A[\w-]{34}",
     ),
     "a token of a cloud": (
