@@ -27,13 +27,13 @@ from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing import atomic_write, copying, deleting, moving
 from mcp_fs.engine.changing.batch import put_all
-from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
-from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.handles import metadata, posix, syscalls, temp_files
 from mcp_fs.engine.journal import store as undo_store
-from mcp_fs.engine.journal.journal import Step
-from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
@@ -97,15 +97,19 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
-    moving._are_apart = _are_far if faulty.is_far else _are_apart
-    Step.is_far = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
+    moving._are_on_different_disks = _are_far if faulty.is_far else _are_apart
+    JournalEntry.is_on_other_disk = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
     for module in (posix, atomic_write, copying, moving, syscalls, metadata, undo_store):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
 
 
-_rename_exclusive, _are_apart, _is_far = syscalls._rename_exclusive, moving._are_apart, Step.is_far
+_rename_exclusive, _are_apart, _is_far = (
+    syscalls._rename_exclusive,
+    moving._are_on_different_disks,
+    JournalEntry.is_on_other_disk,
+)
 
 
 def _is_store(fd: int) -> bool:
@@ -123,86 +127,94 @@ class Scenario:
     name: str
     old: State
     new: State
-    run: Callable[[Policy, Step | None], object]
+    run: Callable[[Policy, JournalEntry | None], object]
     puts: State = field(default_factory=State)
     """Where each of several goes."""
 
 
-def _edit(policy: Policy, step: Step | None) -> object:
+def _edit(policy: Policy, step: JournalEntry | None) -> object:
     revise = partial(apply_replacements, replacements=[Replacement("old", NEW)], label="f", stop=Stop())
-    return change_files([Change(policy.writable("f"), revise)], dry_run=False, stop=Stop(), step=step)
+    return change_files([FileChange(policy.writable("f"), revise)], dry_run=False, stop=Stop(), journal_entry=step)
 
 
-def _patch(policy: Policy, step: Step | None) -> object:
-    patches = parse(
+def _patch(policy: Policy, step: JournalEntry | None) -> object:
+    patches = parse_patch(
         "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n\\ No newline at end of file\n+new\n\\ No newline at end of file\n"
         "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-G\n\\ No newline at end of file\n+H\n\\ No newline at end of file\n"
         "--- /dev/null\n+++ b/made\n@@ -0,0 +1 @@\n+made\n"
         "--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
     )
     changes = [
-        Change(
+        FileChange(
             policy.writable(patch.path),
-            partial(apply_hunks, patch=patch, shown="f", stop=Stop()),
+            partial(apply_hunks, patch=patch, label="f", stop=Stop()),
             creates=patch.creates,
             deletes=patch.deletes,
         )
         for patch in patches
     ]
-    return change_files(changes, dry_run=False, stop=Stop(), step=step)
+    return change_files(changes, dry_run=False, stop=Stop(), journal_entry=step)
 
 
-def _write(policy: Policy, step: Step | None) -> object:
-    return atomic_write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop(), step=step)
+def _write(policy: Policy, step: JournalEntry | None) -> object:
+    return atomic_write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop(), journal_entry=step)
 
 
-def _append(policy: Policy, step: Step | None) -> object:
-    return change_files([Change(policy.writable("f"), lambda text: text + NEW)], dry_run=False, stop=Stop(), step=step)
+def _append(policy: Policy, step: JournalEntry | None) -> object:
+    return change_files(
+        [FileChange(policy.writable("f"), lambda text: text + NEW)], dry_run=False, stop=Stop(), journal_entry=step
+    )
 
 
-def _replace(policy: Policy, step: Step | None) -> object:
+def _replace(policy: Policy, step: JournalEntry | None) -> object:
     wanted, substitution = WalkFilter(), Substitution({"old": NEW})
-    return replace_in_files(policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop(), step=step)
+    return replace_in_files(
+        policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop(), journal_entry=step
+    )
 
 
-def _move_across(policy: Policy, step: Step | None) -> object:
+def _move_across(policy: Policy, step: JournalEntry | None) -> object:
     """A move to another file system."""
-    real, moving._are_apart = moving._are_apart, lambda *_: True
+    real, moving._are_on_different_disks = moving._are_on_different_disks, lambda *_: True
     try:
-        return moving.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step)
+        return moving.move_entry(
+            policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), journal_entry=step
+        )
     finally:
-        moving._are_apart = real
+        moving._are_on_different_disks = real
 
 
-def _delete_several(policy: Policy, step: Step | None) -> object:
+def _delete_several(policy: Policy, step: JournalEntry | None) -> object:
     places = [policy.writable(path) for path in ("d", "f", "d/h", "g")]
-    return deleting.delete_all(places, recursive=True, trash=False, stop=Stop(), step=step)
+    return deleting.delete_all(places, recursive=True, trash=False, stop=Stop(), journal_entry=step)
 
 
-def _move_to_new(policy: Policy, step: Step | None) -> object:
+def _move_to_new(policy: Policy, step: JournalEntry | None) -> object:
     """A move into folders that are not there yet."""
-    with moving.folders_to(policy.writable("b/c"), Stop(), step):
-        return moving.move(policy.writable("a"), policy.writable("b/c/a"), overwrite=False, stop=Stop(), step=step)
+    with moving.create_missing_folders(policy.writable("b/c"), Stop(), step):
+        return moving.move_entry(
+            policy.writable("a"), policy.writable("b/c/a"), overwrite=False, stop=Stop(), journal_entry=step
+        )
 
 
-def _move_several(policy: Policy, step: Step | None) -> object:
+def _move_several(policy: Policy, step: JournalEntry | None) -> object:
     """Into one new folder, and over a file."""
-    with moving.folders_to(policy.writable("n"), Stop(), step):
+    with moving.create_missing_folders(policy.writable("n"), Stop(), step):
         pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
-        return put_all(moving.move, pairs, overwrite=True, stop=Stop(), step=step)
+        return put_all(moving.move_entry, pairs, overwrite=True, stop=Stop(), journal_entry=step)
 
 
-def _copy_several(policy: Policy, step: Step | None) -> object:
+def _copy_several(policy: Policy, step: JournalEntry | None) -> object:
     pairs = [(policy.readable(one), policy.writable(other)) for one, other in COPIES.items()]
-    return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
+    return put_all(copying.copy_entry, pairs, overwrite=True, stop=Stop(), journal_entry=step)
 
 
-def _copy_lines(policy: Policy, step: Step | None) -> object:
+def _copy_lines(policy: Policy, step: JournalEntry | None) -> object:
     """One over a file, one into a new folder."""
-    with moving.folders_to(policy.writable("n"), Stop(), step):
+    with moving.create_missing_folders(policy.writable("n"), Stop(), step):
         parts = (LineRange(policy.readable("f"), 1, 2, "f:1-2"), LineRange(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
-        return put_all(copying.copy, pairs, overwrite=True, stop=Stop(), step=step)
+        return put_all(copying.copy_entry, pairs, overwrite=True, stop=Stop(), journal_entry=step)
 
 
 LINES = {"f:1-2": "g", "f:-1": "n/h"}
@@ -253,32 +265,32 @@ SCENARIOS = [
         "copy",
         {"f": NEW, "a/x": "x", "a/b/y": "y"},
         {"f": NEW, "a/x": "x", "a/b/y": "y", "c/x": "x", "c/b/y": "y"},
-        lambda policy, step: copying.copy(
-            policy.readable("a"), policy.writable("c"), overwrite=False, stop=Stop(), step=step
+        lambda policy, step: copying.copy_entry(
+            policy.readable("a"), policy.writable("c"), overwrite=False, stop=Stop(), journal_entry=step
         ),
     ),
     Scenario(
         "copy over",
         {"f": NEW, "g": "old"},
         {"f": NEW, "g": NEW},
-        lambda policy, step: copying.copy(
-            policy.readable("f"), policy.writable("g"), overwrite=True, stop=Stop(), step=step
+        lambda policy, step: copying.copy_entry(
+            policy.readable("f"), policy.writable("g"), overwrite=True, stop=Stop(), journal_entry=step
         ),
     ),
     Scenario(
         "move",
         {"a/f": "f"},
         {"b/f": "f"},
-        lambda policy, step: moving.move(
-            policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step
+        lambda policy, step: moving.move_entry(
+            policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), journal_entry=step
         ),
     ),
     Scenario(
         "move over",
         {"f": "f", "g": "g"},
         {"g": "f"},
-        lambda policy, step: moving.move(
-            policy.writable("f"), policy.writable("g"), overwrite=True, stop=Stop(), step=step
+        lambda policy, step: moving.move_entry(
+            policy.writable("f"), policy.writable("g"), overwrite=True, stop=Stop(), journal_entry=step
         ),
     ),
     Scenario(
@@ -303,7 +315,7 @@ def build(root: Path, state: State) -> Policy:
     for name, text in state.items():
         (root / name).parent.mkdir(exist_ok=True, parents=True)
         (root / name).write_text(text)
-    temp_files._cleaned.clear()
+    temp_files._cleaned_folders.clear()
     return Policy(Told((str(root),)))
 
 
@@ -316,9 +328,9 @@ def after_next_start(root: Path, scenario: Scenario) -> list[str]:
     """What is wrong with the temporary entries that are there once a later process has cleaned up: none but the only
     copies of old contents, and all of these, however many copies are kept elsewhere to be taken back."""
     before = old_contents(root)
-    temp_files._STARTED, started = time.time() + 60, temp_files._STARTED
+    temp_files._START_TIME, started = time.time() + 60, temp_files._START_TIME
     temp_files.clean_leftovers(Policy(Told((str(root),))), Stop())
-    temp_files._STARTED = started
+    temp_files._START_TIME = started
     there = found(root).values()
     only = {text for text in scenario.old.values() if text not in there}
     left, after = [path for path in root.rglob("*") if path.name.startswith(".~")], old_contents(root)
@@ -328,7 +340,7 @@ def after_next_start(root: Path, scenario: Scenario) -> list[str]:
 
 def old_contents(root: Path) -> State:
     """What changes have kept beside the files."""
-    return {path.name: path.read_text() for path in root.rglob(f"{temp_files.OLD}*")}
+    return {path.name: path.read_text() for path in root.rglob(f"{temp_files.BACKUP_PREFIX}*")}
 
 
 Run = Callable[[Policy], object]
@@ -343,7 +355,7 @@ def written_down(root: Path, scenario: Scenario) -> Run:
     not_kept.clear()
 
     def run(policy: Policy) -> object:
-        with Step(kept(root), Stop()) as step:
+        with JournalEntry(kept(root), Stop()) as step:
             try:
                 return scenario.run(policy, step)
             finally:
@@ -361,19 +373,19 @@ def taken_back(root: Path, scenario: Scenario) -> Run:
     return lambda policy: take_back(root, policy)
 
 
-def kept(root: Path) -> Store:
-    return Store(str(root.with_name("undo")), most_bytes=1_000_000, days=1)
+def kept(root: Path) -> JournalStore:
+    return JournalStore(str(root.with_name("undo")), most_bytes=1_000_000, days=1)
 
 
 def take_back(root: Path, policy: Policy) -> object:
     """Take back all there is to take back, if anything."""
-    steps = undo.list_steps(policy, kept(root), Stop())
-    if steps.unread:
+    steps = undo.list_undoable_entries(policy, kept(root), Stop())
+    if steps.unreadable_count:
         raise Unavailable(steps.text())
     forward = [step for step in steps.steps if not step.tool.startswith("undo")]
     if not forward:
         return None
-    return undo.take_back(policy, kept(root), forward[-1].id, later=True, dry_run=False, stop=Stop())
+    return undo.undo_entries(policy, kept(root), forward[-1].id, later=True, dry_run=False, stop=Stop())
 
 
 def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from filesystem.places import Told
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.listing.folder_tree import list_tree
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
@@ -180,7 +180,7 @@ class Asker:
             diff = told("git", "diff", "--no-index", "--no-color", "--no-prefix", "a/f", "b/f", cwd=Path(folder))
         if not diff or not all(texts):
             return None
-        (patch,) = parse(diff)
+        (patch,) = parse_patch(diff)
         made = apply_hunks(texts[0], patch, "`f`", Stop())
         return None if made == texts[1] else f"patch: {texts} gave {made!r}"
 

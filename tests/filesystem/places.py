@@ -10,9 +10,9 @@ import pytest
 
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.deleting import delete_all
-from mcp_fs.engine.journal.journal import Step
-from mcp_fs.models import Moved
-from mcp_fs.policy import Policy, Readable, Writable
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.models import MoveResult
+from mcp_fs.policy import Policy, ReadablePath, WritablePath
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Ground:
     outside: Path
     policy: Policy
 
-    def readable(self, path: str) -> Readable:
+    def readable(self, path: str) -> ReadablePath:
         return self.policy.readable(path)
 
-    def writable(self, path: str) -> Writable:
+    def writable(self, path: str) -> WritablePath:
         return self.policy.writable(path)
 
     def temporary(self) -> list[str]:
@@ -63,7 +63,9 @@ def stop() -> Stop:
     return Stop()
 
 
-def delete(place: Writable, *, recursive: bool, trash: bool = False, step: Step | None = None) -> Moved:
+def delete(
+    place: WritablePath, *, recursive: bool, trash: bool = False, step: JournalEntry | None = None
+) -> MoveResult:
     """`delete_all` of one."""
-    (deleted,) = delete_all([place], recursive=recursive, trash=trash, stop=stop(), step=step).entries
+    (deleted,) = delete_all([place], recursive=recursive, trash=trash, stop=stop(), journal_entry=step).entries
     return deleted

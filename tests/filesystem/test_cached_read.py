@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from filesystem.places import Ground, ground
-from mcp_fs.engine.handles.syscalls import file_system, open_cached
+from mcp_fs.engine.handles.syscalls import file_system_type, open_cached
 from mcp_fs.engine.reading import page_cache as module
 from mcp_fs.engine.reading.page_cache import is_in_page_cache
 from mcp_fs.server import build
@@ -28,7 +28,7 @@ def able(here: Ground) -> Ground:
     """A folder on a file system and kernel of which the question can be asked."""
     (here.root / "probe").write_text("just written, so in memory")
     root = here.policy.roots[0].fd
-    if file_system(root) not in module._LOCAL_FILE_SYSTEMS or open_cached("probe", os.O_RDONLY, root) is None:
+    if file_system_type(root) not in module._LOCAL_FILE_SYSTEMS or open_cached("probe", os.O_RDONLY, root) is None:
         pytest.skip("this kernel or file system can't tell")
     return here
 
@@ -60,7 +60,7 @@ def test_a_file_that_is_not_in_memory_goes_to_a_thread(able: Ground, monkeypatch
 
 
 def test_a_file_system_that_may_ask_elsewhere_is_never_warm(able: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "file_system", lambda fd: 0x6969)  # NFS
+    monkeypatch.setattr(module, "file_system_type", lambda fd: 0x6969)  # NFS
     module._file_system_types.clear()
     assert not is_in_page_cache(able.readable("probe"))
     module._file_system_types.clear()

@@ -22,16 +22,16 @@ from hypothesis import strategies as st
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_fs.engine.changing import transaction
-from mcp_fs.engine.changing.patch import apply_hunks, parse
-from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
+from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.handles import temp_files
-from mcp_fs.engine.journal.journal import Intent, Step
-from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.journal.journal import JournalEntry, PlannedChange
+from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines, unified_diff
 from mcp_fs.engine.text.encodings import content_hash
-from mcp_fs.models import Edited
-from mcp_fs.policy import Writable
+from mcp_fs.models import EditResult
+from mcp_fs.policy import WritablePath
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.write import Edit, WriteTools
 
@@ -227,7 +227,7 @@ ended = st.tuples(lined, st.sampled_from(["", "end"])).map("".join)
 def test_our_diff_applied_gives_the_new_text(old: str, new: str) -> None:
     if old == new:
         return
-    (patch,) = parse(unified_diff(old, new, "f", created=not old))
+    (patch,) = parse_patch(unified_diff(old, new, "f", created=not old))
     assert patch.path == "f"
     assert apply_hunks(old, patch, "`f`", stop()) == new
 
@@ -249,7 +249,7 @@ def test_a_huge_change_is_counted_instead_of_compared() -> None:
     old, new = "a\n" * 10_000, "b\n" * 20_000
     diff = unified_diff(old, new, "f")
     assert "10,000 lines from line 1 on became 20,000" in diff
-    told = Edited([("f", "edited")], [diff], dry_run=False).text()
+    told = EditResult([("f", "edited")], [diff], dry_run=False).text()
     assert told == "edited f, 10,000 lines from line 1 on became 20,000"
 
 
@@ -257,7 +257,7 @@ def test_a_huge_change_is_counted_instead_of_compared() -> None:
 def test_what_is_told_of_an_edit_are_the_lines_that_came_and_how_many_went(old: str, new: str) -> None:
     if old == new or not old:
         return
-    said = Edited([("f", "edited")], [unified_diff(old, new, "f")], dry_run=False).text()
+    said = EditResult([("f", "edited")], [unified_diff(old, new, "f")], dry_run=False).text()
     before, after = split_lines(old), split_lines(new)
     places = re.findall(r"lines? (\d+)(?:-(\d+))? \((?:\+(\d+) ?)?(?:-(\d+))?\)", said)
     assert said == f"edited f, {', '.join(re.findall(r'lines? [^)]+[)]', said))}"
@@ -279,7 +279,7 @@ class TestPatch:
     TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
     def apply(self, text: str, body: str) -> str:
-        (patch,) = parse(f"--- a/f\n+++ b/f\n{body}")
+        (patch,) = parse_patch(f"--- a/f\n+++ b/f\n{body}")
         return apply_hunks(text, patch, "`f`", stop())
 
     def test_wrong_counts_and_line_numbers_are_forgiven(self) -> None:
@@ -328,7 +328,7 @@ class TestPatch:
     )  # fmt: skip
     def test_what_is_no_patch_of_text(self, patch: str) -> None:
         with pytest.raises(Invalid):
-            parse(patch)
+            parse_patch(patch)
 
     @pytest.mark.parametrize(
         ("patch", "said"),
@@ -346,11 +346,13 @@ class TestPatch:
     )  # fmt: skip
     def test_what_text_can_not_do_names_the_next_move(self, patch: str, said: str) -> None:
         with pytest.raises(Invalid) as failure:
-            parse(patch)
+            parse_patch(patch)
         assert said in str(failure.value)
 
     def test_names_in_quotes(self) -> None:
-        (patch,) = parse('--- "a/caf\\303\\251 \\"x\\".txt"\n+++ "b/caf\\303\\251 \\"x\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
+        (patch,) = parse_patch(
+            '--- "a/caf\\303\\251 \\"x\\".txt"\n+++ "b/caf\\303\\251 \\"x\\".txt"\n@@ -1 +1 @@\n-a\n+b\n'
+        )
         assert patch.path == 'café "x".txt'
 
     def test_names_with_blanks_are_those_that_git_means(self, tmp_path: Path) -> None:
@@ -367,7 +369,7 @@ class TestPatch:
         (tmp_path / "gone b").unlink()
         git("add", "-N", names[-1])
         for prefix in ("--src-prefix=a/", "--no-prefix"):
-            told = {patch.path: (patch.creates, patch.deletes) for patch in parse(git("diff", prefix))}
+            told = {patch.path: (patch.creates, patch.deletes) for patch in parse_patch(git("diff", prefix))}
             assert told == {name: (name == names[-1], False) for name in names} | {"gone b": (False, True)}, prefix
 
     def test_an_empty_file_has_the_name_that_git_means(self, tmp_path: Path) -> None:
@@ -379,14 +381,14 @@ class TestPatch:
             (tmp_path / name).touch()
         git("add", "-A")
         for words in (["--cached"], ["--cached", "-R"], ["--cached", "--no-prefix"]):
-            told = {(patch.path, patch.creates, patch.deletes) for patch in parse(git("diff", *words))}
+            told = {(patch.path, patch.creates, patch.deletes) for patch in parse_patch(git("diff", *words))}
             assert told == {(name, "-R" not in words, "-R" in words) for name in names}, words
 
 
-def edit(here: Ground, path: str, old: str, new: str, **options: object) -> Edited:
+def edit(here: Ground, path: str, old: str, new: str, **options: object) -> EditResult:
     revise = lambda text: swap(text, old, new)  # noqa: E731
     expected = options.get("expected_hash")
-    change = Change(here.writable(path), revise, expected_hash=None if expected is None else str(expected))
+    change = FileChange(here.writable(path), revise, expected_hash=None if expected is None else str(expected))
     return change_files([change], dry_run=bool(options.get("dry_run")), stop=stop())
 
 
@@ -434,13 +436,13 @@ class TestFiles:
 
     def test_no_edit_makes_what_is_too_large(self, here: Ground) -> None:
         (here.root / "f").write_text("e " * 200_000)
-        change = Change(
+        change = FileChange(
             here.writable("f"),
             lambda text: apply_replacements(text, [Replacement("e", "x" * 10_000, True)], "f", stop()),
         )
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
             change_files([change], dry_run=False, stop=stop())
-        change = Change(here.writable("f"), lambda text: text + "é" * (transaction.MAX_EDIT_BYTES // 2))
+        change = FileChange(here.writable("f"), lambda text: text + "é" * (transaction.MAX_EDIT_BYTES // 2))
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
             change_files([change], dry_run=False, stop=stop())
         assert (here.root / "f").stat().st_size == 400_000
@@ -493,26 +495,28 @@ class TestFiles:
             return "ours"
 
         with pytest.raises(Conflict, match="changed by somebody else"):
-            change_files([Change(here.writable("f"), revise)], dry_run=False, stop=stop())
+            change_files([FileChange(here.writable("f"), revise)], dry_run=False, stop=stop())
         assert not path.exists() if meddle == "remove" else path.read_text() in ("theirs, longer", "its")
         assert here.temporary() == []
 
     def test_what_others_did_while_it_was_written_down_is_not_lost_and_leaves_no_step(
         self, here: Ground, tmp_path: Path
     ) -> None:
-        path, store = here.root / "f", Store(str(tmp_path / "undo"), most_bytes=1000, days=1)
+        path, store = here.root / "f", JournalStore(str(tmp_path / "undo"), most_bytes=1000, days=1)
         path.write_text("old")
 
-        class Meddled(Step):
-            def record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
-                kept = super().record(intents)
+        class Meddled(JournalEntry):
+            def record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
+                kept = super().record(planned_changes)
                 path.write_text("theirs, longer")
                 return kept
 
         with pytest.raises(Conflict, match="changed by somebody else"), Meddled(store, stop()) as step:
-            change_files([Change(here.writable("f"), lambda _: "ours")], dry_run=False, stop=stop(), step=step)
+            change_files(
+                [FileChange(here.writable("f"), lambda _: "ours")], dry_run=False, stop=stop(), journal_entry=step
+            )
         assert path.read_text() == "theirs, longer"
-        assert (here.temporary(), store.steps()) == ([], [])
+        assert (here.temporary(), store.list_entries()) == ([], [])
 
     @posix
     def test_the_target_of_a_link_is_edited(self, here: Ground) -> None:
@@ -591,7 +595,7 @@ class TestSeveral:
         shown = tried.for_views
         assert shown["hash"] == content_hash(old.encode())
         assert "[diff cut to 10,000 of " in tried.text() and "LINE 1499" not in tried.text()
-        [patch] = parse(shown["diff"])
+        [patch] = parse_patch(shown["diff"])
         assert apply_hunks(old, patch, "`long`", stop()) == old.replace("line", "LINE")
         short = await tools.edit_file("one", [Edit(old_text="1", new_text="I")])
         assert short.for_views == {"diff": "--- a/one\n+++ b/one\n@@ -1 +1 @@\n-1\n+I\n"}
@@ -657,8 +661,8 @@ class TestSeveral:
         (backup,) = three.temporary()
         assert backup in str(failure.value)
         # What is the only copy stays, whatever the next processes clean.
-        monkeypatch.setattr(temp_files, "_STARTED", time.time() + 60)
-        monkeypatch.setattr(temp_files, "_cleaned", set())
+        monkeypatch.setattr(temp_files, "_START_TIME", time.time() + 60)
+        monkeypatch.setattr(temp_files, "_cleaned_folders", set())
         assert temp_files.clean_leftovers(three.policy, stop()) == 0
         assert (three.root / backup).read_text() == "1\n"
 

@@ -171,7 +171,7 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
 def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
     policy = served(tmp_path / "one", tmp_path / "two")
-    tops = [policy.top(root) for root in policy.roots]
+    tops = [policy.root_path(root) for root in policy.roots]
     assert list(find_files(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
     assert list(find_files(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
     assert [path for path, _, _ in search_text(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]

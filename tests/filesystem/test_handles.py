@@ -94,7 +94,7 @@ def test_a_link_into_another_served_folder(tmp_path: Path) -> None:
     policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
     for path in ("one/relative", "one/absolute/f"):
         with path_opening.resolve(policy.readable(path)) as spot, path_opening.open_file(policy.readable(path)) as file:
-            assert (spot.place.display, file.read()) == ("two/f", b"two")
+            assert (spot.path.display, file.read()) == ("two/f", b"two")
 
 
 @pytest.mark.parametrize("target", [".env", "a/.env", ".ssh/config"])
@@ -368,30 +368,30 @@ def test_whoever_may_mount_is_told_by_the_kernel(monkeypatch: pytest.MonkeyPatch
         "42 22 0:52 / /srv/a rw - tmpfs none rw\n"
     )
     monkeypatch.setattr(Path, "read_bytes", lambda _: table.encode())
-    mount = roots._mount_of("/srv/a b/c")
+    mount = roots._find_mount("/srv/a b/c")
     assert mount is not None and (mount.depth, mount.is_ours) == (2, is_ours)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is another file system, of root's")
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_what_another_user_mounted_is_not_served(here: Ground, is_ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots, "_mount_of", lambda path: roots._Mount(99, is_ours))
-    assert here.readable(".").root._is_followed_by(os.stat("/proc")) == is_ours
+    monkeypatch.setattr(roots, "_find_mount", lambda path: roots._Mount(99, is_ours))
+    assert here.readable(".").root._is_valid_replacement(os.stat("/proc")) == is_ours
 
 
 def test_where_nobody_tells_what_is_mounted_a_folder_is_served(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots, "_mount_of", lambda path: None)
+    monkeypatch.setattr(roots, "_find_mount", lambda path: None)
     assert Policy(Told((str(here.root),))).readable("a").root.mount_depth == -1
 
 
 def test_status_and_links_unfollowed(here: Ground) -> None:
     (here.root / "l").symlink_to("a/b/f.txt")
     (here.root / "out").symlink_to(here.outside / "secret.txt")
-    assert path_opening.status(here.readable("l")).st_size == 6
+    assert path_opening.read_status(here.readable("l")).st_size == 6
     assert path_opening.read_link(here.readable("l")) == "a/b/f.txt"
-    assert path_opening.status(here.readable("out"), follow=False).st_size == len(str(here.outside / "secret.txt"))
+    assert path_opening.read_status(here.readable("out"), follow=False).st_size == len(str(here.outside / "secret.txt"))
     with pytest.raises(Refused):
-        path_opening.status(here.readable("out"))
+        path_opening.read_status(here.readable("out"))
 
 
 def test_no_descriptor_is_left_open(here: Ground) -> None:
@@ -449,6 +449,6 @@ class TestRenameNew:
     def rename(self, folder: Path) -> None:
         fd = os.open(folder, os.O_RDONLY)
         try:
-            syscalls.rename_new("a", fd, "b", fd)
+            syscalls.rename_noreplace("a", fd, "b", fd)
         finally:
             os.close(fd)

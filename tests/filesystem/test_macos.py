@@ -43,4 +43,4 @@ def test_a_served_folder_is_itself_in_another_letter_case(monkeypatch: pytest.Mo
     policy = served(root)
     for other in (str(root).upper(), str(root).replace("Ä", "A\u0308"), str(root).lower()):
         place = policy.readable(other + "/notes.txt")
-        assert place.root.real == str(root) and place.parts == ("notes.txt",)
+        assert place.root.real_path == str(root) and place.parts == ("notes.txt",)

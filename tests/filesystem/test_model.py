@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.changing import atomic_write, copying, moving
-from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.policy import Policy
 
@@ -63,7 +63,7 @@ class Changes(RuleBasedStateMachine):
             return apply_replacements(text, [Replacement(old, new, everywhere)], path, stop())
 
         place = self.policy.writable(path)
-        self.both(change, lambda: change_files([Change(place, revise)], dry_run=False, stop=stop()))
+        self.both(change, lambda: change_files([FileChange(place, revise)], dry_run=False, stop=stop()))
 
     @rule(path=paths)
     def create_folder(self, path: str) -> None:
@@ -90,7 +90,7 @@ class Changes(RuleBasedStateMachine):
                 model[to + path[len(source) :]] = model.pop(path)
 
         start, end = self.policy.writable(source), self.policy.writable(to)
-        self.both(change, lambda: moving.move(start, end, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: moving.move_entry(start, end, overwrite=overwrite, stop=stop()))
 
     @rule(source=paths, to=paths, overwrite=st.booleans())
     def copy(self, source: str, to: str, overwrite: bool) -> None:
@@ -104,7 +104,7 @@ class Changes(RuleBasedStateMachine):
                 model[to + path[len(source) :]] = model[path]
 
         start, end = self.policy.readable(source), self.policy.writable(to)
-        self.both(change, lambda: copying.copy(start, end, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: copying.copy_entry(start, end, overwrite=overwrite, stop=stop()))
 
     @rule(path=paths, recursive=st.booleans())
     def delete(self, path: str, recursive: bool) -> None:

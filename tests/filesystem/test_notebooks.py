@@ -17,7 +17,7 @@ from mcp_types import TextContent
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.notebook_edit import Notebook, apply_patch, replace_in_cells, substitute_in_cells
-from mcp_fs.engine.changing.patch import apply_hunks, parse
+from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.documents.notebook import Cell, notebook_cells
 from mcp_fs.engine.text.edit import Replacement
@@ -383,7 +383,7 @@ def test_random_edits_leave_a_notebook_and_its_other_cells(
         )
         assert sum(one != other for one, other in zip(after.cells, opened.cells, strict=True)) <= 1
     if old and old != new:
-        changed, _ = substitute_in_cells(opened, Substitution({old: new}).compiled(Stop()))
+        changed, _ = substitute_in_cells(opened, Substitution({old: new}).compile(Stop()))
         check_others(value, changed, set(range(len(parts))))
 
 
@@ -408,7 +408,7 @@ def test_random_patches_change_what_is_read_and_nothing_else(
     changed = [*seen[:at], *new_lines, *seen[at + gone :]]
     diff = "\n".join(difflib.unified_diff(seen, changed, "a/a", "b/a", lineterm="")) + "\n"
     try:
-        (patch,) = parse(diff)
+        (patch,) = parse_patch(diff)
         after = apply_patch(opened, lambda old: apply_hunks(old, patch, "`a`", Stop()), "`a`")
     except Problem:
         return

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_fs.paths import file_uri, for_system, native, path_of_uri
-from mcp_fs.policy import Policy, Readable, Writable
+from mcp_fs.paths import file_uri, path_of_uri, to_native, to_system_path
+from mcp_fs.policy import Policy, ReadablePath, WritablePath
 from mcp_fs.secrets import Secrets
 from mcp_fs.settings import Settings
 
@@ -177,11 +177,15 @@ def test_a_search_begins_in_every_folder_or_where_it_is_told(tmp_path: Path) -> 
 def test_a_list_names_what_it_does_not_open(here: Ground) -> None:
     folder = here.readable("a")
     assert folder.uri_of(".env") == (here.root / "a" / ".env").as_uri()
-    assert here.policy.protected((".env",)) and not here.policy.protected(("a",))
-    assert here.policy.shelters((".aws",)) and not here.policy.shelters(("a",)) and not here.policy.shelters(())
-    assert not Secrets([".aws/*"]).shelters((".AWS",))
-    assert Secrets().protects((".aws", "credentials", "old"))
-    assert not Secrets(["credentials"]).protects((".aws", "credentials", "old"))
+    assert here.policy.is_protected((".env",)) and not here.policy.is_protected(("a",))
+    assert (
+        here.policy.is_secret_folder((".aws",))
+        and not here.policy.is_secret_folder(("a",))
+        and not here.policy.is_secret_folder(())
+    )
+    assert not Secrets([".aws/*"]).is_secret_folder((".AWS",))
+    assert Secrets().is_secret((".aws", "credentials", "old"))
+    assert not Secrets(["credentials"]).is_secret((".aws", "credentials", "old"))
 
 
 def test_a_client_root_that_is_of_no_use_does_not_cost_the_others(here: Ground) -> None:
@@ -190,18 +194,18 @@ def test_a_client_root_that_is_of_no_use_does_not_cost_the_others(here: Ground) 
     useless = ["http://x/", here.outside.as_uri(), (here.root / ".aws").as_uri(), (here.root / "file").as_uri()]
     good = (here.root / "good").as_uri()
     for uri in useless:
-        assert [root.name for root in here.policy.narrowed([uri, good]).roots] == ["good"]
+        assert [root.name for root in here.policy.narrow_to_roots([uri, good]).roots] == ["good"]
         with pytest.raises(Refused, match="outside the served folders"):
-            here.policy.narrowed([uri])
+            here.policy.narrow_to_roots([uri])
     wider = here.root.parent.as_uri()
-    assert [root.name for root in here.policy.narrowed([wider, good]).roots] == ["root"]
-    assert here.policy.narrowed([]) is here.policy
+    assert [root.name for root in here.policy.narrow_to_roots([wider, good]).roots] == ["root"]
+    assert here.policy.narrow_to_roots([]) is here.policy
 
 
 @posix
 def test_a_folder_that_is_not_served_any_more_is_closed(here: Ground) -> None:
     (here.root / "good").mkdir()
-    narrowed = here.policy.narrowed([(here.root / "good").as_uri()])
+    narrowed = here.policy.narrow_to_roots([(here.root / "good").as_uri()])
     descriptor = narrowed.roots[0].fd
     os.fstat(descriptor)
     del narrowed
@@ -254,7 +258,7 @@ def test_secrets_are_refused(here: Ground, path: str) -> None:
     for mint in (here.readable, here.writable):
         with pytest.raises(Refused, match="protected"):
             mint(path)
-    assert here.policy.protected(tuple(path.split("/")))
+    assert here.policy.is_protected(tuple(path.split("/")))
 
 
 @pytest.mark.parametrize("path", HARMLESS)
@@ -289,15 +293,15 @@ def test_an_entry_that_is_a_secret_can_not_be_reached_from_its_folder(here: Grou
 
 def test_read_only_mints_nothing_to_write(tmp_path: Path) -> None:
     policy = Policy(Told((str(tmp_path),), read_only=True))
-    assert isinstance(policy.readable("x"), Readable)
+    assert isinstance(policy.readable("x"), ReadablePath)
     with pytest.raises(Refused, match="read-only"):
         policy.writable("x")
 
 
 def test_what_may_be_written_may_be_read(here: Ground) -> None:
     place = here.writable("a/b")
-    assert isinstance(place, Writable)
-    assert isinstance(place.parent, Writable)
+    assert isinstance(place, WritablePath)
+    assert isinstance(place.parent, WritablePath)
     assert place.parent.parts == ("a",)
 
 
@@ -305,17 +309,17 @@ class TestNarrowed:
     """A client's roots can only take away."""
 
     def test_no_roots_are_no_information(self, here: Ground) -> None:
-        assert here.policy.narrowed([]) is here.policy
+        assert here.policy.narrow_to_roots([]) is here.policy
 
     def test_a_folder_inside(self, here: Ground) -> None:
         (here.root / "a" / "b").mkdir(parents=True)
-        narrowed = here.policy.narrowed([(here.root / "a").as_uri()])
+        narrowed = here.policy.narrow_to_roots([(here.root / "a").as_uri()])
         assert narrowed.readable("b").uri == (here.root / "a" / "b").as_uri()
         with pytest.raises(Refused):
             narrowed.readable(str(here.root / "other"))
 
     def test_a_folder_around_gives_what_is_served(self, here: Ground) -> None:
-        narrowed = here.policy.narrowed([here.root.parent.as_uri(), "file:///"])
+        narrowed = here.policy.narrow_to_roots([here.root.parent.as_uri(), "file:///"])
         assert [root.path for root in narrowed.roots] == [str(here.root)]
         with pytest.raises(Refused):
             narrowed.readable(str(here.outside / "secret.txt"))
@@ -328,11 +332,11 @@ class TestNarrowed:
         for secret in (".ssh", ".aws"):
             (here.root / secret).mkdir()
         with pytest.raises(Refused, match="roots lie outside"):
-            here.policy.narrowed([(here.root.parent / uri).as_uri()])
+            here.policy.narrow_to_roots([(here.root.parent / uri).as_uri()])
 
     def test_what_is_no_file_uri_counts_for_nothing(self, here: Ground) -> None:
         with pytest.raises(Refused):
-            here.policy.narrowed(["https://example.org/", "not a uri", "file://elsewhere/x"])
+            here.policy.narrow_to_roots(["https://example.org/", "not a uri", "file://elsewhere/x"])
 
 
 @pytest.mark.parametrize(
@@ -348,7 +352,7 @@ class TestNarrowed:
 )
 def test_windows_gets_a_long_path_in_the_form_it_takes(path: str, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
-    assert for_system(path) == given
+    assert to_system_path(path) == given
 
 
 @pytest.mark.parametrize(
@@ -386,5 +390,5 @@ def test_a_path_without_a_drive_is_of_the_drive_it_names_or_the_served_one(
     path: str, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
-    assert native(path, ["E:", "E:"]) == meant
-    assert native(path, ["E:", "F:"]) == (path if meant.startswith("E:") else meant)
+    assert to_native(path, ["E:", "E:"]) == meant
+    assert to_native(path, ["E:", "F:"]) == (path if meant.startswith("E:") else meant)

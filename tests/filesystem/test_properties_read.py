@@ -29,7 +29,7 @@ from mcp_fs.engine.search.grep import GrepOptions, grep
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.engine.text.encodings import detect_encoding, is_utf8
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 RIPGREP = ripgrep.find_ripgrep()
 _RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
@@ -39,7 +39,7 @@ slow = settings(max_examples=settings.default.max_examples * 3 // 5)
 texts = st.text(st.sampled_from("ab é\u4e2d🙂\r\n\n"), max_size=120)
 
 
-def _read_through(place: Readable, max_bytes: int) -> str:
+def _read_through(place: ReadablePath, max_bytes: int) -> str:
     """The pages of a file, each found by what the one before says."""
     index, body = LineIndex(), ""
     line, column = 1, 1

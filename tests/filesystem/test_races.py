@@ -46,7 +46,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     if request.param == "walk":
         monkeypatch.setattr(syscalls, "_openat2_works", False)
     # Races are won by tries, and the disk's word for each would cost most of them.
-    monkeypatch.setattr(atomic_write, "sync", lambda fd: None)
+    monkeypatch.setattr(atomic_write, "fsync_file", lambda fd: None)
     monkeypatch.setattr(Folder, "sync", lambda folder: None)
     place = ground(tmp_path)
     (place.root / "d").mkdir()
@@ -102,7 +102,7 @@ def test_reading(here: Ground) -> None:
 def test_listing_and_status(here: Ground) -> None:
     def look(number: int) -> str:
         if number % 2:
-            return str(path_opening.status(here.readable("file")).st_size)
+            return str(path_opening.read_status(here.readable("file")).st_size)
         with path_opening.open_folder(here.readable("d")) as folder:
             return ",".join(sorted(entry.name for entry in folder.scan()))
 
@@ -133,12 +133,12 @@ def test_changing_the_tree(here: Ground) -> None:
                 moving.create_folder(here.writable(f"d/{name}/inner"), stop())
             case 1:
                 source, target = here.readable("d/f"), here.writable(f"still/{name}.copy")
-                copying.copy(source, target, overwrite=False, stop=stop())
+                copying.copy_entry(source, target, overwrite=False, stop=stop())
                 return (here.root / "still" / f"{name}.copy").read_text()
             case 2:
                 (here.root / "still" / name).write_text("inside")
                 source, target = here.writable(f"still/{name}"), here.writable(f"d/{name}/moved")
-                moving.move(source, target, overwrite=False, stop=stop())
+                moving.move_entry(source, target, overwrite=False, stop=stop())
             case _:
                 delete(here.writable(f"d/{name}"), recursive=True)
         return "changed"

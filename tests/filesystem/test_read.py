@@ -31,7 +31,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.engine.text.lines import Lines
 from mcp_fs.models import TextSlice
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 from mcp_fs.resources import Resources
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -365,7 +365,7 @@ def test_what_may_not_be_opened_has_its_facts(
 ) -> None:
     fill(tmp_path, {"f": "one\n", "d/f": ""})
 
-    def denied(place: Readable) -> None:
+    def denied(place: ReadablePath) -> None:
         raise Refused(f"The operating system does not allow this on `{place.display}`: Permission denied.")
 
     monkeypatch.setattr(info_module, opens, denied)

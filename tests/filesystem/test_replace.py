@@ -167,7 +167,7 @@ async def test_no_file_gets_larger_than_can_be_edited(tmp_path: Path, by: str, d
 async def test_not_more_is_written_at_once_than_memory_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
 ) -> None:
-    monkeypatch.setattr("mcp_fs.engine.changing.replace.MOST_TOGETHER", 10_000)
+    monkeypatch.setattr("mcp_fs.engine.changing.replace.MAX_TOTAL_BYTES", 10_000)
     for number in range(20):
         (tmp_path / f"{number}").write_text("e")
     failed, said = await call(tmp_path, "replace_text", old_text="e", new_text="x" * 999, glob="*", dry_run=dry_run)
@@ -331,7 +331,7 @@ def test_several_texts_are_replaced_in_one_pass(by: Literal["text", "word", "reg
             olds = [old + chance.choice(("", "+", "[ab]", "(?:b|é)")) for old in olds]
         pairs = {old: f"<{chance.choice(('', 'ab', 'a b'))}{chance.random():.2}>" for old in olds}
         text = "".join(chance.choices("abé -\n\udcff", weights=(6, 6, 2, 2, 1, 1, 1), k=60))
-        found = Substitution(pairs, by).compiled(Stop())(text)
+        found = Substitution(pairs, by).compile(Stop())(text)
         assert (found[0], [*found[1]]) == one_pass(pairs, by, text), (number, pairs, text)
 
 
@@ -355,12 +355,12 @@ def test_many_replacements_end_when_they_are_told_to(by: Literal["text", "word",
             super().check()
 
     with pytest.raises(Stopped):
-        Substitution({"a": "b", "c": "d"}, by).compiled(Patient())("a c " * 100)
+        Substitution({"a": "b", "c": "d"}, by).compile(Patient())("a c " * 100)
 
 
 def test_many_expressions_share_the_bytes_of_a_text() -> None:
     text = "x" * 1_000_000
-    substitute = Substitution({f"a{number}": "b" for number in range(50)}, "regex").compiled(Stop())
+    substitute = Substitution({f"a{number}": "b" for number in range(50)}, "regex").compile(Stop())
     substitute("x")
     tracemalloc.start()
     try:
@@ -423,4 +423,4 @@ async def test_texts_that_can_not_be_replaced_change_nothing(
 )
 def test_behind_the_last_line_end_there_is_no_line(pattern: str, new: str, text: str, expected: str) -> None:
     """As for sed."""
-    assert Substitution({pattern: new}, "regex").compiled(Stop())(text)[0] == expected
+    assert Substitution({pattern: new}, "regex").compile(Stop())(text)[0] == expected

@@ -38,7 +38,7 @@ from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Matches
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 from mcp_fs.tools.search import SearchTools
 
 
@@ -162,7 +162,7 @@ def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | N
 
 def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {"here.txt": "needle", "folder/cloud.txt": "needle"})
-    monkeypatch.setattr(walk, "away_among", lambda entries: {"cloud.txt"})
+    monkeypatch.setattr(walk, "placeholders_among", lambda entries: {"cloud.txt"})
     opened: list[str] = []
     real = Folder.open
     monkeypatch.setattr(Folder, "open", lambda self, name, *more: opened.append(name) or real(self, name, *more))
@@ -638,7 +638,7 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
     fill(tmp_path, {"a/x": "", "b/x": ""})
     real = walk.open_folder
 
-    def vanishing(place: Readable) -> Folder[Readable]:
+    def vanishing(place: ReadablePath) -> Folder[ReadablePath]:
         if place.name == "a":
             raise Problem("`a` can't be used so.")
         return real(place)
@@ -687,7 +687,7 @@ def test_words_digits_and_blanks_are_those_of_all_scripts(pattern: str, found: l
     assert seen == found == re.findall(pattern, line)
     hint = byte_pattern(pattern, literal=False, ignore_case=False)
     assert compile_byte_filter(hint, ignore_case=False)(data) or not found
-    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compiled(Stop())(line)
+    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compile(Stop())(line)
     assert (new, number) == re.subn(pattern, r"<\g<0>>", line)
 
 
@@ -739,7 +739,7 @@ def test_a_folder_that_is_moved_out_during_a_walk_is_not_read_outside(
     fill(root, {f"proj/{name}/f.txt": "x\n" for name in "abcd"})
     real = walk.read_entries
 
-    def moved(folder: Folder[Readable], parts: tuple[str, ...], *more: Any) -> Any:
+    def moved(folder: Folder[ReadablePath], parts: tuple[str, ...], *more: Any) -> Any:
         visit = real(folder, parts, *more)
         if parts == ("proj", "a"):
             (root / "proj").rename(outside)

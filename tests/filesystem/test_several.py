@@ -22,10 +22,10 @@ from mcp_fs.engine.changing import atomic_write, deleting, moving
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.path_opening import Folder
-from mcp_fs.engine.journal.journal import Step
-from mcp_fs.engine.journal.store import Store
-from mcp_fs.engine.undo.undo import list_steps, take_back
-from mcp_fs.policy import Readable, Writable
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.store import JournalStore
+from mcp_fs.engine.undo.undo import list_undoable_entries, undo_entries
+from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -160,7 +160,7 @@ async def test_the_user_is_asked_about_what_globs_mean_and_that_is_what_goes(her
         asked.append(params.message)
         if len(asked) == 1:
             (here.root / "later.bak").touch()
-        return ElicitResult(action="accept", content={"confirm": True})
+        return ElicitResult(action="accept", content={"fsync_folder": True})
 
     server = build(load(Settings, [str(here.root), "--confirm"]))
     async with Client(server, mode="auto" if mode == MODERN else "legacy", elicitation_callback=answer) as client:
@@ -191,11 +191,11 @@ async def test_the_user_is_asked_about_each_pair(here: Ground, tool: str) -> Non
 
 
 async def test_what_is_gone_on_the_way_to_the_trash_is_told(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    def trashed(_: object, place: Readable) -> None:
+    def trashed(_: object, place: ReadablePath) -> None:
         if place.name == "b.txt":
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
-    monkeypatch.setattr(deleting, "_to_trash", trashed)
+    monkeypatch.setattr(deleting, "_move_to_trash", trashed)
     places = [here.writable("a.bak"), here.writable("b.txt")]
     with pytest.raises(Unavailable, match=r"1 of 2 were moved to the trash: `a\.bak`. The next was not: `b\.txt` does"):
         deleting.delete_all(places, recursive=False, trash=True, stop=stop())
@@ -376,7 +376,7 @@ async def test_the_one_that_can_not_be_put_and_those_before_it_are_named(
 ) -> None:
     real = moving.relocate
 
-    def relocate(start: Any, source: Writable, *more: Any) -> list[str]:
+    def relocate(start: Any, source: WritablePath, *more: Any) -> list[str]:
         if source.name == "a.bak":
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         return real(start, source, *more)
@@ -394,11 +394,11 @@ async def test_the_one_that_can_not_be_put_and_those_before_it_are_named(
 async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
+    def confirm(folder: Folder[Any], shown: ReadablePath, did: str) -> None:
         if shown.display == "n/b.txt":
-            raise atomic_write.Unconfirmed(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
+            raise atomic_write.NotDurable(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
 
-    monkeypatch.setattr(moving, "confirm", confirm)
+    monkeypatch.setattr(moving, "fsync_folder", confirm)
     failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)
     assert failed and said.startswith("All 3 were moved. `n/b.txt` was moved to, but the disk does not confirm"), said
     assert {"n/b.txt", "n/e/c.bak", "d/a.bak"} <= left(here)
@@ -407,34 +407,34 @@ async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
     assert not failed and "b.txt" in left(here) and not (here.root / "n").exists(), said
 
 
-def old_contents(here: Ground, most_bytes: int) -> Store:
-    return Store(str(here.root.with_name("undo")), most_bytes=most_bytes, days=1)
+def old_contents(here: Ground, most_bytes: int) -> JournalStore:
+    return JournalStore(str(here.root.with_name("undo")), most_bytes=most_bytes, days=1)
 
 
 async def test_too_much_that_is_replaced_is_not_kept_and_told_once(here: Ground) -> None:
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 9)
-    with Step(store, stop()) as step:
-        put_all(moving.move, pairs, overwrite=True, stop=stop(), step=step)
+    with JournalEntry(store, stop()) as step:
+        put_all(moving.move_entry, pairs, overwrite=True, stop=stop(), journal_entry=step)
     assert step.notes == ["undo_changes can't take this back: 16 bytes are more than the operator lets it keep"]
-    assert not store.steps()
+    assert not store.list_entries()
 
 
 async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     before, policy = left(here), here.policy
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 1000)
-    with Step(store, stop()) as step:
-        put_all(moving.move, pairs, overwrite=True, stop=stop(), step=step)
-    (kept,) = store.steps()
-    assert kept.size == 16 and len(store.read(kept).items) == 2
+    with JournalEntry(store, stop()) as step:
+        put_all(moving.move_entry, pairs, overwrite=True, stop=stop(), journal_entry=step)
+    (kept,) = store.list_entries()
+    assert kept.size == 16 and len(store.read_entry(kept).changes) == 2
     record = here.root.with_name("undo") / kept.name
     whole = record.read_bytes()
     record.write_bytes(whole.replace(b"{", b"[", 1))
     with pytest.raises(NotFound):
-        take_back(policy, store, kept.id, later=False, dry_run=False, stop=stop())
-    assert list_steps(policy, store, stop()).unread == 1
+        undo_entries(policy, store, kept.id, later=False, dry_run=False, stop=stop())
+    assert list_undoable_entries(policy, store, stop()).unreadable_count == 1
     # Of what was being written down when the process was killed, nothing had happened yet.
     record.write_bytes(whole + whole[:40])
-    take_back(policy, store, kept.id, later=False, dry_run=False, stop=stop())
+    undo_entries(policy, store, kept.id, later=False, dry_run=False, stop=stop())
     assert left(here) == before

@@ -24,7 +24,7 @@ from mcp_fs.engine.changing import atomic_write, copying, moving
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import Moved
+from mcp_fs.models import MoveResult
 from mcp_fs.policy import Policy
 from mcp_fs.tools.write import Edit, WriteTools
 
@@ -57,15 +57,15 @@ def all_of(here: Ground) -> dict[str, str]:
     }
 
 
-def move(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
-    return moving.move(here.writable(source), here.writable(target), overwrite=overwrite, stop=stop())
+def move(here: Ground, source: str, target: str, *, overwrite: bool = False) -> MoveResult:
+    return moving.move_entry(here.writable(source), here.writable(target), overwrite=overwrite, stop=stop())
 
 
-def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
-    return copying.copy(here.readable(source), here.writable(target), overwrite=overwrite, stop=stop())
+def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> MoveResult:
+    return copying.copy_entry(here.readable(source), here.writable(target), overwrite=overwrite, stop=stop())
 
 
-def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = False) -> Moved:
+def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = False) -> MoveResult:
     return places.delete(here.writable(path), recursive=recursive, trash=trash)
 
 
@@ -73,8 +73,8 @@ class TestCreate:
     def test_with_those_above(self, here: Ground) -> None:
         assert moving.create_folder(here.writable("a/b/c"), stop()).text() == "created a/b/c"
         assert (here.root / "a/b/c").is_dir()
-        assert moving.create_folder(here.writable("a/b/c"), stop()).did == "already there:"
-        assert moving.create_folder(here.writable("."), stop()).did == "already there:"
+        assert moving.create_folder(here.writable("a/b/c"), stop()).verb == "already there:"
+        assert moving.create_folder(here.writable("."), stop()).verb == "already there:"
 
     def test_where_something_else_is(self, here: Ground) -> None:
         make(here, "f")
@@ -212,7 +212,7 @@ class TestMove:
             (tmp_path / name).mkdir()
         (tmp_path / "one" / "f").write_text("f")
         policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
-        moving.move(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, stop=stop())
+        moving.move_entry(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, stop=stop())
         assert (tmp_path / "two" / "g").read_text() == "f"
         assert os.listdir(tmp_path / "one") == []
 
@@ -277,14 +277,14 @@ class TestMoveAcross:
         def rename(self: object, name: str, folder: object, new: str) -> None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-        real = path_opening.Folder.rename_new
+        real = path_opening.Folder.rename_noreplace
 
         def rename_new(self: path_opening.Folder, name: str, folder: path_opening.Folder, new: str) -> None:
             if not name.startswith(".~"):
                 rename(self, name, folder, new)
             real(self, name, folder, new)
 
-        monkeypatch.setattr(path_opening.Folder, "rename_new", rename_new)
+        monkeypatch.setattr(path_opening.Folder, "rename_noreplace", rename_new)
 
     def test_files_folders_and_links(self, here: Ground) -> None:
         make(here, "f", "a/b/g")
@@ -472,11 +472,11 @@ class TestCopy:
                     raise Stopped
 
         with pytest.raises(Stopped):
-            copying.copy(here.readable("a"), here.writable("b"), overwrite=False, stop=After25())
+            copying.copy_entry(here.readable("a"), here.writable("b"), overwrite=False, stop=After25())
         assert os.listdir(here.root) == ["a"]
 
     def test_too_much_at_once(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(copying, "MOST_ENTRIES", 5)
+        monkeypatch.setattr(copying, "MAX_ENTRIES", 5)
         make(here, *(f"a/{number}" for number in range(6)))
         with pytest.raises(TooLarge, match="more than 5 entries"):
             copy(here, "a", "b")
@@ -629,7 +629,7 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
     real = os.read
     monkeypatch.setattr(copying, "open_regular", _denied)
     with pytest.raises(Refused, match=r"on `a/f`: Permission denied"):
-        copying.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+        copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
     monkeypatch.undo()
     inode = (here.root / "a/f").stat().st_ino
 
@@ -640,7 +640,7 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
 
     monkeypatch.setattr(os, "read", failing)
     with pytest.raises(Unavailable, match="`a/f` failed: Input/output error"):
-        copying.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+        copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
     assert not (here.root / "b").exists()
 
 

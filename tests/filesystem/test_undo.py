@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from filesystem.places import Told
 from mcp_batteries.errors import Conflict, NotFound, Problem
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.changing.patch import parse
+from mcp_fs.engine.changing.patch import parse_patch
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.journal import store
-from mcp_fs.engine.journal.journal import CALL
-from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.journal.journal import CURRENT_CALL
+from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement
-from mcp_fs.policy import Policy, Writable
+from mcp_fs.policy import Policy, WritablePath
 
 pytestmark = pytest.mark.anyio
 
@@ -42,13 +42,13 @@ class Ground:
             (self.root / name).write_text(text)
         os.utime(self.root / "f", (1, 1))
         self.where = store or base / "mcp-fs-undo"
-        self.store = Store(
+        self.store = JournalStore(
             str(self.where), most_bytes=int(bounds.get("most_bytes", 1_000_000)), days=bounds.get("days", 7)
         )
         self.policy = Policy(Told((str(self.root),)))
         self.engine = Engine(self.policy, self.store)
 
-    def at(self, path: str) -> Writable:
+    def at(self, path: str) -> WritablePath:
         return self.policy.writable(path)
 
     def state(self) -> dict[str, tuple[object, ...]]:
@@ -101,7 +101,7 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "edit": lambda ground: ground.edit("g", "two", "three"),
     "append": lambda ground: ground.engine.append_text(ground.at("f"), "more"),
     "patch": lambda ground: ground.engine.apply_patch(
-        [(ground.at(patch.path), patch) for patch in parse(PATCH)], dry_run=False
+        [(ground.at(patch.path), patch) for patch in parse_patch(PATCH)], dry_run=False
     ),
     "replace": lambda ground: ground.engine.replace_text(
         ground.at("."), "**", WalkFilter(), Substitution({"one": "uno"}), dry_run=False
@@ -117,7 +117,7 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "copy into new folders": lambda ground: ground.engine.copy([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
     "move into new folders": lambda ground: ground.engine.move([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
     "patch into new folders": lambda ground: ground.engine.apply_patch(
-        [(ground.at(patch.path), patch) for patch in parse(PATCH.replace("b/n", "b/x/y/n"))], dry_run=False
+        [(ground.at(patch.path), patch) for patch in parse_patch(PATCH.replace("b/n", "b/x/y/n"))], dry_run=False
     ),
     "delete several": lambda ground: ground.engine.delete(
         [ground.at(path) for path in ("d/h", "f", "f", "d", "g")], recursive=True, trash=False
@@ -264,7 +264,7 @@ async def test_a_dry_run_shows_what_would_become_of_text(ground: Ground) -> None
     await ground.write("n", "")
     await ground.write("n", "new\n")
     await ground.engine.apply_patch(
-        [(ground.at("f"), patch) for patch in parse(PATCH.split("--- /dev")[0])], dry_run=False
+        [(ground.at("f"), patch) for patch in parse_patch(PATCH.split("--- /dev")[0])], dry_run=False
     )
     (ground.root / "d/h").write_bytes(b"\0\1")
     await ground.write("d/h", "text")
@@ -303,14 +303,14 @@ async def test_hard_linked_and_executable_files_come_back_as_they_were(ground: G
 
 
 async def test_callers_and_other_servers_see_their_own_steps(ground: Ground, tmp_path: Path) -> None:
-    CALL.set(("write_file", "identity ada"))
+    CURRENT_CALL.set(("write_file", "identity ada"))
     await ground.write("f", "ada's")
     step = await ground.last()
-    CALL.set(("write_file", "identity bob"))
+    CURRENT_CALL.set(("write_file", "identity bob"))
     assert (await ground.engine.list_steps()).total == 0
     with pytest.raises(NotFound):
         await ground.undo(step)
-    CALL.set(("undo_changes", "identity ada"))
+    CURRENT_CALL.set(("undo_changes", "identity ada"))
     (tmp_path / "beside").mkdir()
     elsewhere = Engine(Policy(Told((str(tmp_path / "beside"),))), ground.store)
     assert (await elsewhere.list_steps()).total == 0
@@ -327,7 +327,7 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
         assert ground.where.stat().st_mode & 0o077 == 0
     for number in range(6):
         await ground.write("f", str(number) * 300)
-    await anyio.to_thread.run_sync(ground.store.tidy)
+    await anyio.to_thread.run_sync(ground.store.enforce_limits)
     kept = [path.stat().st_size for path in ground.where.rglob("*") if "." in path.name]
     assert sum(kept) <= 1000 and (await ground.engine.list_steps()).total == 3
     await ground.write("f", "x" * 2000)
@@ -341,8 +341,8 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
 async def test_a_full_store_is_not_looked_at_for_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ground = Ground(tmp_path, most_bytes=100_000)
     looks = list[int]()
-    listed = store._sorted
-    monkeypatch.setattr(store, "_sorted", lambda names: looks.append(len(names)) or listed(names))
+    listed = store._sort_names
+    monkeypatch.setattr(store, "_sort_names", lambda names: looks.append(len(names)) or listed(names))
     for number in range(200):
         await ground.write("f", f"{number:04}" * 250)
     assert (await ground.engine.list_steps()).total > 80
@@ -358,7 +358,7 @@ async def test_old_steps_are_forgotten(tmp_path: Path) -> None:
 
 async def test_a_client_that_serves_less_has_its_old_contents_where_all_have_theirs(tmp_path: Path) -> None:
     ground = Ground(tmp_path)
-    with ground.policy.narrowed_to(ground.policy.narrowed([(ground.root / "d").as_uri()])):
+    with ground.policy.use_narrowed(ground.policy.narrow_to_roots([(ground.root / "d").as_uri()])):
         await ground.write("h", "new")
         assert sorted(path.name for path in (ground.root / "d").iterdir()) == ["e", "h"]
         await ground.undo()
@@ -374,7 +374,7 @@ async def test_what_was_never_written_down_is_no_step_and_goes_in_the_end(tmp_pa
     step.unlink()
     old = ground.where / "00000000000000000001-4-00000000.0"
     old.write_text("old")
-    ground.store.tidy()
+    ground.store.enforce_limits()
     assert [path.stem for path in ground.where.iterdir()] == [step.name]  # it may be about to be
 
 

@@ -18,7 +18,7 @@ from filesystem.places import Ground, delete, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.atomic_write import write_file
-from mcp_fs.engine.changing.moving import move
+from mcp_fs.engine.changing.moving import move_entry
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search.query import Query
@@ -139,7 +139,7 @@ def test_a_short_name_is_its_long_one(place: Ground) -> None:
     assert short.name != long.name, "this volume makes no short names"
     path = f"{short.parent.name}\\{short.name}"
     with path_opening.resolve(place.readable(path)) as spot:
-        assert spot.place.display.endswith("A file with a long name.txt")
+        assert spot.path.display.endswith("A file with a long name.txt")
     assert read(place, path) == b"long"
 
 
@@ -189,7 +189,7 @@ def test_a_long_path_is_written_listed_and_read(place: Ground, long: str) -> Non
     with path_opening.resolve(place.writable(f"{long}/new.txt")) as spot:
         with open(spot.folder.open(spot.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             file.write(b"far down")
-        assert spot.folder.names() == ["new.txt"]
+        assert spot.folder.list_names() == ["new.txt"]
     assert read(place, f"{long}/new.txt") == b"far down"
 
 
@@ -200,7 +200,7 @@ def test_what_is_in_a_long_path_is_named_looked_at_and_moved(place: Ground, long
     folder.make_folder("new")
     assert folder.stat("new").st_mode & 0o40000
     folder.rename("new", folder, "other")
-    folder.rename_new("other", folder, "third")
+    folder.rename_noreplace("other", folder, "third")
     assert folder.names() == [entry.name for entry in folder.scan()] == ["third"]
     folder.remove_folder("third")
     assert folder.names() == []
@@ -234,7 +234,7 @@ def test_a_change_of_a_file_that_another_program_holds_says_so(shared: int, plac
         with pytest.raises(Conflict, match=r"Another program has `notes.txt` open; nothing was changed"):
             write_file(target, "new", overwrite=True, stop=Stop())
         with pytest.raises(Conflict, match=r"Another program has `notes.txt` open; nothing was moved"):
-            move(target, place.writable("moved.txt"), overwrite=False, stop=Stop())
+            move_entry(target, place.writable("moved.txt"), overwrite=False, stop=Stop())
         if not shared:
             with pytest.raises(Conflict, match=r"Another program has `notes.txt` open"):
                 read(place, "notes.txt")
@@ -296,7 +296,7 @@ def test_what_is_marked_read_only_is_removed_and_stays_so_where_it_is_held(place
 
 
 def test_a_name_gets_the_letter_case_it_is_moved_to(place: Ground) -> None:
-    move(place.writable("notes.txt"), place.writable("Notes.TXT"), overwrite=False, stop=Stop())
+    move_entry(place.writable("notes.txt"), place.writable("Notes.TXT"), overwrite=False, stop=Stop())
     assert "Notes.TXT" in os.listdir(place.root)
 
 

@@ -20,10 +20,10 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.changing import atomic_write
 from mcp_fs.engine.handles import temp_files
-from mcp_fs.engine.handles.locks import locked
+from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import resolve
-from mcp_fs.engine.handles.temp_files import PREFIX, clean_leftovers, cleaning
-from mcp_fs.models import Written
+from mcp_fs.engine.handles.temp_files import TEMPORARY_PREFIX, clean_in_background, clean_leftovers
+from mcp_fs.models import WriteResult
 from mcp_fs.policy import Policy
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
@@ -38,7 +38,7 @@ def here(tmp_path: Path) -> Iterator[Ground]:
     assert (place.outside / "secret.txt").read_text() == "OUTSIDE"
 
 
-def put(here: Ground, path: str, content: str | bytes = "new", *, overwrite: bool = False) -> Written:
+def put(here: Ground, path: str, content: str | bytes = "new", *, overwrite: bool = False) -> WriteResult:
     return atomic_write.write_file(here.writable(path), content, overwrite=overwrite, stop=stop())
 
 
@@ -73,8 +73,8 @@ def test_an_existing_file_is_not_replaced_unless_told(here: Ground) -> None:
 @posix
 def test_a_file_that_appears_meanwhile_is_not_replaced(here: Ground) -> None:
     with (
-        atomic_write.writing_to(here.writable("f")) as spot,
-        atomic_write.stage(spot, b"new", None, here.readable("f")) as staged,
+        atomic_write.resolve_for_writing(here.writable("f")) as spot,
+        atomic_write.prepare_write(spot, b"new", None, here.readable("f")) as staged,
     ):
         (here.root / "f").write_text("theirs")
         with pytest.raises(Conflict, match="exists already"):
@@ -134,8 +134,8 @@ def test_nobody_else_can_read_the_file_while_it_is_written(here: Ground) -> None
 
     old = (here.root / "f").stat()
     with (
-        atomic_write.writing_to(here.writable("f")) as spot,
-        atomic_write.stage(spot, fill, old, here.readable("f")) as staged,
+        atomic_write.resolve_for_writing(here.writable("f")) as spot,
+        atomic_write.prepare_write(spot, fill, old, here.readable("f")) as staged,
     ):
         staged.commit(replace=True)
     assert modes == [0o600]
@@ -234,13 +234,13 @@ def test_two_creations_of_one_name_make_one_file(here: Ground) -> None:
 def test_two_ways_to_one_file_share_a_lock(here: Ground) -> None:
     (here.root / "a").mkdir()
     (here.root / "l").symlink_to("a")
-    with resolve(here.writable("a/F")) as one, resolve(here.writable("l/f")) as other, locked([one], stop()):
+    with resolve(here.writable("a/F")) as one, resolve(here.writable("l/f")) as other, lock_names([one], stop()):
         waiting = Stop(seconds=0.01)
-        with pytest.raises(Stopped), locked([other], waiting):
+        with pytest.raises(Stopped), lock_names([other], waiting):
             pass
-        with resolve(here.writable("a/g")) as third, locked([third], stop()):
+        with resolve(here.writable("a/g")) as third, lock_names([third], stop()):
             pass
-    with resolve(here.writable("l/f")) as other, locked([other], stop()):
+    with resolve(here.writable("l/f")) as other, lock_names([other], stop()):
         pass
 
 
@@ -250,14 +250,14 @@ class TestLeftovers:
     @pytest.fixture(autouse=True)
     def later(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """This process has started after all the test makes, and has been nowhere yet."""
-        monkeypatch.setattr(temp_files, "_STARTED", time.time() + 60)
-        monkeypatch.setattr(temp_files, "_cleaned", set())
+        monkeypatch.setattr(temp_files, "_START_TIME", time.time() + 60)
+        monkeypatch.setattr(temp_files, "_cleaned_folders", set())
 
     def test_at_the_start_everywhere_and_nobody_elses(self, here: Ground) -> None:
         deep = here.root / "a" / "b"
-        (deep / f"{PREFIX}folder").mkdir(parents=True)
-        (deep / f"{PREFIX}folder" / "inner").write_text("")
-        (deep / f"{PREFIX}0").write_text("")
+        (deep / f"{TEMPORARY_PREFIX}folder").mkdir(parents=True)
+        (deep / f"{TEMPORARY_PREFIX}folder" / "inner").write_text("")
+        (deep / f"{TEMPORARY_PREFIX}0").write_text("")
         (deep / ".~other").write_text("")
         (deep / "f").write_text("")
         assert clean_leftovers(here.policy, stop()) == 2
@@ -266,26 +266,26 @@ class TestLeftovers:
 
     @posix
     def test_outside_nothing_is_touched(self, here: Ground) -> None:
-        (here.outside / f"{PREFIX}0").write_text("")
+        (here.outside / f"{TEMPORARY_PREFIX}0").write_text("")
         (here.root / "l").symlink_to(here.outside)
         assert clean_leftovers(here.policy, stop()) == 0
-        (here.outside / f"{PREFIX}0").unlink()
+        (here.outside / f"{TEMPORARY_PREFIX}0").unlink()
 
     def test_no_more_is_looked_at_than_allowed(self, here: Ground) -> None:
         for name in "abcdef":
             (here.root / name).mkdir()
-            (here.root / name / f"{PREFIX}0").write_text("")
-        assert clean_leftovers(here.policy, stop(), most=8) == 2
+            (here.root / name / f"{TEMPORARY_PREFIX}0").write_text("")
+        assert clean_leftovers(here.policy, stop(), max_entries=8) == 2
         assert clean_leftovers(here.policy, stop()) == 4
 
     def test_in_a_folder_that_is_written_to(self, here: Ground) -> None:
-        (here.root / f"{PREFIX}0").write_text("")
+        (here.root / f"{TEMPORARY_PREFIX}0").write_text("")
         put(here, "f")
         assert os.listdir(here.root) == ["f"]
 
     @posix
     def test_what_a_living_process_holds_stays(self, here: Ground) -> None:
-        path = here.root / f"{PREFIX}0"
+        path = here.root / f"{TEMPORARY_PREFIX}0"
         program = (
             "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
         )
@@ -300,15 +300,15 @@ class TestLeftovers:
         assert clean_leftovers(here.policy, stop()) == 1
 
     def test_what_is_younger_than_this_process_stays(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(temp_files, "_STARTED", time.time() - 60)
-        (here.root / f"{PREFIX}0").write_text("")
+        monkeypatch.setattr(temp_files, "_START_TIME", time.time() - 60)
+        (here.root / f"{TEMPORARY_PREFIX}0").write_text("")
         assert clean_leftovers(here.policy, stop()) == 0
-        (here.root / f"{PREFIX}0").unlink()
+        (here.root / f"{TEMPORARY_PREFIX}0").unlink()
 
     @pytest.mark.anyio
     async def test_the_server_cleans_beside_its_first_requests(self, here: Ground) -> None:
-        (here.root / f"{PREFIX}0").write_text("")
-        async with cleaning(here.policy):
+        (here.root / f"{TEMPORARY_PREFIX}0").write_text("")
+        async with clean_in_background(here.policy):
             with anyio.fail_after(30):
                 while here.temporary():
                     await anyio.sleep(0.01)
@@ -317,6 +317,6 @@ class TestLeftovers:
     async def test_a_read_only_server_cleans_nothing(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         cleaned: list[object] = []
         monkeypatch.setattr("mcp_fs.engine.handles.temp_files.in_thread", cleaned.append)
-        async with cleaning(Policy(Told((str(here.root),), read_only=True))):
+        async with clean_in_background(Policy(Told((str(here.root),), read_only=True))):
             await anyio.sleep(0)
         assert cleaned == []

@@ -10,13 +10,13 @@ import pytest
 from filesystem.places import Ground, Told, delete, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
 from mcp_fs.engine.changing import copying, moving, transaction
-from mcp_fs.engine.changing.atomic_write import regular_status, write_file
-from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.changing.atomic_write import read_regular_status, write_file
+from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.handles import locks
-from mcp_fs.engine.handles.path_opening import Spot, resolve
-from mcp_fs.engine.journal.states import hash_of, state_of
+from mcp_fs.engine.handles.path_opening import ResolvedPath, resolve
+from mcp_fs.engine.journal.states import hash_content, read_state
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
-from mcp_fs.policy import Policy, Readable, Writable
+from mcp_fs.policy import Policy, ReadablePath, WritablePath
 
 ADDER = """
 import sys
@@ -76,7 +76,7 @@ def test_edits_of_several_processes_all_arrive(here: Ground) -> None:
 def test_a_file_locked_by_another_program_is_told(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     from fcntl import LOCK_EX, flock
 
-    monkeypatch.setattr(locks, "_PATIENCE", 0.05)
+    monkeypatch.setattr(locks, "_MAX_WAIT_SECONDS", 0.05)
     (here.root / "f").write_text("old")
     with (here.root / "f").open() as held:
         flock(held, LOCK_EX)
@@ -90,7 +90,11 @@ def test_a_file_locked_by_another_program_is_told(here: Ground, monkeypatch: pyt
 def test_hard_links_in_one_call_do_not_wait_for_each_other(here: Ground) -> None:
     (here.root / "f").write_text("old")
     (here.root / "g").hardlink_to(here.root / "f")
-    with resolve(here.writable("f")) as one, resolve(here.writable("g")) as other, locks.locked([one, other], stop()):
+    with (
+        resolve(here.writable("f")) as one,
+        resolve(here.writable("g")) as other,
+        locks.lock_names([one, other], stop()),
+    ):
         pass
 
 
@@ -100,19 +104,19 @@ def test_what_is_held_stands_at_its_name(here: Ground) -> None:
     for name in "fgh":
         (here.root / name).write_text(name)
     with resolve(here.writable("f")) as spot:
-        assert spot.found is not None
+        assert spot.status is not None
         (here.root / "g").replace(here.root / "f")
-        with locks.locked([spot], stop()) as held:
+        with locks.lock_names([spot], stop()) as held:
             assert os.pread(held[spot].fd, 9, 0) == b"g"
-            assert os.path.samestat(held[spot].found, os.fstat(held[spot].fd))
+            assert os.path.samestat(held[spot].status, os.fstat(held[spot].fd))
     os.mkfifo(here.root / "i")
     with resolve(here.writable("i")) as spot:
         (here.root / "h").replace(here.root / "i")
-        with locks.locked([spot], stop()) as held:
+        with locks.lock_names([spot], stop()) as held:
             assert os.pread(held[spot].fd, 9, 0) == b"h"
     with resolve(here.writable("f")) as spot:
         (here.root / "f").unlink()
-        with locks.locked([spot], stop()) as held:
+        with locks.lock_names([spot], stop()) as held:
             assert held == {}
 
 
@@ -122,21 +126,23 @@ def test_a_file_that_takes_the_place_of_one_that_is_held_is_told_apart(
 ) -> None:
     (here.root / "f").write_text("old")
 
-    def replaced(spot: Spot[Writable], place: Readable, held: locks.Held | None = None) -> os.stat_result | None:
-        found = regular_status(spot, place, held)
+    def replaced(
+        spot: ResolvedPath[WritablePath], place: ReadablePath, held: locks.LockedFile | None = None
+    ) -> os.stat_result | None:
+        found = read_regular_status(spot, place, held)
         (here.root / "g").write_text("new")
         (here.root / "g").replace(here.root / "f")
         return found
 
-    with resolve(here.writable("f")) as spot, locks.locked([spot], stop()) as held:
+    with resolve(here.writable("f")) as spot, locks.lock_names([spot], stop()) as held:
         replaced(spot, here.writable("f"))
         fd, folder = held[spot].fd, spot.folder
-        there = state_of(folder, "f", thorough=True)
-        assert there is not None and there == state_of(folder, "f", thorough=True, fd=fd)
-        assert there.text == hash_of(b"new")
-    monkeypatch.setattr(transaction, "regular_status", replaced)
+        there = read_state(folder, "f", thorough=True)
+        assert there is not None and there == read_state(folder, "f", thorough=True, fd=fd)
+        assert there.fingerprint == hash_content(b"new")
+    monkeypatch.setattr(transaction, "read_regular_status", replaced)
     with pytest.raises(Conflict, match="changed by somebody else"):
-        change_files([Change(here.writable("f"), lambda text: f"{text}er")], dry_run=False, stop=stop())
+        change_files([FileChange(here.writable("f"), lambda text: f"{text}er")], dry_run=False, stop=stop())
     assert (here.root / "f").read_text() == "new"
     assert here.temporary() == []
 
@@ -149,7 +155,9 @@ def test_a_folder_that_holds_a_served_one_stays(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="served folder"):
             delete(policy.writable(path), recursive=True)
         with pytest.raises(Refused, match="served folder"):
-            moving.move(policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, stop=stop())
+            moving.move_entry(
+                policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, stop=stop()
+            )
     assert inner.is_dir()
 
 
@@ -159,12 +167,12 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
     (here.root / "full").mkdir()
     (here.root / "full" / "x").write_text("x")
     with pytest.raises(Conflict, match="Set `overwrite`"):
-        copying.copy(here.readable("f"), here.writable("g"), overwrite=False, stop=stop())
+        copying.copy_entry(here.readable("f"), here.writable("g"), overwrite=False, stop=stop())
     (here.root / "other").mkdir()
     with pytest.raises(Conflict, match="such as `full/NAME`"):
-        copying.copy(here.readable("other"), here.writable("full"), overwrite=True, stop=stop())
+        copying.copy_entry(here.readable("other"), here.writable("full"), overwrite=True, stop=stop())
     with pytest.raises(Invalid, match="`full` and `full` are one folder; nothing was copied"):
-        copying.copy(here.readable("full"), here.writable("full"), overwrite=True, stop=stop())
+        copying.copy_entry(here.readable("full"), here.writable("full"), overwrite=True, stop=stop())
     with pytest.raises(Conflict, match="`f` is a file; nothing can be made below it"):
         write_file(here.writable("f/new"), "", overwrite=False, stop=stop())
 
@@ -172,7 +180,7 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
 def test_a_dry_run_does_not_sound_done(here: Ground) -> None:
     (here.root / "f").write_text("old")
     edit = [Replacement("old", "new")]
-    change = Change(here.writable("f"), lambda text: apply_replacements(text, edit, "`f`", stop()))
+    change = FileChange(here.writable("f"), lambda text: apply_replacements(text, edit, "`f`", stop()))
     said = change_files([change], dry_run=True, stop=stop()).text()
     assert "would be edited: f\n" in said
     assert "\nedited" not in said

@@ -12,7 +12,7 @@ from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.name_folding import may_have_another_spelling
 from mcp_fs.engine.service import Engine
-from mcp_fs.paths import file_uri, for_system
+from mcp_fs.paths import file_uri, to_system_path
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
 
@@ -51,7 +51,7 @@ class _WatchedPaths:
         except Problem:  # it may come, or become better
             pass
         path = os.path.join(place.root.path, *place.parts)
-        if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(for_system(path)):
+        if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(to_system_path(path)):
             return os.path.join(place.root.path, *self.engine.names_on_disk(place))
         return path
 

@@ -24,8 +24,8 @@ from mcp_fs.policy import Policy
 
 __all__ = ["ClientRoots"]
 
-_SECONDS = 3.0
-_CONCERNED = ("tools/call", "resources/", "prompts/get", "completion/")
+_TIMEOUT_SECONDS = 3.0
+_NARROWED_METHODS = ("tools/call", "resources/", "prompts/get", "completion/")
 
 
 class ClientRoots:
@@ -36,55 +36,55 @@ class ClientRoots:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._known: WeakKeyDictionary[Connection, _Known] = WeakKeyDictionary()
+        self._client_states: WeakKeyDictionary[Connection, _ClientState] = WeakKeyDictionary()
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "notifications/roots/list_changed":
-            known = self._known_of(ctx)
-            known.roots, known.changes = None, known.changes + 1
+            client_state = self._client_state(ctx)
+            client_state.roots, client_state.change_count = None, client_state.change_count + 1
         capabilities = ctx.session.client_capabilities
         declared = capabilities is not None and capabilities.roots is not None
-        if not (declared and ctx.session.can_send_request and ctx.method.startswith(_CONCERNED)):
+        if not (declared and ctx.session.can_send_request and ctx.method.startswith(_NARROWED_METHODS)):
             return await call_next(ctx)
         try:
-            policy = self._policy.narrowed(await self._asked(ctx))
+            policy = self._policy.narrow_to_roots(await self._ask_for_roots(ctx))
         except Refused as problem:
             if ctx.method == "tools/call":
                 return CallToolResult(content=[TextContent(type="text", text=str(problem))], is_error=True)
             raise MCPError(INVALID_PARAMS, str(problem)) from problem
-        with self._policy.narrowed_to(policy):
+        with self._policy.use_narrowed(policy):
             return await call_next(ctx)
 
-    async def _asked(self, ctx: ServerRequestContext[Any]) -> list[str]:
-        known = self._known_of(ctx)
-        async with known.asking:
-            if known.roots is not None:
-                return known.roots
-            changes, roots = known.changes, list[str]()
+    async def _ask_for_roots(self, ctx: ServerRequestContext[Any]) -> list[str]:
+        client_state = self._client_state(ctx)
+        async with client_state.lock:
+            if client_state.roots is not None:
+                return client_state.roots
+            change_count, roots = client_state.change_count, list[str]()
             try:
                 answer = await ctx.session.send_request(
                     ListRootsRequest(),
                     ListRootsResult,
-                    request_read_timeout_seconds=_SECONDS,
+                    request_read_timeout_seconds=_TIMEOUT_SECONDS,
                     metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
                 )
                 roots = [str(root.uri) for root in answer.roots]
             except (MCPError, ValidationError):
                 pass
             # What changed meanwhile may not be in the answer: the next request asks again.
-            if known.changes == changes:
-                known.roots = roots
+            if client_state.change_count == change_count:
+                client_state.roots = roots
             return roots
 
-    def _known_of(self, ctx: ServerRequestContext[Any]) -> _Known:
-        return self._known.setdefault(connection_of(ctx.session), _Known())
+    def _client_state(self, ctx: ServerRequestContext[Any]) -> _ClientState:
+        return self._client_states.setdefault(connection_of(ctx.session), _ClientState())
 
 
 @dataclass(eq=False)
-class _Known:
+class _ClientState:
     """What is known of one client's roots."""
 
     roots: list[str] | None = None
-    changes: int = 0
+    change_count: int = 0
     """How often it has said that they changed."""
-    asking: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)

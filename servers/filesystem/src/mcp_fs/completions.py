@@ -10,7 +10,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declare import completes
 from mcp_fs.engine.service import Engine
-from mcp_fs.policy import Policy, Readable
+from mcp_fs.policy import Policy, ReadablePath
 
 __all__ = ["Completions"]
 
@@ -40,7 +40,7 @@ class Completions:
         names = await self._complete_in(f"file:///{above}", os.fsdecode(unquote_to_bytes(start)))
         return sorted(f"{above}/{quote_from_bytes(os.fsencode(name))}" for name, _ in names)
 
-    async def _complete_in(self, above: str, start: str) -> Sequence[tuple[str, Readable]]:
+    async def _complete_in(self, above: str, start: str) -> Sequence[tuple[str, ReadablePath]]:
         try:
             place = self.policy.readable(above)
         except Problem:
@@ -48,7 +48,7 @@ class Completions:
         return await self.engine.complete_names(place, start)
 
 
-def _spell_path(above: str, name: str, place: Readable) -> str:
+def _spell_path(above: str, name: str, place: ReadablePath) -> str:
     """Return the path as the tools take it; a URI if no text can spell it."""
     try:
         name.encode()

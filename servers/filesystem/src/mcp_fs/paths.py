@@ -12,31 +12,31 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from mcp_batteries.errors import Invalid, Refused, quote
 
 __all__ = [
+    "detect_typo",
     "file_uri",
-    "folded_parts",
-    "for_system",
+    "fold_names",
     "is_absolute",
     "is_uri",
-    "native",
     "path_of_uri",
-    "refuse_unspeakable",
-    "slip",
-    "split",
-    "without_dots",
+    "refuse_impossible_path",
+    "resolve_dots",
+    "split_names",
+    "to_native",
+    "to_system_path",
 ]
 
 _WINDOWS = sys.platform == "win32"
 _FOLDS_CASE = sys.platform in ("win32", "darwin")
-_LONGEST = 247
+_MAX_PATH_CHARACTERS = 247
 """Longest path that every call of Windows takes; most take 259 characters, those that make a folder fewer."""
 
 
-_SLIPS = {
+_TYPOS = {
     "a backslash": re.compile(r"\\"),
     "a blank at an end": re.compile(r"^\s|\s$"),
     "a control character": re.compile(r"[\x00-\x1f\x7f-\x9f]"),
 }
-_ELSEWHERE = re.compile(r"~|[A-Za-z]:|\$[A-Z_]+|\$\{[^{}]*\}|%[A-Za-z_]+%")
+_OTHER_PREFIX = re.compile(r"~|[A-Za-z]:|\$[A-Z_]+|\$\{[^{}]*\}|%[A-Za-z_]+%")
 _QUOTES = "\"'`"
 _UNIX_DRIVE = re.compile("/(?:mnt/|cygdrive/)?([A-Za-z])(?:/|$)")
 
@@ -51,9 +51,9 @@ def file_uri(path: str) -> str:
     return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
 
 
-def for_system(path: str) -> str:
+def to_system_path(path: str) -> str:
     """The absolute, native `path` as calls of the system take it, however long it is."""
-    if not _WINDOWS or len(path) <= _LONGEST or path.startswith("\\\\?\\"):
+    if not _WINDOWS or len(path) <= _MAX_PATH_CHARACTERS or path.startswith("\\\\?\\"):
         return path
     return f"\\\\?\\UNC{path[1:]}" if path.startswith("\\\\") else f"\\\\?\\{path}"
 
@@ -63,17 +63,17 @@ def is_absolute(path: str) -> bool:
     return os.path.isabs(path) or (_WINDOWS and path.startswith(("/", "\\")))
 
 
-def native(path: str, drives: Iterable[str]) -> str:
+def to_native(path: str, drives: Iterable[str]) -> str:
     """`path`, on Windows with its drive: as Git Bash, WSL and Cygwin spell it, or the only one of `drives`."""
     if not _WINDOWS or not path.startswith(("/", "\\")) or path[1:2] in ("/", "\\"):
         return path
-    if found := _UNIX_DRIVE.match(path):
-        return f"{found[1]}:/{path[found.end() :]}"
-    only, *others = set(drives)
-    return path if others else only + path
+    if drive_match := _UNIX_DRIVE.match(path):
+        return f"{drive_match[1]}:/{path[drive_match.end() :]}"
+    only_drive, *other_drives = set(drives)
+    return path if other_drives else only_drive + path
 
 
-def split(path: str) -> tuple[str, ...]:
+def split_names(path: str) -> tuple[str, ...]:
     """The names in a path, without empty ones and `.`; a drive counts as a name."""
     if _WINDOWS:
         path = path.replace("\\", "/")
@@ -82,20 +82,20 @@ def split(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
-def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
+def resolve_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
     """`parts` with each `..` taken back together with the name before it (RFC 3986, 5.2.4); None when that leaves."""
-    kept: list[str] = []
+    names: list[str] = []
     for part in parts:
         if part != "..":
-            kept.append(part)
-        elif kept:
-            kept.pop()
+            names.append(part)
+        elif names:
+            names.pop()
         else:
             return None
-    return tuple(kept)
+    return tuple(names)
 
 
-def folded_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
+def fold_names(parts: tuple[str, ...]) -> tuple[str, ...]:
     """A form that is equal for all spellings of one path on this system's usual file systems."""
     # Where the file system finds names in either letter case, so must the comparison with a served folder.
     if not _FOLDS_CASE:
@@ -103,7 +103,7 @@ def folded_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
 
 
-def refuse_unspeakable(path: str) -> None:
+def refuse_impossible_path(path: str) -> None:
     """Check that the system could take a string as a path.
 
     Raises:
@@ -152,7 +152,7 @@ def is_uri(path: str) -> bool:
     return path[:6].lower() == "file:/"
 
 
-def slip(parts: tuple[str, ...]) -> tuple[int, str, str] | None:
+def detect_typo(parts: tuple[str, ...]) -> tuple[int, str, str] | None:
     """What nearly always makes another path than was meant, where there is nothing yet: a path of another system,
     what a shell or a host would have replaced, or what stood around it.
 
@@ -162,14 +162,14 @@ def slip(parts: tuple[str, ...]) -> tuple[int, str, str] | None:
     """
     text = "/".join(parts)
     names = [name.strip() for name in text.strip(_QUOTES).replace("\\", "/").split("/")]
-    kept = without_dots(name for name in names if name not in ("", ".")) or ("~",)
-    meant = "" if _ELSEWHERE.fullmatch(kept[0]) else "/".join(kept)
+    intended_names = resolve_dots(name for name in names if name not in ("", ".")) or ("~",)
+    intended_path = "" if _OTHER_PREFIX.fullmatch(intended_names[0]) else "/".join(intended_names)
     if text[:1] in _QUOTES and text[-1:] == text[:1] and text.strip(_QUOTES):
-        return 1, "a quotation mark", meant
-    if parts and _ELSEWHERE.fullmatch(parts[0]):
+        return 1, "a quotation mark", intended_path
+    if parts and _OTHER_PREFIX.fullmatch(parts[0]):
         return 1, quote(parts[0]), ""
     for depth, name in enumerate(parts, 1):
-        for what, pattern in _SLIPS.items():
+        for mistake, pattern in _TYPOS.items():
             if pattern.search(name):
-                return depth, what, meant
+                return depth, mistake, intended_path
     return None

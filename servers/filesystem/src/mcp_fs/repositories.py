@@ -13,16 +13,16 @@ from functools import lru_cache
 
 __all__ = ["COMPLETES_GIT_FOLDER", "is_git_folder", "is_repository_folder"]
 
-_FOLDERS = frozenset({".git", ".hg", ".jj"})
+_FOLDER_NAMES = frozenset({".git", ".hg", ".jj"})
 _SHORT_NAME = re.compile(r"(?:git|hg|jj)~\d+")
-_STREAM = ":"
-_MOST_NAMES = 8192
+_STREAM_SEPARATOR = ":"
+_MAX_CACHED_NAMES = 8192
 
 COMPLETES_GIT_FOLDER = frozenset({"head", "commondir", "objects", "refs"})
 """The names by which Git knows a folder of its own, in lower case (gitrepository-layout(5))."""
 
 
-@lru_cache(_MOST_NAMES)
+@lru_cache(_MAX_CACHED_NAMES)
 def is_repository_folder(name: str) -> bool:
     """Whether some file system takes `name` for the folder of a repository.
 
@@ -30,28 +30,28 @@ def is_repository_folder(name: str) -> bool:
     second, short name. Those of macOS ignore the letter case and characters that can't be seen. A file of that name
     counts too: it tells where the folder is.
     """
-    return any(_is_one(part) for part in name.split("\\"))
+    return any(_is_repository_name(part) for part in name.split("\\"))
 
 
-def _is_one(name: str) -> bool:
+def _is_repository_name(name: str) -> bool:
     if not name.isascii():
-        name = _visible(name)
-    name = name.partition(_STREAM)[0].rstrip(" .").casefold()
-    return name in _FOLDERS or _SHORT_NAME.fullmatch(name) is not None
+        name = _without_ignored_characters(name)
+    name = name.partition(_STREAM_SEPARATOR)[0].rstrip(" .").casefold()
+    return name in _FOLDER_NAMES or _SHORT_NAME.fullmatch(name) is not None
 
 
-def _visible(name: str) -> str:
+def _without_ignored_characters(name: str) -> str:
     """`name` without what file systems may ignore: format characters, accents, variants of letters."""
     characters = unicodedata.normalize("NFKD", name).replace("\u0131", "i")
     return "".join(one for one in characters if unicodedata.category(one) not in ("Cf", "Mn", "Cc"))
 
 
-def is_git_folder(has: Callable[[str], bool]) -> bool:
+def is_git_folder(has_entry: Callable[[str], bool]) -> bool:
     """Whether Git takes a folder for one of its own, whatever its name: a bare repository, or what `gitdir:` names.
 
     Args:
         has: tells whether the folder has an entry of that name.
     """
-    if not has("HEAD"):
+    if not has_entry("HEAD"):
         return False
-    return has("commondir") or (has("objects") and has("refs"))
+    return has_entry("commondir") or (has_entry("objects") and has_entry("refs"))

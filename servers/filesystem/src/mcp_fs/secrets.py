@@ -14,7 +14,7 @@ __all__ = ["Secrets"]
 
 # Patterns as fnmatch takes them, over names without regard to case; one that has a slash is for a
 # folder and a name in it. What lies below a match is protected with it.
-_SECRET = """
+_SECRET_PATTERNS = """
     .env .env.* .env~ *.env .envrc
     *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx
     id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
@@ -28,25 +28,25 @@ _SECRET = """
     .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d/credentials.tfrc.json
 """.split()  # noqa: SIM905 - one can read this
 
-_HARMLESS = ".env.example .env.sample .env.template .env.dist *.pub".split()  # noqa: SIM905
+_HARMLESS_PATTERNS = ".env.example .env.sample .env.template .env.dist *.pub".split()  # noqa: SIM905
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+def _compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
-_NAMES = _any_of(pattern for pattern in _SECRET if "/" not in pattern)
-_PATHS = _any_of(pattern for pattern in _SECRET if "/" in pattern)
-_PATH_PARENTS = frozenset(part for pattern in _SECRET for part in pattern.split("/")[:-1])
-_OPEN = _any_of(_HARMLESS)
-_MOST_KNOWN = 8192
+_SECRET_NAMES = _compile_any(pattern for pattern in _SECRET_PATTERNS if "/" not in pattern)
+_SECRET_PATHS = _compile_any(pattern for pattern in _SECRET_PATTERNS if "/" in pattern)
+_SECRET_PATH_PARENTS = frozenset(part for pattern in _SECRET_PATTERNS for part in pattern.split("/")[:-1])
+_HARMLESS_NAMES = _compile_any(_HARMLESS_PATTERNS)
+_MAX_CACHED_NAMES = 8192
 """Names that are remembered as no secrets and no folders of any."""
 
 
 def _is_suspect(name: str) -> bool:
     # Almost every name ends here; a name below a folder of the path patterns is looked at more closely.
     name = name.casefold()
-    return _NAMES.match(name) is not None or name in _PATH_PARENTS
+    return _SECRET_NAMES.match(name) is not None or name in _SECRET_PATH_PARENTS
 
 
 class Secrets:
@@ -58,31 +58,33 @@ class Secrets:
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._allowed = tuple(pattern.casefold() for pattern in allowed)
-        self._plain: set[str] = set()
+        self._harmless_names: set[str] = set()
 
-    def protects(self, parts: tuple[str, ...]) -> bool:
+    def is_secret(self, parts: tuple[str, ...]) -> bool:
         """True when the last of `parts`, or a folder on the way to it, is a secret."""
-        if self._plain.issuperset(parts):
+        if self._harmless_names.issuperset(parts):
             return False
-        if len(self._plain) > _MOST_KNOWN:
-            self._plain.clear()
-        plain = {part for part in parts if not _is_suspect(part)}
-        self._plain |= plain
-        return any(part not in plain and self._secret(parts, index) for index, part in enumerate(parts))
+        if len(self._harmless_names) > _MAX_CACHED_NAMES:
+            self._harmless_names.clear()
+        harmless_names = {part for part in parts if not _is_suspect(part)}
+        self._harmless_names |= harmless_names
+        return any(part not in harmless_names and self._is_secret_at(parts, index) for index, part in enumerate(parts))
 
-    def shelters(self, parts: tuple[str, ...]) -> bool:
+    def is_secret_folder(self, parts: tuple[str, ...]) -> bool:
         """True if files below would no longer be recognised as secrets if the last of `parts` had another name."""
         name = parts[-1].casefold() if parts else ""
-        return name in _PATH_PARENTS and not self._is_allowed([name, "any"], 1)
+        return name in _SECRET_PATH_PARENTS and not self._is_allowed([name, "any"], 1)
 
-    def _secret(self, parts: tuple[str, ...], index: int) -> bool:
+    def _is_secret_at(self, parts: tuple[str, ...], index: int) -> bool:
         path = [part.casefold() for part in parts]
-        if _OPEN.match(path[-1]):
+        if _HARMLESS_NAMES.match(path[-1]):
             return False
-        if _NAMES.match(path[index]):
+        if _SECRET_NAMES.match(path[index]):
             return not self._is_allowed(path, index)
-        return _PATHS.match("/".join(path[index : index + 2])) is not None and not self._is_allowed(path, index + 1)
+        return _SECRET_PATHS.match("/".join(path[index : index + 2])) is not None and not self._is_allowed(
+            path, index + 1
+        )
 
     def _is_allowed(self, path: list[str], index: int) -> bool:
-        forms = (path[index], path[-1], "/".join(path[: index + 1]), "/".join(path))
-        return any(fnmatchcase(form, pattern) for pattern in self._allowed for form in forms)
+        spellings = (path[index], path[-1], "/".join(path[: index + 1]), "/".join(path))
+        return any(fnmatchcase(form, pattern) for pattern in self._allowed for form in spellings)

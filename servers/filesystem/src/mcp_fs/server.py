@@ -11,7 +11,7 @@ from mcp_batteries.user_folders import undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
-from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.prompts import Prompts
@@ -21,7 +21,7 @@ from mcp_fs.skills import FolderSkills
 from mcp_fs.tools.consent import Consent
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
-from mcp_fs.tools.undo import UndoTools, told_who_calls
+from mcp_fs.tools.undo import UndoTools, record_caller
 from mcp_fs.tools.write import WriteTools
 from mcp_fs.tree_changes import TreeWatcher
 
@@ -55,7 +55,7 @@ def build(settings: Settings) -> Assembled:
         sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
         middleware=[
             *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),
-            *([told_who_calls] if undo else []),
+            *([record_caller] if undo else []),
         ],
         follows=Following(
             "files",
@@ -71,10 +71,10 @@ def build(settings: Settings) -> Assembled:
     )
 
 
-def _create_undo_store(settings: Settings) -> Store | None:
+def _create_undo_store(settings: Settings) -> JournalStore | None:
     if settings.read_only or not settings.undo_megabytes:
         return None
-    return Store(str(undo_folder()), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)
+    return JournalStore(str(undo_folder()), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)
 
 
 def _instructions(policy: Policy) -> str:

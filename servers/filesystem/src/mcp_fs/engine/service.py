@@ -13,16 +13,16 @@ from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop, descriptors, in_thread
 from mcp_fs.engine.changing import copying, deleting, moving
 from mcp_fs.engine.changing.atomic_write import write_file
-from mcp_fs.engine.changing.batch import Put, put_all
+from mcp_fs.engine.changing.batch import PutOperation, put_all
 from mcp_fs.engine.changing.notebook_edit import apply_patch, replace_in_cells
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
-from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.handles import temp_files
-from mcp_fs.engine.handles.path_opening import resolve, spelled_names, status
-from mcp_fs.engine.journal.journal import Step
-from mcp_fs.engine.journal.store import Store
+from mcp_fs.engine.handles.path_opening import read_status, resolve, spell_names
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.engine.listing.folder_page import FolderSort, complete_names, list_folder, list_roots
@@ -41,10 +41,11 @@ from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.engine.text.edit import Replacement, append_text
 from mcp_fs.engine.text.edit import apply_replacements as replace_text
-from mcp_fs.engine.undo.undo import list_steps, take_back
+from mcp_fs.engine.undo.undo import list_undoable_entries, undo_entries
 from mcp_fs.models import (
+    BatchResult,
     Comparison,
-    Edited,
+    EditResult,
     FileInfo,
     FilePage,
     FileSlices,
@@ -53,24 +54,23 @@ from mcp_fs.models import (
     MatchCounts,
     Matches,
     Media,
-    Moved,
-    MovedAll,
-    Replaced,
-    Steps,
+    MoveResult,
+    ReplaceResult,
     TextSlice,
     Tree,
-    Undone,
-    Written,
+    UndoResult,
+    UndoStepPage,
+    WriteResult,
 )
-from mcp_fs.policy import Policy, Readable, Root, Writable
+from mcp_fs.policy import Policy, ReadablePath, Root, WritablePath
 
 __all__ = ["Engine"]
 
 # For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder.
 _MIN_DESCRIPTORS = 1024
-_Result = TypeVar("_Result", Edited, Moved, MovedAll, Replaced, Written, Edited | Written)
-_P = TypeVar("_P", bound=Readable)
-_S = TypeVar("_S", bound=Readable | LineRange)
+_Result = TypeVar("_Result", EditResult, MoveResult, BatchResult, ReplaceResult, WriteResult, EditResult | WriteResult)
+_P = TypeVar("_P", bound=ReadablePath)
+_S = TypeVar("_S", bound=ReadablePath | LineRange)
 
 
 class Engine:
@@ -81,7 +81,7 @@ class Engine:
         undo: where old contents are kept; None keeps nothing.
     """
 
-    def __init__(self, policy: Policy, undo: Store | None = None) -> None:
+    def __init__(self, policy: Policy, undo: JournalStore | None = None) -> None:
         self._policy = policy
         self._undo = undo
         descriptors(_MIN_DESCRIPTORS)
@@ -89,11 +89,11 @@ class Engine:
 
     def clean_temp_files(self) -> AbstractAsyncContextManager[None]:
         """Remove, beside the first requests, what crashes of earlier processes left in the served folders."""
-        return temp_files.cleaning(self._policy)
+        return temp_files.clean_in_background(self._policy)
 
     # Reading
 
-    async def read_text(self, place: Readable, part: PageRequest) -> TextSlice:
+    async def read_text(self, place: ReadablePath, part: PageRequest) -> TextSlice:
         """Return the wanted lines of a text file, at most a page."""
         long = needs_worker(place)
         if not long and is_in_page_cache(place):
@@ -103,14 +103,14 @@ class Engine:
     async def read_files(self, files: Sequence[NamedFile], part: PageRequest) -> FileSlices:
         """Several text files, or lines of them, each with its own outcome."""
         places = [place for file in files for place in (file.place, *(file.line_range or ())[:1])]
-        long = any(isinstance(place, Readable) and needs_worker(place) for place in places)
+        long = any(isinstance(place, ReadablePath) and needs_worker(place) for place in places)
         return await in_thread(lambda stop: read_pages(files, part, self._lines, stop), what="Reading", long=long)
 
-    async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
+    async def read_media(self, place: ReadablePath, page: int) -> Sequence[Media]:
         """Return a picture, a sound, a page of a PDF, or bytes."""
         return await in_thread(lambda stop: read_media(place, page, stop), what="Reading", long=True)
 
-    async def read_full_contents(self, place: Readable) -> FullContents:
+    async def read_full_contents(self, place: ReadablePath) -> FullContents:
         """Return a whole file, or a folder's listing."""
         if is_in_page_cache(place):
             contents = read_full_contents(place, Stop())
@@ -120,13 +120,13 @@ class Engine:
             return contents
         return await in_thread(lambda stop: with_safe_type(place, contents, stop), what="Reading", long=True)
 
-    async def get_info(self, place: Readable) -> FileInfo:
+    async def get_info(self, place: ReadablePath) -> FileInfo:
         """Return what is known of one entry."""
         if is_in_page_cache(place):
             return read_info(place)
         return await in_thread(lambda stop: read_info(place), what="Looking it up")
 
-    async def compare(self, one: Readable, other: Readable, max_bytes: int) -> Comparison:
+    async def compare(self, one: ReadablePath, other: ReadablePath, max_bytes: int) -> Comparison:
         """Return what differs between two files or folders."""
         return await in_thread(lambda stop: compare(one, other, max_bytes, stop), what="Comparing", long=True)
 
@@ -134,7 +134,7 @@ class Engine:
 
     async def list_folder(
         self,
-        place: Readable,
+        place: ReadablePath,
         *,
         sort: FolderSort,
         walk_filter: WalkFilter,
@@ -151,11 +151,11 @@ class Engine:
             long=folder_sizes,
         )
 
-    async def list_roots(self, places: Sequence[Readable]) -> FolderPage:
+    async def list_roots(self, places: Sequence[ReadablePath]) -> FolderPage:
         """Return the served folders."""
         return await in_thread(lambda stop: list_roots(places), what="Listing")
 
-    async def list_tree(self, place: Readable, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
+    async def list_tree(self, place: ReadablePath, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
         """Return a folder's tree, folded to a size."""
         return await in_thread(
             lambda stop: list_tree(place, stop, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
@@ -166,16 +166,18 @@ class Engine:
     async def list_top_files(self) -> Sequence[tuple[Root, Sequence[ListedFile]]]:
         """Return each served folder with the files directly in it."""
         policy = self._policy
-        return await in_thread(lambda stop: [(root, list_files(policy.top(root), stop)) for root in policy.roots])
+        return await in_thread(lambda stop: [(root, list_files(policy.root_path(root), stop)) for root in policy.roots])
 
-    async def find_skills(self, within_uri: str | None) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+    async def find_skills(
+        self, within_uri: str | None
+    ) -> Sequence[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]]:
         """The folders of skills in the served folders, or those that the URI `within_uri` is in, with their files."""
         policy = self._policy
         return await in_thread(
-            lambda stop: skill_folders([policy.top(root) for root in policy.roots], within_uri, stop)
+            lambda stop: skill_folders([policy.root_path(root) for root in policy.roots], within_uri, stop)
         )
 
-    async def complete_names(self, place: Readable, prefix: str) -> Sequence[tuple[str, Readable]]:
+    async def complete_names(self, place: ReadablePath, prefix: str) -> Sequence[tuple[str, ReadablePath]]:
         """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""
         return await in_thread(lambda stop: complete_names(place, prefix, stop))
 
@@ -183,7 +185,7 @@ class Engine:
 
     async def find_files(
         self,
-        starts: Sequence[Readable],
+        starts: Sequence[ReadablePath],
         glob: str,
         *,
         sort: FindSort,
@@ -198,7 +200,9 @@ class Engine:
             long=True,
         )
 
-    async def search_text(self, starts: Sequence[Readable], query: Query, cursor: str | None) -> Matches | MatchCounts:
+    async def search_text(
+        self, starts: Sequence[ReadablePath], query: Query, cursor: str | None
+    ) -> Matches | MatchCounts:
         """Return a page of the lines that match, or of what was counted."""
         return await in_thread(
             lambda stop: search_text(starts, query, cursor, stop, ripgrep.find_ripgrep()), what="Searching", long=True
@@ -206,97 +210,101 @@ class Engine:
 
     # Writing
 
-    async def write_file(self, place: Writable, content: str, *, overwrite: bool) -> Written:
+    async def write_file(self, place: WritablePath, content: str, *, overwrite: bool) -> WriteResult:
         """Create or replace a text file, with the folders to it."""
 
-        def work(stop: Stop, step: Step | None) -> Written:
-            write = partial(write_file, place, content, overwrite=overwrite, stop=stop, step=step)
+        def work(stop: Stop, step: JournalEntry | None) -> WriteResult:
+            write = partial(write_file, place, content, overwrite=overwrite, stop=stop, journal_entry=step)
             return _create_missing_folders([place], write, stop, step)
 
         return await self._run_change(work, description="Writing", long=False)
 
     async def edit_file(
-        self, place: Writable, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
-    ) -> Edited:
+        self, place: WritablePath, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
+    ) -> EditResult:
         """Replace pieces of a text file, all or none."""
 
-        def work(stop: Stop, step: Step | None) -> Edited:
+        def work(stop: Stop, step: JournalEntry | None) -> EditResult:
             revise = partial(replace_text, replacements=edits, label=quote(place.display), stop=stop)
-            in_cells = partial(replace_in_cells, replacements=edits, shown=quote(place.display), stop=stop)
-            change = Change(place, revise, in_cells, expected_hash=expected_hash)
-            return change_files([change], dry_run=dry_run, stop=stop, step=step)
+            in_cells = partial(replace_in_cells, replacements=edits, label=quote(place.display), stop=stop)
+            change = FileChange(place, revise, in_cells, expected_hash=expected_hash)
+            return change_files([change], dry_run=dry_run, stop=stop, journal_entry=step)
 
         return await self._run_change(work, description="Editing")
 
-    async def apply_patch(self, files: Sequence[tuple[Writable, FilePatch]], *, dry_run: bool) -> Edited:
+    async def apply_patch(self, files: Sequence[tuple[WritablePath, FilePatch]], *, dry_run: bool) -> EditResult:
         """Apply a diff to its files, all or none."""
 
-        def work(stop: Stop, step: Step | None) -> Edited:
+        def work(stop: Stop, step: JournalEntry | None) -> EditResult:
             changes = [_plan_patch(place, patch, stop) for place, patch in files]
             modes = [
                 f"{place.display}: its mode stays, not {it.mode}" for place, it in files if it.mode and not it.creates
             ]
             new = [place for place, patch in files if patch.creates and not dry_run]
-            change = partial(change_files, changes, dry_run=dry_run, stop=stop, step=step)
+            change = partial(change_files, changes, dry_run=dry_run, stop=stop, journal_entry=step)
             edited = _create_missing_folders(new, change, stop, step)
             return replace(edited, notes=[*edited.notes, *modes])
 
         return await self._run_change(work, description="Patching")
 
-    async def append_text(self, place: Writable, content: str) -> Edited | Written:
+    async def append_text(self, place: WritablePath, content: str) -> EditResult | WriteResult:
         """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
 
-        def work(stop: Stop, step: Step | None) -> Edited | Written:
+        def work(stop: Stop, step: JournalEntry | None) -> EditResult | WriteResult:
             if not _exists(place):
-                write = partial(write_file, place, content, overwrite=False, stop=stop, step=step)
+                write = partial(write_file, place, content, overwrite=False, stop=stop, journal_entry=step)
                 return _create_missing_folders([place], write, stop, step)
-            change = Change(place, partial(append_text, addition=content))
-            return change_files([change], dry_run=False, stop=stop, step=step)
+            change = FileChange(place, partial(append_text, addition=content))
+            return change_files([change], dry_run=False, stop=stop, journal_entry=step)
 
         return await self._run_change(work, description="Writing")
 
     async def replace_text(
-        self, start: Writable, glob: str, walk_filter: WalkFilter, substitution: Substitution, *, dry_run: bool
-    ) -> Replaced:
+        self, start: WritablePath, glob: str, walk_filter: WalkFilter, substitution: Substitution, *, dry_run: bool
+    ) -> ReplaceResult:
         """Replace a text in many files, all or none."""
         return await self._run_change(
             lambda stop, step: replace_in_files(
-                start, glob, walk_filter, substitution, dry_run=dry_run, stop=stop, step=step
+                start, glob, walk_filter, substitution, dry_run=dry_run, stop=stop, journal_entry=step
             ),
             description="Replacing",
         )
 
-    async def exists(self, place: Readable) -> bool:
+    async def exists(self, place: ReadablePath) -> bool:
         """Return whether there is anything at a place, be it a link that leads nowhere."""
         return await in_thread(lambda stop: _exists(place, follow=False))
 
-    async def create_folder(self, place: Writable) -> Moved:
+    async def create_folder(self, place: WritablePath) -> MoveResult:
         """Create a folder and those above it."""
         return await self._run_change(
             lambda stop, step: moving.create_folder(place, stop, step), description="Creating the folder", long=False
         )
 
-    async def copy(self, pairs: Sequence[tuple[Readable | LineRange, Writable]], *, overwrite: bool) -> MovedAll:
+    async def copy(
+        self, pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]], *, overwrite: bool
+    ) -> BatchResult:
         """Copy files, folders, links and lines of files to their targets, with the folders to these."""
-        return await self._run_batch(copying.copy, pairs, overwrite, "Copying")
+        return await self._run_batch(copying.copy_entry, pairs, overwrite, "Copying")
 
-    async def move(self, pairs: Sequence[tuple[Writable, Writable]], *, overwrite: bool) -> MovedAll:
+    async def move(self, pairs: Sequence[tuple[WritablePath, WritablePath]], *, overwrite: bool) -> BatchResult:
         """Rename files, folders and links, with the folders to their targets."""
-        return await self._run_batch(moving.move, pairs, overwrite, "Moving")
+        return await self._run_batch(moving.move_entry, pairs, overwrite, "Moving")
 
     async def _run_batch(
-        self, put: Put[_S], pairs: Sequence[tuple[_S, Writable]], overwrite: bool, description: str
-    ) -> MovedAll:
-        def work(stop: Stop, step: Step | None) -> MovedAll:
-            do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, step=step)
+        self, put: PutOperation[_S], pairs: Sequence[tuple[_S, WritablePath]], overwrite: bool, description: str
+    ) -> BatchResult:
+        def work(stop: Stop, step: JournalEntry | None) -> BatchResult:
+            do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, journal_entry=step)
             return _create_missing_folders([target for _, target in pairs], do, stop, step)
 
         return await self._run_change(work, description=description)
 
-    async def delete(self, places: Sequence[Writable], *, recursive: bool, trash: bool) -> MovedAll:
+    async def delete(self, places: Sequence[WritablePath], *, recursive: bool, trash: bool) -> BatchResult:
         """Delete files, folders and links, or put them into the trash."""
         return await self._run_change(
-            lambda stop, step: deleting.delete_all(places, recursive=recursive, trash=trash, stop=stop, step=step),
+            lambda stop, step: deleting.delete_all(
+                places, recursive=recursive, trash=trash, stop=stop, journal_entry=step
+            ),
             description="Deleting",
         )
 
@@ -306,14 +314,14 @@ class Engine:
             lambda stop: expand_glob(start, glob, name, limit, stop), what="Finding files", long=True
         )
 
-    async def list_steps(self) -> Steps:
+    async def list_steps(self) -> UndoStepPage:
         """Return what the caller's calls changed, as far as it can be taken back."""
         undo = self._undo
         if undo is None:
-            return Steps((), 0)
-        return await in_thread(lambda stop: list_steps(self._policy, undo, stop))
+            return UndoStepPage((), 0)
+        return await in_thread(lambda stop: list_undoable_entries(self._policy, undo, stop))
 
-    async def undo(self, step: str, *, later: bool, dry_run: bool) -> Undone:
+    async def undo(self, step: str, *, later: bool, dry_run: bool) -> UndoResult:
         """Take back one of these steps, or all from that one on."""
         undo = self._undo
         if undo is None:
@@ -321,20 +329,20 @@ class Engine:
                 "Old contents are not kept here.", "The operator can start the server with `--undo-megabytes`."
             )
         return await in_thread(
-            lambda stop: take_back(self._policy, undo, step, later=later, dry_run=dry_run, stop=stop),
+            lambda stop: undo_entries(self._policy, undo, step, later=later, dry_run=dry_run, stop=stop),
             what="Taking it back",
             long=True,
         )
 
     async def _run_change(
-        self, work: Callable[[Stop, Step | None], _Result], *, description: str, long: bool = True
+        self, work: Callable[[Stop, JournalEntry | None], _Result], *, description: str, long: bool = True
     ) -> _Result:
         """Do what changes something, with what was there before kept."""
 
         def run(stop: Stop) -> _Result:
             if self._undo is None:
                 return work(stop, None)
-            with Step(self._undo, stop) as step:
+            with JournalEntry(self._undo, stop) as step:
                 result = work(stop, step)
             if not step.notes:
                 return result
@@ -344,44 +352,44 @@ class Engine:
 
     # Watching
 
-    def check_reachable(self, place: Readable) -> None:
+    def check_reachable(self, place: ReadablePath) -> None:
         """Return when there is something at a place that can be reached.
 
         Raises:
             NotFound: there is nothing yet.
             Refused: a link leads outside, or to a protected secret.
         """
-        status(place)
+        read_status(place)
 
-    def has_target(self, place: Readable) -> bool:
+    def has_target(self, place: ReadablePath) -> bool:
         """Return whether there is anything at a place, a link's target included."""
         return _exists(place)
 
-    def is_folder(self, place: Readable) -> bool:
+    def is_folder(self, place: ReadablePath) -> bool:
         """Return whether a place is a folder, or a link to one.
 
         Raises:
             Problem: as `check_reachable`.
         """
-        return stat.S_ISDIR(status(place).st_mode)
+        return stat.S_ISDIR(read_status(place).st_mode)
 
-    def resolve_links(self, place: Readable) -> Readable:
+    def resolve_links(self, place: ReadablePath) -> ReadablePath:
         """Return where the links on the way to a place lead.
 
         Raises:
             Refused: as `check_reachable`.
         """
         with resolve(place) as spot:
-            return spot.place
+            return spot.path
 
-    def names_on_disk(self, place: Readable) -> tuple[str, ...]:
+    def names_on_disk(self, place: ReadablePath) -> tuple[str, ...]:
         """The names down to `place` as the file system has them, links not followed: what its events will name."""
-        return spelled_names(place)
+        return spell_names(place)
 
-    def read_state(self, place: Readable) -> Hashable | None:
+    def read_state(self, place: ReadablePath) -> Hashable | None:
         """Return a value that differs whenever the thing at `place` does; None when there is nothing."""
         try:
-            status_result = status(place)
+            status_result = read_status(place)
         except Problem:
             return None
         return (
@@ -394,14 +402,14 @@ class Engine:
         )
 
 
-def _plan_patch(place: Writable, patch: FilePatch, stop: Stop) -> Change:
+def _plan_patch(place: WritablePath, patch: FilePatch, stop: Stop) -> FileChange:
     """Return what a patch makes of one file."""
     label = quote(place.display)
-    apply = partial(apply_hunks, patch=patch, shown=label, stop=stop)
-    return Change(
+    apply = partial(apply_hunks, patch=patch, label=label, stop=stop)
+    return FileChange(
         place,
         apply,
-        partial(apply_patch, apply=apply, shown=label),
+        partial(apply_patch, apply=apply, label=label),
         creates=patch.creates,
         deletes=patch.deletes,
         executable=patch.mode == "100755",
@@ -409,7 +417,7 @@ def _plan_patch(place: Writable, patch: FilePatch, stop: Stop) -> Change:
 
 
 def _create_missing_folders(
-    places: Sequence[Writable], change: Callable[[], _Result], stop: Stop, step: Step | None
+    places: Sequence[WritablePath], change: Callable[[], _Result], stop: Stop, step: JournalEntry | None
 ) -> _Result:
     """What `change` comes to; where it finds that folders above `places` are missing, they are made for it and noted.
 
@@ -421,16 +429,16 @@ def _create_missing_folders(
         missing = next((place.parent for place in places if not _exists(place.parent)), None)
         if missing is None:
             raise
-    with moving.folders_to(missing, stop, step) as (_, new_folders):
+    with moving.create_missing_folders(missing, stop, step) as (_, new_folders):
         changed = _create_missing_folders(places, change, stop, step)
         return replace(
             changed, notes=[*(f"new folder {new_folders[0].display}" for _ in new_folders[:1]), *changed.notes]
         )
 
 
-def _exists(place: Readable, *, follow: bool = True) -> bool:
+def _exists(place: ReadablePath, *, follow: bool = True) -> bool:
     try:
-        status(place, follow=follow)
+        read_status(place, follow=follow)
     except Problem:
         return False
     return True

@@ -4,12 +4,13 @@ from mcp_fs.models.formatting import escape_line_breaks, is_one_line, pluralize
 from mcp_fs.models.listing import Comparison, Entry, FileInfo, FolderPage, Tree
 from mcp_fs.models.reading import FileSlices, FullContents, Media, TextSlice
 from mcp_fs.models.searching import FilePage, Match, MatchCounts, MatchedFile, Matches, MatchTotal
-from mcp_fs.models.undoing import Steps, Undone, UndoStep
-from mcp_fs.models.writing import Edited, Moved, MovedAll, Replaced, Written, clipped_diff
+from mcp_fs.models.undoing import UndoResult, UndoStep, UndoStepPage
+from mcp_fs.models.writing import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult, clip_diff
 
 __all__ = [
+    "BatchResult",
     "Comparison",
-    "Edited",
+    "EditResult",
     "Entry",
     "FileInfo",
     "FilePage",
@@ -22,16 +23,15 @@ __all__ = [
     "MatchedFile",
     "Matches",
     "Media",
-    "Moved",
-    "MovedAll",
-    "Replaced",
-    "Steps",
+    "MoveResult",
+    "ReplaceResult",
     "TextSlice",
     "Tree",
+    "UndoResult",
     "UndoStep",
-    "Undone",
-    "Written",
-    "clipped_diff",
+    "UndoStepPage",
+    "WriteResult",
+    "clip_diff",
     "escape_line_breaks",
     "is_one_line",
     "pluralize",

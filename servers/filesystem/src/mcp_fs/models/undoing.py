@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from mcp_batteries.server.results import TextResult
 from mcp_fs.models.formatting import pluralize
-from mcp_fs.models.writing import clipped_diff
+from mcp_fs.models.writing import clip_diff
 
-__all__ = ["Steps", "UndoStep", "Undone"]
+__all__ = ["UndoResult", "UndoStep", "UndoStepPage"]
 
-_MOST_NAMED = 50
-_MOST_PATHS = 3
+_MAX_NAMED = 50
+_MAX_PATHS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class UndoStep:
 
     def line(self) -> str:
         moment = datetime.fromtimestamp(int(self.time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        more = f" and {len(self.paths) - _MOST_PATHS:,} more" if len(self.paths) > _MOST_PATHS else ""
-        return "\t".join([self.id, moment, self.tool, ", ".join(self.paths[:_MOST_PATHS]) + more])
+        more = f" and {len(self.paths) - _MAX_PATHS:,} more" if len(self.paths) > _MAX_PATHS else ""
+        return "\t".join([self.id, moment, self.tool, ", ".join(self.paths[:_MAX_PATHS]) + more])
 
 
 @dataclass(frozen=True, slots=True)
-class Steps(TextResult):
+class UndoStepPage(TextResult):
     """The steps that can be undone, newest first.
 
     Attributes:
@@ -47,21 +47,21 @@ class Steps(TextResult):
 
     steps: Sequence[UndoStep]
     total: int
-    unread: int = 0
+    unreadable_count: int = 0
 
     def text(self) -> str:
         head = pluralize(self.total, "step") if self.steps else "no steps that could be taken back"
         if self.total > len(self.steps):
             head = f"{len(self.steps)} of {head}"
-        if self.unread:
-            head += f", {self.unread:,} more can't be read"
+        if self.unreadable_count:
+            head += f", {self.unreadable_count:,} more can't be read"
         if self.steps:
             head += ", newest first"
         return "\n".join([f"[{head}]", *(step.line() for step in self.steps)])
 
 
 @dataclass(frozen=True, slots=True)
-class Undone(TextResult):
+class UndoResult(TextResult):
     """What was undone, or would be.
 
     Attributes:
@@ -77,7 +77,7 @@ class Undone(TextResult):
 
     def text(self) -> str:
         head = "nothing was changed: repeat with dry_run=false" if self.dry_run else "taken back"
-        cut = self.lines[:_MOST_NAMED]
+        cut = self.lines[:_MAX_NAMED]
         more = [f"and {len(self.lines) - len(cut):,} more"] if len(self.lines) > len(cut) else []
-        diff = [clipped_diff("\n".join(self.diffs))] if self.diffs else []
+        diff = [clip_diff("\n".join(self.diffs))] if self.diffs else []
         return "\n".join([f"[{'; '.join([head, *self.notes])}]", *cut, *more, *diff])

@@ -18,25 +18,25 @@ from typing import Protocol, TypeVar
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.settings import why_not_there
 from mcp_fs.paths import (
+    detect_typo,
     file_uri,
-    folded_parts,
+    fold_names,
     is_absolute,
     is_uri,
-    native,
     path_of_uri,
-    refuse_unspeakable,
-    slip,
-    split,
-    without_dots,
+    refuse_impossible_path,
+    resolve_dots,
+    split_names,
+    to_native,
 )
 from mcp_fs.policy.roots import Root, open_inner, open_root
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER, is_repository_folder
 from mcp_fs.secrets import Secrets
 
-__all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable", "WritableTree"]
+__all__ = ["Policy", "PolicySettings", "ReadablePath", "Root", "WritablePath", "WritableTreePath"]
 
 _log = logging.getLogger(__name__)
-_P = TypeVar("_P", bound="Readable")
+_P = TypeVar("_P", bound="ReadablePath")
 
 
 class PolicySettings(Protocol):
@@ -53,7 +53,7 @@ class PolicySettings(Protocol):
 
 
 @dataclass(frozen=True)
-class Readable:
+class ReadablePath:
     """A place beneath a served folder that may be read; made by `Policy` only."""
 
     root: Root
@@ -74,9 +74,9 @@ class Readable:
         Raises:
             Refused: as for an entry of a folder.
         """
-        place = type(self)(root, parts, self.policy)
-        self.policy.check(place)
-        return place
+        path = type(self)(root, parts, self.policy)
+        self.policy.check(path)
+        return path
 
     @property
     def name(self) -> str:
@@ -88,9 +88,9 @@ class Readable:
         """The folder this lies in; a served folder is its own parent."""
         return type(self)(self.root, self.parts[:-1], self.policy)
 
-    def to_read(self) -> Readable:
+    def to_readable(self) -> ReadablePath:
         """The same place, only to be read."""
-        return Readable(self.root, self.parts, self.policy)
+        return ReadablePath(self.root, self.parts, self.policy)
 
     def uri_of(self, name: str) -> str:
         """The URI of the entry `name`, which may be protected: for lists, which only name it."""
@@ -116,19 +116,19 @@ class Readable:
         return text
 
 
-class Writable(Readable):
+class WritablePath(ReadablePath):
     """A place beneath a served folder that may also be changed."""
 
-    def as_tree(self) -> WritableTree:
+    def as_tree(self) -> WritableTreePath:
         """The same folder, to be copied, moved or deleted with all that is in it."""
-        return WritableTree(self.root, self.parts, self.policy)
+        return WritableTreePath(self.root, self.parts, self.policy)
 
 
-class WritableTree(Writable):
+class WritableTreePath(WritablePath):
     """A folder that is copied, moved or deleted as a whole: repositories in it go along, with what is their own."""
 
 
-_narrower: ContextVar[tuple[Policy, Policy] | None] = ContextVar("narrower", default=None)
+_narrowed_policies: ContextVar[tuple[Policy, Policy] | None] = ContextVar("narrower", default=None)
 """A policy, and the narrower one that decides in its place; others, such as that of what is kept for undo, stay."""
 
 
@@ -149,47 +149,47 @@ class Policy:
         self._secrets = Secrets(settings.allow_secrets)
         self._allows_internals = settings.allow_repository_internals
         roots: list[Root] = []
-        failed: list[str] = []
+        failures: list[str] = []
         fix = ""
         for folder in settings.folders:
             path = os.path.abspath(folder)
             try:
                 roots.append(open_root(path, {root.name for root in roots}))
             except OSError as error:
-                failed.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
+                failures.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
                 fix = fix or why_not_there(folder)
         if not roots:
-            raise Unavailable(" ".join(failed), fix or "Name a folder that exists.")
-        for why in failed:
+            raise Unavailable(" ".join(failures), fix or "Name a folder that exists.")
+        for why in failures:
             _log.warning("not served: %s", why)
-        self._take(roots)
+        self._set_roots(roots)
 
-    def _take(self, roots: Sequence[Root]) -> None:
+    def _set_roots(self, roots: Sequence[Root]) -> None:
         self._roots = tuple(roots)
-        bases = [(folded_parts(split(base)), root) for root in roots for base in (root.path, root.real)]
+        bases = [(fold_names(split_names(base)), root) for root in roots for base in (root.path, root.real_path)]
         # The deepest first, so that of two nested folders the inner one answers.
         self._bases = sorted(bases, key=lambda item: -len(item[0]))
 
     @property
     def roots(self) -> tuple[Root, ...]:
         """The served folders, as far as the client of the current request may use them."""
-        return self._now._roots
+        return self._current._roots
 
     @property
-    def _now(self) -> Policy:
-        wide, narrow = _narrower.get() or (self, self)
+    def _current(self) -> Policy:
+        wide, narrow = _narrowed_policies.get() or (self, self)
         return narrow if wide is self else self
 
     @contextmanager
-    def narrowed_to(self, policy: Policy) -> Generator[None]:
+    def use_narrowed(self, policy: Policy) -> Generator[None]:
         """Use `policy`, made by `narrowed`, in this task and the tasks that it starts."""
-        token = _narrower.set((self, policy))
+        token = _narrowed_policies.set((self, policy))
         try:
             yield
         finally:
-            _narrower.reset(token)
+            _narrowed_policies.reset(token)
 
-    def readable(self, path: str) -> Readable:
+    def readable(self, path: str) -> ReadablePath:
         """The place `path` names: relative, absolute or a `file://` URI.
 
         Raises:
@@ -197,12 +197,12 @@ class Policy:
             NotFound: several folders are served and the first name is none of theirs.
             Invalid: not a path.
         """
-        policy = self._now
-        place = Readable(*policy._place(path), policy)
-        policy.check(place)
-        return place
+        policy = self._current
+        readable_path = ReadablePath(*policy._parse_path(path), policy)
+        policy.check(readable_path)
+        return readable_path
 
-    def writable(self, path: str) -> Writable:
+    def writable(self, path: str) -> WritablePath:
         """The same place as `readable`, to be changed.
 
         Raises:
@@ -210,62 +210,64 @@ class Policy:
         """
         if self.read_only:
             raise Refused("This server is read-only.", "Only the operator can change that.")
-        policy = self._now
-        place = Writable(*policy._place(path), policy)
-        policy.check(place)
-        return place
+        policy = self._current
+        writable_path = WritablePath(*policy._parse_path(path), policy)
+        policy.check(writable_path)
+        return writable_path
 
-    def slip(self, path: str, place: Writable) -> tuple[Readable, Problem] | None:
+    def detect_typo(self, path: str, writable_path: WritablePath) -> tuple[ReadablePath, Problem] | None:
         """Where a mistyped name begins in `path`, which is `place`, and why to refuse it there."""
-        if is_uri(path) or (found := slip(place.parts)) is None:
+        if is_uri(path) or (typo := detect_typo(writable_path.parts)) is None:
             return None
-        depth, what, meant = found
-        parts = tuple(meant.split("/"))
-        is_plain = bool(meant) and slip(parts) is None
-        other = quote(Readable(place.root, parts, place.policy).display)
-        fix = f"Write {other}" if is_plain else f"Write the path below {quote(place.root.path)}"
-        return Readable(place.root, place.parts[:depth], place.policy), Invalid(
-            f"{quote(path)} would make a name with {what}.",
-            f"{fix}, or {quote(place.uri)} if that name is meant.",
+        depth, mistake, intended_path = typo
+        parts = tuple(intended_path.split("/"))
+        is_plain = bool(intended_path) and detect_typo(parts) is None
+        other = quote(ReadablePath(writable_path.root, parts, writable_path.policy).display)
+        fix = f"Write {other}" if is_plain else f"Write the path below {quote(writable_path.root.path)}"
+        return ReadablePath(writable_path.root, writable_path.parts[:depth], writable_path.policy), Invalid(
+            f"{quote(path)} would make a name with {mistake}.",
+            f"{fix}, or {quote(writable_path.uri)} if that name is meant.",
         )
 
-    def search_roots(self, path: str) -> list[Readable]:
+    def search_roots(self, path: str) -> list[ReadablePath]:
         """Where a walk begins: at `path`, or in every served folder when it names them all.
 
         Raises:
             Problem: as `readable`.
         """
         if path in ("", ".", "./", "/") and len(self.roots) > 1:
-            return [self.top(root) for root in self.roots]
+            return [self.root_path(root) for root in self.roots]
         return [self.readable(path)]
 
-    def top(self, root: Root) -> Readable:
+    def root_path(self, root: Root) -> ReadablePath:
         """A served folder itself."""
-        return Readable(root, (), self)
+        return ReadablePath(root, (), self)
 
-    def protected(self, parts: tuple[str, ...]) -> bool:
+    def is_protected(self, parts: tuple[str, ...]) -> bool:
         """True if the path `parts` below any served folder is a secret, which lists may only name."""
-        return self._secrets.protects(parts)
+        return self._secrets.is_secret(parts)
 
-    def shelters(self, parts: tuple[str, ...]) -> bool:
+    def is_secret_folder(self, parts: tuple[str, ...]) -> bool:
         """True for a folder whose name shows that it contains secrets, such as `.aws`."""
-        return self._secrets.shelters(parts)
+        return self._secrets.is_secret_folder(parts)
 
-    def check(self, place: Readable) -> None:
+    def check(self, path: ReadablePath) -> None:
         """Check that the names of a place allow what it is for.
 
         Raises:
             Refused: it is a protected secret, or is to be written and belongs to a repository itself.
         """
-        if self._secrets.protects(place.parts):
+        if self._secrets.is_secret(path.parts):
             raise Refused(
-                f"{quote(place.display)} is protected: its name is that of a key or credential file.",
+                f"{quote(path.display)} is protected: its name is that of a key or credential file.",
                 "Only the operator can serve it, with `--allow-secrets`.",
             )
-        if self._guards(place) and any(map(is_repository_folder, (*split(place.root.real), *place.parts))):
-            raise _internal(place)
+        if self._closes_internals(path) and any(
+            map(is_repository_folder, (*split_names(path.root.real_path), *path.parts))
+        ):
+            raise _repository_internal_error(path)
 
-    def check_folders(self, place: Readable) -> None:
+    def check_folders(self, path: ReadablePath) -> None:
         """Check on the disk that a place to be written, links resolved, is in no folder of Git, whatever its name.
 
         A file may not make its folder one either: from nothing, three names are a repository.
@@ -273,39 +275,41 @@ class Policy:
         Raises:
             Refused: it is, or does.
         """
-        if not place.parts or not self._guards(place):
+        if not path.parts or not self._closes_internals(path):
             return
-        root, (*above, name) = place.root, place.parts
-        if root.is_in_git_folder() or any(root.has_git_folder(above[:depth]) for depth in range(len(above) + 1)):
-            raise _internal(place)
-        if name.casefold() in COMPLETES_GIT_FOLDER and root.has_git_folder(above, name):
+        root, (*parent_names, name) = path.root, path.parts
+        if root.is_in_git_folder() or any(
+            root.has_git_folder(parent_names[:depth]) for depth in range(len(parent_names) + 1)
+        ):
+            raise _repository_internal_error(path)
+        if name.casefold() in COMPLETES_GIT_FOLDER and root.has_git_folder(parent_names, name):
             raise Refused(
-                f"{quote(place.display)} would make a Git repository of its folder, and programs run what the "
+                f"{quote(path.display)} would make a Git repository of its folder, and programs run what the "
                 "configuration of a repository says.",
                 "Choose another name, or ask the operator for `--allow-repository-internals`.",
             )
 
-    def _guards(self, place: Readable) -> bool:
+    def _closes_internals(self, path: ReadablePath) -> bool:
         """Whether what belongs to a repository itself is closed to `place`."""
         if self._allows_internals:
             return False
-        return isinstance(place, Writable) and not isinstance(place, WritableTree)
+        return isinstance(path, WritablePath) and not isinstance(path, WritableTreePath)
 
     def locate(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
         """The served folder an absolute path lies beneath and the names below it; None when outside.
 
         Lexical: dot segments are removed as in RFC 3986, and the folder may be spelled either way.
         """
-        parts = without_dots(split(absolute))
+        parts = resolve_dots(split_names(absolute))
         if parts is None:
             return None
-        folded = folded_parts(parts)
+        folded = fold_names(parts)
         for base, root in self._bases:
             if folded[: len(base)] == base:
                 return root, parts[len(base) :]
         return None
 
-    def narrowed(self, uris: Iterable[str]) -> Policy:
+    def narrow_to_roots(self, uris: Iterable[str]) -> Policy:
         """The policy that serves what both the operator and a client's roots name, never more than this one.
 
         An empty list of roots means no information and changes nothing. Roots that are wider than a served folder give
@@ -317,68 +321,68 @@ class Policy:
         uris = tuple(uris)
         if not uris:
             return self
-        chosen: dict[str, Root] = {}
+        chosen_roots: dict[str, Root] = {}
         for uri in uris:
             try:
                 path = os.path.realpath(path_of_uri(uri))
             except (Invalid, Refused, OSError, ValueError):
                 continue
-            wider = folded_parts(split(path))
+            client_names = fold_names(split_names(path))
             for root in self._roots:
-                if folded_parts(split(root.real))[: len(wider)] == wider:
-                    chosen[root.real] = root
+                if fold_names(split_names(root.real_path))[: len(client_names)] == client_names:
+                    chosen_roots[root.real_path] = root
             located = self.locate(path)
-            if located is None or located[0].real in chosen:
+            if located is None or located[0].real_path in chosen_roots:
                 continue
             # Below a folder such as `.aws` served by itself, its secrets would no longer be known by their paths.
-            if self._secrets.protects(located[1]) or self._secrets.shelters(located[1]):
+            if self._secrets.is_secret(located[1]) or self._secrets.is_secret_folder(located[1]):
                 continue
             try:
-                inner = open_inner(*located, {root.name for root in chosen.values()})
+                inner_root = open_inner(*located, {root.name for root in chosen_roots.values()})
             except OSError:
                 continue
-            chosen[inner.real] = inner
-        if not chosen:
-            raise Refused("The client's roots lie outside the served folders.", f"Served are: {self._names()}.")
+            chosen_roots[inner_root.real_path] = inner_root
+        if not chosen_roots:
+            raise Refused("The client's roots lie outside the served folders.", f"Served are: {self._served_names()}.")
         policy = Policy.__new__(Policy)
         policy.read_only, policy._secrets = self.read_only, self._secrets
         policy._allows_internals = self._allows_internals
-        policy._take(tuple(chosen.values()))
+        policy._set_roots(tuple(chosen_roots.values()))
         return policy
 
-    def _place(self, path: str) -> tuple[Root, tuple[str, ...]]:
-        refuse_unspeakable(path)
+    def _parse_path(self, path: str) -> tuple[Root, tuple[str, ...]]:
+        refuse_impossible_path(path)
         if is_uri(path):
             path = path_of_uri(path)
-            refuse_unspeakable(path)
-        whole = native(path, (os.path.splitdrive(root.path)[0] for root in self.roots))
-        if is_absolute(whole):
-            located = self.locate(whole)
+            refuse_impossible_path(path)
+        native_path = to_native(path, (os.path.splitdrive(root.path)[0] for root in self.roots))
+        if is_absolute(native_path):
+            located = self.locate(native_path)
             if located is None:
-                raise self._outside(path)
+                raise self._outside_error(path)
             return located
-        parts = without_dots(split(path))
+        parts = resolve_dots(split_names(path))
         if parts is None:
-            raise self._outside(path)
+            raise self._outside_error(path)
         if len(self.roots) == 1:
             return self.roots[0], parts
         if not parts:
-            raise Invalid("Several folders are served, and a path begins with one.", f"Use {self._names()}.")
+            raise Invalid("Several folders are served, and a path begins with one.", f"Use {self._served_names()}.")
         for root in self.roots:
-            if folded_parts((root.name,)) == folded_parts(parts[:1]):
+            if fold_names((root.name,)) == fold_names(parts[:1]):
                 return root, parts[1:]
-        raise NotFound(f"No folder {quote(parts[0])} is served.", f"Begin with one of: {self._names()}.")
+        raise NotFound(f"No folder {quote(parts[0])} is served.", f"Begin with one of: {self._served_names()}.")
 
-    def _outside(self, path: str) -> Refused:
-        return Refused(f"{quote(path)} is outside the served folders.", f"Served are: {self._names()}.")
+    def _outside_error(self, path: str) -> Refused:
+        return Refused(f"{quote(path)} is outside the served folders.", f"Served are: {self._served_names()}.")
 
-    def _names(self) -> str:
+    def _served_names(self) -> str:
         return ", ".join(quote(root.path if len(self.roots) == 1 else root.name) for root in self.roots[:20])
 
 
-def _internal(place: Readable) -> Refused:
+def _repository_internal_error(path: ReadablePath) -> Refused:
     return Refused(
-        f"{quote(place.display)} belongs to a repository itself: programs run what its configuration and hooks say, so "
+        f"{quote(path.display)} belongs to a repository itself: programs run what its configuration and hooks say, so "
         "it can be read, but not changed.",
         "Use mcp-git for what it can do; only the operator can open the rest, with `--allow-repository-internals`.",
     )

@@ -11,16 +11,16 @@ from mcp_batteries.errors import quote
 from mcp_batteries.server.confirm import Question
 from mcp_batteries.server.consent_text import visible
 from mcp_fs.engine.service import Engine
-from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.paths import deleted, few
+from mcp_fs.policy import Policy, WritablePath
+from mcp_fs.tools.paths import expand_deletions, limit_count
 
-__all__ = ["Consent", "agreed"]
+__all__ = ["Consent", "consented_expansion"]
 
-_Meant = tuple[Sequence[Writable], Sequence[str]]
+_Expansion = tuple[Sequence[WritablePath], Sequence[str]]
 
-_WITHOUT = "The operator can start the server without `--confirm`."
+_OPERATOR_FIX = "The operator can start the server without `--confirm`."
 
-_asked: ContextVar[tuple[Sequence[str], _Meant] | None] = ContextVar("asked", default=None)
+_consented_call: ContextVar[tuple[Sequence[str], _Expansion] | None] = ContextVar("asked", default=None)
 """Of the call that is run: what goes is what the user was shown, also if a file came while they thought."""
 
 
@@ -38,24 +38,26 @@ class Consent:
         Raises:
             Problem: nothing fits, or too much does.
         """
-        _asked.set(None)
+        _consented_call.set(None)
         if "targets" in values:
-            pairs = ", ".join(f"{_quoted(one)} to {_quoted(other)}" for one, other in few(values["targets"]).items())
-            over = " It can replace what is there." if values["overwrite"] else ""
-            return Question(f"Allow {tool}? It puts {pairs}.{over}", _WITHOUT)
+            pairs = ", ".join(
+                f"{_quote_path(one)} to {_quote_path(other)}" for one, other in limit_count(values["targets"]).items()
+            )
+            warning = " It can replace what is there." if values["overwrite"] else ""
+            return Question(f"Allow {tool}? It puts {pairs}.{warning}", _OPERATOR_FIX)
         if tool != "delete_file" or not any("*" in path for path in values["paths"]):
             return None
-        places, notes = await deleted(self.policy, self.engine, values["paths"])
-        _asked.set((values["paths"], (places, notes)))
-        named = ", ".join(_quoted(place.display) for place in places)
-        return Question(f"Allow {tool}? It removes {len(places):,}: {named}.", _WITHOUT)
+        paths, notes = await expand_deletions(self.policy, self.engine, values["paths"])
+        _consented_call.set((values["paths"], (paths, notes)))
+        names = ", ".join(_quote_path(place.display) for place in paths)
+        return Question(f"Allow {tool}? It removes {len(paths):,}: {names}.", _OPERATOR_FIX)
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return quote(visible(path), 1000)
 
 
-def agreed(paths: Sequence[str]) -> _Meant | None:
+def consented_expansion(paths: Sequence[str]) -> _Expansion | None:
     """What the user agreed to in this call; None if they were not asked about these paths."""
-    asked = _asked.get()
+    asked = _consented_call.get()
     return asked[1] if asked is not None and asked[0] == paths else None

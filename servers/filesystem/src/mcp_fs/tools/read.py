@@ -28,7 +28,7 @@ from mcp_fs.engine.reading.text_page import MAX_PAGE_BYTES, NamedFile, PageReque
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Comparison, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
-from mcp_fs.tools.paths import lines_in, several
+from mcp_fs.tools.paths import expand_path, parse_line_range
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -104,12 +104,12 @@ class ReadTools:
         return await self.engine.read_files(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers))
 
     async def _resolve_names(self, path: str) -> list[NamedFile]:
-        named = lines_in(path)
+        named = parse_line_range(path)
         lines = None
         file, first, last = named or (path, 1, None)
         if "*" in path:
             try:
-                places, notes = await several(self.engine, self.policy.readable, file, _MAX_FILES)
+                places, notes = await expand_path(self.engine, self.policy.readable, file, _MAX_FILES)
             except Problem as problem:
                 return [NamedFile(path, problem)]
             left_out = [NamedFile(path, Refused(f"{note}.")) for note in notes]

@@ -11,11 +11,11 @@ from pydantic import Field
 from mcp_batteries.observability.audit import caller
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import DryRun
-from mcp_fs.engine.journal.journal import CALL
+from mcp_fs.engine.journal.journal import CURRENT_CALL
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import Steps, Undone
+from mcp_fs.models import UndoResult, UndoStepPage
 
-__all__ = ["UndoTools", "told_who_calls"]
+__all__ = ["UndoTools", "record_caller"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class UndoTools:
         step: Annotated[str | None, Field(description="Id from the list.")] = None,
         later: Annotated[bool, Field(description="Later changes too.")] = False,
         dry_run: DryRun = True,
-    ) -> Steps | Undone:
+    ) -> UndoStepPage | UndoResult:
         """Undo what one call of these tools changed (`step`); without `step`, list such steps, newest first.
 
         By default a dry run. Refuses files that others changed since. To see what changed use `list_changes`.
@@ -38,14 +38,14 @@ class UndoTools:
         return await self.engine.undo(step, later=later, dry_run=dry_run)
 
 
-async def told_who_calls(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+async def record_caller(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
     """Middleware that tells the engine whose step a call is: callers over HTTP are kept apart, by token or address."""
     if ctx.method != "tools/call":
         return await call_next(ctx)
     who = caller(ctx)
     kind = "identity" if "identity" in who else "address"
-    token = CALL.set((str((ctx.params or {}).get("name", "")), f"{kind} {who[kind]}" if who else ""))
+    token = CURRENT_CALL.set((str((ctx.params or {}).get("name", "")), f"{kind} {who[kind]}" if who else ""))
     try:
         return await call_next(ctx)
     finally:
-        CALL.reset(token)
+        CURRENT_CALL.reset(token)

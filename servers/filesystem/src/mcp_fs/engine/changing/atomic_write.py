@@ -17,19 +17,19 @@ from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file, way_beside
+from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file, suggest_text_file
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
-from mcp_fs.engine.handles.locks import Held, locked
+from mcp_fs.engine.handles.locks import LockedFile, lock_names
 from mcp_fs.engine.handles.metadata import copy_attributes
-from mcp_fs.engine.handles.path_opening import Folder, Spot, not_a_file, open_regular, problem, resolve
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, not_a_file_error, open_regular, resolve, to_problem
 from mcp_fs.engine.handles.suggestions import is_in_archive
-from mcp_fs.engine.handles.syscalls import begin_flush, write_all
-from mcp_fs.engine.handles.temp_files import clean_once, hold, remove_quietly, temporary_name
-from mcp_fs.engine.journal.journal import Intent, Step
-from mcp_fs.engine.journal.states import HASHED, file_state, hash_of, state_of
+from mcp_fs.engine.handles.syscalls import start_flush, write_all
+from mcp_fs.engine.handles.temp_files import clean_folder_once, mark_in_use, remove_quietly, temporary_name
+from mcp_fs.engine.journal.journal import JournalEntry, PlannedChange
+from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, file_state, hash_content, read_state
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
-from mcp_fs.models import Written
-from mcp_fs.policy import Readable, Writable
+from mcp_fs.models import WriteResult
+from mcp_fs.policy import ReadablePath, WritablePath
 
 if sys.platform == "darwin":
     # There fsync(2) leaves the data in the drive's own memory.
@@ -37,29 +37,29 @@ if sys.platform == "darwin":
     from fcntl import fcntl
 
 __all__ = [
-    "Staged",
-    "Unconfirmed",
+    "AtomicWrite",
+    "NotDurable",
     "check_renamed_text",
-    "confirm",
-    "head_of",
-    "inherit_new",
+    "fsync_file",
+    "fsync_folder",
+    "prepare_write",
+    "read_head",
+    "read_regular_status",
     "refuse_read_only",
-    "regular_status",
-    "stage",
-    "sync",
+    "resolve_for_writing",
+    "set_new_file_metadata",
     "write_file",
-    "writing_to",
 ]
 
 _UMASK = os.umask(0o077)  # can only be read by setting it, which no thread should meet: done at import
 os.umask(_UMASK)
-_BINARY = getattr(os, "O_BINARY", 0)
-_CREATE_IT = "Create it first, with `create_directory`."
+_BINARY_FLAG = getattr(os, "O_BINARY", 0)
+_CREATE_FOLDER_FIX = "Create it first, with `create_directory`."
 
 
 def write_file(
-    place: Writable, content: str | bytes, *, overwrite: bool, stop: Stop, step: Step | None = None
-) -> Written:
+    path: WritablePath, content: str | bytes, *, overwrite: bool, stop: Stop, journal_entry: JournalEntry | None = None
+) -> WriteResult:
     """Create the file at `place`, or with `overwrite` replace what it holds; text is written as UTF-8.
 
     A link is followed beneath the served folders and stays a link.
@@ -76,81 +76,87 @@ def write_file(
         data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
         raise Invalid("The content has a lone surrogate, which no text file can hold.") from None
-    with writing_to(place) as spot, locked([spot], stop) as locks:
-        held = locks.get(spot)
-        old = regular_status(spot, place, held)
-        head = b"" if old is None else head_of(spot)
+    with resolve_for_writing(path) as resolved, lock_names([resolved], stop) as locks:
+        locked_file = locks.get(resolved)
+        old_status = read_regular_status(resolved, path, locked_file)
+        head = b"" if old_status is None else read_head(resolved)
         if isinstance(content, str):
-            check_text_for(place, data, head)
-        if old is not None and not overwrite:
-            raise _exists_already(place, head)
-        with stage(spot, data, old, place, held=held) as staged:
-            if step is not None:
-                step.record([staged.intent()])
-            staged.commit(replace=overwrite)
-        there = spot.place  # an existing name may be spelled another way
-    return Written(there.display, old is None, len(data), tuple(staged.notes))
+            check_text_for(path, data, head)
+        if old_status is not None and not overwrite:
+            raise _already_exists_error(path, head)
+        with prepare_write(resolved, data, old_status, path, locked_file=locked_file) as write:
+            if journal_entry is not None:
+                journal_entry.record([write.plan_change()])
+            write.commit(replace=overwrite)
+        real_path = resolved.path  # an existing name may be spelled another way
+    return WriteResult(real_path.display, old_status is None, len(data), tuple(write.notes))
 
 
-def head_of(spot: Spot[Writable]) -> bytes:
+def read_head(resolved: ResolvedPath[WritablePath]) -> bytes:
     """How the file at a spot begins; nothing of one that may not be read."""
     try:
-        with open_regular(spot.folder, spot.name) as file:
+        with open_regular(resolved.folder, resolved.name) as file:
             return file.read(SAMPLE_BYTES)
     except (OSError, Problem):
         return b""
 
 
-def _exists_already(place: Writable, head: bytes) -> Conflict:
-    what = f"{quote(place.display)} exists already."
-    is_written_as_text = kind_of(place.name, head[:HEAD_BYTES]) in ("mail", "notebook")
-    if head and not is_written_as_text and not is_text_file(place.name, head):
-        return Conflict(what, f"It is not text, which would be lost: {_lower(way_beside(place))}")
-    return Conflict(what, "Change it with `edit_file`, or set `overwrite` to replace all of it.")
+def _already_exists_error(path: WritablePath, head: bytes) -> Conflict:
+    failure = f"{quote(path.display)} exists already."
+    is_written_as_text = kind_of(path.name, head[:HEAD_BYTES]) in ("mail", "notebook")
+    if head and not is_written_as_text and not is_text_file(path.name, head):
+        return Conflict(failure, f"It is not text, which would be lost: {_lower_first(suggest_text_file(path))}")
+    return Conflict(failure, "Change it with `edit_file`, or set `overwrite` to replace all of it.")
 
 
-def _lower(sentence: str) -> str:
+def _lower_first(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-def check_renamed_text(start: Spot[Readable], end: Spot[Writable], target: Writable) -> None:
+def check_renamed_text(
+    source: ResolvedPath[ReadablePath], resolved_target: ResolvedPath[WritablePath], target: WritablePath
+) -> None:
     """Check that text does not get a name that promises something else by being copied or moved.
 
     Raises:
         Refused: it would.
     """
-    if binary_format(target.name) is None or binary_format(start.name) == binary_format(target.name):
+    if binary_format(target.name) is None or binary_format(source.name) == binary_format(target.name):
         return
     try:
-        with open_regular(start.folder, start.name) as file:
+        with open_regular(source.folder, source.name) as file:
             head = file.read(SAMPLE_BYTES)
     except (OSError, Problem):
         return
     if is_text_file("", head):
-        check_text_for(target, head, head_of(end))
+        check_text_for(target, head, read_head(resolved_target))
 
 
 @contextmanager
-def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writable]]:
+def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator[ResolvedPath[WritablePath]]:
     """The spot of an entry to be made or changed; as `resolve`, saying which folder is missing."""
-    if is_in_archive(place):
-        raise Refused(f"{quote(place.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
+    if is_in_archive(path):
+        raise Refused(f"{quote(path.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
     with ExitStack() as stack:
         try:
-            spot = stack.enter_context(resolve(place, follow=follow, lists=True))
+            resolved = stack.enter_context(resolve(path, follow=follow, for_listing=True))
         except NotFound as missing:
-            above = _kind(place.parent) if place.parts else stat.S_IFDIR
-            if above is not None and above != stat.S_IFDIR:
+            parent_type = _read_file_type(path.parent) if path.parts else stat.S_IFDIR
+            if parent_type is not None and parent_type != stat.S_IFDIR:
                 raise Conflict(
-                    f"{quote(place.parent.display)} is a file; nothing can be made below it.", "Choose another path."
+                    f"{quote(path.parent.display)} is a file; nothing can be made below it.", "Choose another path."
                 ) from missing
-            if above is None:
-                raise NotFound(f"The folder {quote(place.parent.display)} does not exist.", _CREATE_IT) from missing
+            if parent_type is None:
+                raise NotFound(
+                    f"The folder {quote(path.parent.display)} does not exist.", _CREATE_FOLDER_FIX
+                ) from missing
             raise
-        yield spot
+        yield resolved
 
 
-def regular_status(spot: Spot[Writable], place: Readable, held: Held | None = None) -> os.stat_result | None:
+def read_regular_status(
+    resolved: ResolvedPath[WritablePath], path: ReadablePath, locked_file: LockedFile | None = None
+) -> os.stat_result | None:
     """lstat(2) of the regular file at the spot, which may be replaced; None when there is nothing.
 
     Args:
@@ -160,46 +166,46 @@ def regular_status(spot: Spot[Writable], place: Readable, held: Held | None = No
         Refused: there is something else, or the file is read-only: a rename over it would need no permission.
     """
     try:
-        found = spot.folder.stat(spot.name) if held is None else held.found
+        status = resolved.folder.stat(resolved.name) if locked_file is None else locked_file.status
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        raise not_a_file(place, stat.S_IFMT(found.st_mode))
-    _refuse_read_only(spot, place, found)
-    return found
+    if not stat.S_ISREG(status.st_mode):
+        raise not_a_file_error(path, stat.S_IFMT(status.st_mode))
+    _refuse_read_only(resolved, path, status)
+    return status
 
 
-def refuse_read_only(spot: Spot[Writable], place: Readable) -> None:
+def refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath) -> None:
     """Return when there is no regular file at the spot, or one that may be written.
 
     Raises:
         Refused: there is one that may not.
     """
     try:
-        found = spot.folder.stat(spot.name)
+        status = resolved.folder.stat(resolved.name)
     except FileNotFoundError:
         return
-    if stat.S_ISREG(found.st_mode):
-        _refuse_read_only(spot, place, found)
+    if stat.S_ISREG(status.st_mode):
+        _refuse_read_only(resolved, path, status)
 
 
-def _refuse_read_only(spot: Spot[Writable], place: Readable, found: os.stat_result) -> None:
-    if not (found.st_mode & 0o222 and _may_write(spot)):
+def _refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath, status: os.stat_result) -> None:
+    if not (status.st_mode & 0o222 and _may_write(resolved)):
         raise Refused(
-            f"{quote(place.display)} is read-only ({stat.filemode(found.st_mode)}); nothing was changed.",
+            f"{quote(path.display)} is read-only ({stat.filemode(status.st_mode)}); nothing was changed.",
             "Write to another name, or ask the person to make it writable.",
         )
 
 
-def _may_write(spot: Spot[Writable]) -> bool:
+def _may_write(resolved: ResolvedPath[WritablePath]) -> bool:
     """Whether the kernel would let this process write into the file at the spot."""
     if sys.platform == "win32" or os.access not in os.supports_dir_fd:
         return True  # there the mode says it
     effective = os.access in os.supports_effective_ids
-    return os.access(spot.name, os.W_OK, dir_fd=spot.folder.fd, effective_ids=effective)
+    return os.access(resolved.name, os.W_OK, dir_fd=resolved.folder.fd, effective_ids=effective)
 
 
-def same_file(one: os.stat_result, other: os.stat_result) -> bool:
+def is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
     """Whether nobody has changed or replaced the file between two looks at it."""
     return (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) == (
         other.st_dev,
@@ -210,7 +216,7 @@ def same_file(one: os.stat_result, other: os.stat_result) -> bool:
 
 
 @dataclass
-class Staged:
+class AtomicWrite:
     """A finished temporary file that waits to take the place of `name`.
 
     Attributes:
@@ -222,26 +228,26 @@ class Staged:
         notes: what could not be kept, for the answer.
     """
 
-    folder: Folder[Writable]
+    folder: Folder[WritablePath]
     name: str
     temporary: str
-    made: os.stat_result
+    status: os.stat_result
     content: bytes | None
-    unflushed: int | None
-    old: os.stat_result | None
-    shown: Readable
-    held: Held | None = None
+    unflushed_fd: int | None
+    old_status: os.stat_result | None
+    display_path: ReadablePath
+    locked_file: LockedFile | None = None
     notes: list[str] = field(default_factory=list[str])
-    is_put: bool = False
+    is_renamed: bool = False
 
-    def intent(self) -> Intent:
+    def plan_change(self) -> PlannedChange:
         """What `put` will do, for who writes it down."""
         if self.content is None or sys.platform == "win32":  # where closing a file changes its time
-            new = state_of(self.folder, self.temporary, thorough=True)
+            new = read_state(self.folder, self.temporary, thorough=True)
         else:
-            new = file_state(self.made, hash_of(self.content))
-        fd = None if self.held is None else self.held.fd
-        return Intent(self.folder.place / self.name, self.folder, new, fd=fd)
+            new = file_state(self.status, hash_content(self.content))
+        fd = None if self.locked_file is None else self.locked_file.fd
+        return PlannedChange(self.folder.path / self.name, self.folder, new, fd=fd)
 
     def commit(self, *, replace: bool) -> None:
         """Rename over the old file and make the folder durable.
@@ -253,7 +259,7 @@ class Staged:
             Conflict: the name was taken, or the file changed, after `old` was looked at.
             Unavailable: the rename is done, but the disk does not confirm it.
         """
-        self.put(replace=replace)
+        self.rename_into_place(replace=replace)
         self.make_durable()
 
     def flush(self) -> None:
@@ -262,26 +268,26 @@ class Staged:
         Raises:
             Problem: the disk refuses; nothing was changed.
         """
-        if self.unflushed is None:
+        if self.unflushed_fd is None:
             return
         try:
-            sync(self.unflushed)
+            fsync_file(self.unflushed_fd)
         except OSError as error:
-            raise problem(error, self.shown, "nothing was changed") from error
-        self.unflushed = None
+            raise to_problem(error, self.display_path, "nothing was changed") from error
+        self.unflushed_fd = None
 
-    def put(self, *, replace: bool) -> None:
+    def rename_into_place(self, *, replace: bool) -> None:
         """The rename alone, once the new content is durable."""
         self.flush()
         try:
-            if self.old is None and not replace:
-                self.folder.rename_new(self.temporary, self.folder, self.name)
+            if self.old_status is None and not replace:
+                self.folder.rename_noreplace(self.temporary, self.folder, self.name)
             else:
                 self.folder.rename(self.temporary, self.folder, self.name)
         except OSError as error:
-            if not self.arrived():
-                raise problem(error, self.shown, "nothing was changed") from error
-        self.is_put = True
+            if not self.has_arrived():
+                raise to_problem(error, self.display_path, "nothing was changed") from error
+        self.is_renamed = True
 
     def check_unchanged(self) -> None:
         """Return when the old file is still the one that was read.
@@ -290,31 +296,33 @@ class Staged:
             Conflict: another process has changed, replaced or removed it.
         """
         try:
-            now = self.folder.stat(self.name)
+            status = self.folder.stat(self.name)
         except FileNotFoundError:
-            now = None
-        if (now is None) != (self.old is None) or (now and self.old and not same_file(now, self.old)):
+            status = None
+        if (status is None) != (self.old_status is None) or (
+            status and self.old_status and not is_same_file(status, self.old_status)
+        ):
             raise Conflict(
-                f"{quote(self.shown.display)} was changed by somebody else meanwhile; nothing was written.",
+                f"{quote(self.display_path.display)} was changed by somebody else meanwhile; nothing was written.",
                 "Read it again, then repeat the change.",
             )
 
-    def arrived(self) -> bool:
+    def has_arrived(self) -> bool:
         """Whether the rename has happened after all: a failing disk may report either way."""
         with suppress(OSError):
-            found = self.folder.stat(self.name)
-            return os.path.samestat(found, self.made)
+            status = self.folder.stat(self.name)
+            return os.path.samestat(status, self.status)
         return False
 
     def make_durable(self) -> None:
-        confirm(self.folder, self.shown, "written")
+        fsync_folder(self.folder, self.display_path, "written")
 
 
-class Unconfirmed(Unavailable):
+class NotDurable(Unavailable):
     """Raised when all is done, and only the disk does not confirm it."""
 
 
-def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
+def fsync_folder(folder: Folder[Any], display_path: ReadablePath, verb: str) -> None:
     """Make the entries of a folder durable after a change.
 
     Args:
@@ -326,23 +334,23 @@ def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
     try:
         folder.sync()
     except OSError as error:
-        raise Unconfirmed(
-            f"{quote(shown.display)} was {did}, but the disk does not confirm it: {reason(error)}.",
+        raise NotDurable(
+            f"{quote(display_path.display)} was {verb}, but the disk does not confirm it: {reason(error)}.",
             "Look at what is there now; a power failure may bring the old state back.",
         ) from error
 
 
 @contextmanager
-def stage(
-    spot: Spot[Writable],
+def prepare_write(
+    resolved: ResolvedPath[WritablePath],
     data: bytes | Callable[[int], None],
-    old: os.stat_result | None,
-    shown: Readable,
+    old_status: os.stat_result | None,
+    display_path: ReadablePath,
     *,
-    held: Held | None = None,
-    like: int | None = None,
+    locked_file: LockedFile | None = None,
+    template_fd: int | None = None,
     executable: bool = False,
-) -> Generator[Staged]:
+) -> Generator[AtomicWrite]:
     """The temporary file for the spot, holding `data`, removed at the end unless it was committed.
 
     Args:
@@ -357,41 +365,56 @@ def stage(
         TooLarge: no space.
         Problem: the temporary file can't be written; nothing was changed.
     """
-    clean_once(spot.folder)
-    temporary, staged = temporary_name(), None
+    clean_folder_once(resolved.folder)
+    temporary, write = temporary_name(), None
 
     def clean() -> None:
-        if staged is None or not staged.is_put:
-            remove_quietly(spot.folder, temporary)
+        if write is None or not write.is_renamed:
+            remove_quietly(resolved.folder, temporary)
 
     with ExitStack() as stack:
         try:
-            fd = spot.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+            fd = resolved.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY_FLAG, 0o600)
             stack.callback(clean)
             closing = stack.enter_context(ExitStack())
             closing.callback(os.close, fd)
-            hold(fd)
+            mark_in_use(fd)
             if isinstance(data, bytes):
                 write_all(fd, data)
             else:
                 data(fd)
-            notes = _inherit(fd, temporary, spot, old, held, like, 0o777 if executable else 0o666)
-            content, unflushed = data if isinstance(data, bytes) else None, None
-            if content is None or len(content) > HASHED or sys.platform == "win32":
-                sync(fd)  # its time tells later which file it is, and a file server may set that when it has it all
+            notes = _copy_old_metadata(
+                fd, temporary, resolved, old_status, locked_file, template_fd, 0o777 if executable else 0o666
+            )
+            content, unflushed_fd = data if isinstance(data, bytes) else None, None
+            if content is None or len(content) > MAX_HASHED_BYTES or sys.platform == "win32":
+                fsync_file(
+                    fd
+                )  # its time tells later which file it is, and a file server may set that when it has it all
             else:
-                unflushed = fd
-                begin_flush(fd)
-            made = os.fstat(fd)
+                unflushed_fd = fd
+                start_flush(fd)
+            status = os.fstat(fd)
             if sys.platform == "win32":
                 closing.close()  # what is open there can't be renamed
         except OSError as error:
-            raise problem(error, shown, "nothing was changed") from error
-        staged = Staged(spot.folder, spot.name, temporary, made, content, unflushed, old, shown, held, notes)
-        yield staged
+            raise to_problem(error, display_path, "nothing was changed") from error
+        write = AtomicWrite(
+            resolved.folder,
+            resolved.name,
+            temporary,
+            status,
+            content,
+            unflushed_fd,
+            old_status,
+            display_path,
+            locked_file,
+            notes,
+        )
+        yield write
 
 
-def sync(fd: int) -> None:
+def fsync_file(fd: int) -> None:
     """Make an open file durable."""
     if sys.platform == "darwin":
         with suppress(OSError):  # the file system may know no such thing
@@ -400,54 +423,54 @@ def sync(fd: int) -> None:
     os.fsync(fd)
 
 
-def _inherit(
+def _copy_old_metadata(
     fd: int,
     temporary: str,
-    spot: Spot[Writable],
-    old: os.stat_result | None,
-    held: Held | None,
-    like: int | None,
+    resolved: ResolvedPath[WritablePath],
+    old_status: os.stat_result | None,
+    locked_file: LockedFile | None,
+    template_fd: int | None,
     new_mode: int,
 ) -> list[str]:
     """Give the new file what the old one had, on its handle; what could not be kept, in words."""
     notes: list[str] = []
-    if old is not None and old.st_nlink > 1:
-        notes.append(f"it had {old.st_nlink} hard links; the other names keep the old content")
+    if old_status is not None and old_status.st_nlink > 1:
+        notes.append(f"it had {old_status.st_nlink} hard links; the other names keep the old content")
     if sys.platform == "win32":
-        if old is not None and not spot.folder.inherit(temporary, spot.name):
+        if old_status is not None and not resolved.folder.inherit(temporary, resolved.name):
             notes.append("who may read and write it could not be kept")
         return notes
-    if old is None:
-        inherit_new(fd, like, new_mode)
+    if old_status is None:
+        set_new_file_metadata(fd, template_fd, new_mode)
         return []
-    mode = stat.S_IMODE(old.st_mode)
-    if (old.st_uid, old.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
+    mode = stat.S_IMODE(old_status.st_mode)
+    if (old_status.st_uid, old_status.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
         try:
-            os.fchown(fd, old.st_uid, old.st_gid)
+            os.fchown(fd, old_status.st_uid, old_status.st_gid)
         except PermissionError:
             with suppress(PermissionError):
-                os.fchown(fd, -1, old.st_gid)
+                os.fchown(fd, -1, old_status.st_gid)
             notes.append("it belongs to another user now: the old owner could not be kept")
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
-    if not (_copy_attributes(fd, spot) if held is None else copy_attributes(held.fd, fd)):
+    if not (_copy_attributes_of(fd, resolved) if locked_file is None else copy_attributes(locked_file.fd, fd)):
         notes.append("some extended attributes could not be kept")
     os.fchmod(fd, mode)
     return notes
 
 
-def inherit_new(fd: int, like: int | None, mode: int = 0o666) -> None:
+def set_new_file_metadata(fd: int, template_fd: int | None, mode: int = 0o666) -> None:
     """Give a new file the mode of any new file or, as cp(1) does, mode and attributes of the one it copies."""
-    if like is not None:
-        copy_attributes(like, fd)
-        mode = os.fstat(like).st_mode & 0o777
+    if template_fd is not None:
+        copy_attributes(template_fd, fd)
+        mode = os.fstat(template_fd).st_mode & 0o777
     if sys.platform != "win32":
         os.fchmod(fd, mode & ~_UMASK)
 
 
-def _copy_attributes(fd: int, spot: Spot[Writable]) -> bool:
+def _copy_attributes_of(fd: int, resolved: ResolvedPath[WritablePath]) -> bool:
     """Extended attributes, and with them access control lists; False when one is lost."""
     try:
-        source = spot.folder.open(spot.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        source = resolved.folder.open(resolved.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return False
     try:
@@ -456,10 +479,10 @@ def _copy_attributes(fd: int, spot: Spot[Writable]) -> bool:
         os.close(source)
 
 
-def _kind(place: Readable) -> int | None:
+def _read_file_type(path: ReadablePath) -> int | None:
     """File type, as `stat.S_IFMT`, of what is there; None for nothing."""
     try:
-        with resolve(place) as spot:
-            return stat.S_IFMT(spot.folder.stat(spot.name).st_mode)
+        with resolve(path) as resolved:
+            return stat.S_IFMT(resolved.folder.stat(resolved.name).st_mode)
     except Problem:
         return None

@@ -8,32 +8,43 @@ from typing import Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.changing.atomic_write import Unconfirmed
-from mcp_fs.engine.changing.copying import status_at, steps_to, taken
-from mcp_fs.engine.changing.moving import move, refuse_move
-from mcp_fs.engine.handles.path_opening import resolve, told
-from mcp_fs.engine.journal.journal import Step
+from mcp_fs.engine.changing.atomic_write import NotDurable
+from mcp_fs.engine.changing.copying import absolute_names, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
+from mcp_fs.engine.handles.path_opening import resolve, translate_errors
+from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.reading.line_range import LineRange
-from mcp_fs.models import Moved, MovedAll
-from mcp_fs.policy import Readable, Writable
+from mcp_fs.models import BatchResult, MoveResult
+from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["Put", "put_all"]
+__all__ = ["PutOperation", "put_all"]
 
-_P = TypeVar("_P", bound=Readable | LineRange)
-_P_contra = TypeVar("_P_contra", bound=Readable | LineRange, contravariant=True)
+_P = TypeVar("_P", bound=ReadablePath | LineRange)
+_P_contra = TypeVar("_P_contra", bound=ReadablePath | LineRange, contravariant=True)
 
 
-class Put(Protocol[_P_contra]):
+class PutOperation(Protocol[_P_contra]):
     """`tree.move` or `copying.copy`."""
 
     def __call__(
-        self, source: _P_contra, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None
-    ) -> Moved: ...
+        self,
+        source: _P_contra,
+        target: WritablePath,
+        *,
+        overwrite: bool,
+        stop: Stop,
+        journal_entry: JournalEntry | None = None,
+    ) -> MoveResult: ...
 
 
 def put_all(
-    put: Put[_P], pairs: Sequence[tuple[_P, Writable]], *, overwrite: bool, stop: Stop, step: Step | None = None
-) -> MovedAll:
+    put: PutOperation[_P],
+    pairs: Sequence[tuple[_P, WritablePath]],
+    *,
+    overwrite: bool,
+    stop: Stop,
+    journal_entry: JournalEntry | None = None,
+) -> BatchResult:
     """Move or copy each source to its target, one after another.
 
     Raises:
@@ -43,75 +54,80 @@ def put_all(
     """
     if len(pairs) == 1:
         ((source, target),) = pairs
-        return MovedAll([put(source, target, overwrite=overwrite, stop=stop, step=step)])
-    did = "moved" if put is move else "copied"
-    if put is move:
+        return BatchResult([put(source, target, overwrite=overwrite, stop=stop, journal_entry=journal_entry)])
+    verb = "moved" if put is move_entry else "copied"
+    if put is move_entry:
         for source, target in pairs:
             if not isinstance(source, LineRange):
-                refuse_move(source, target)
-    size = _look(pairs, overwrite, stop)
-    if step is not None:
-        step.reserve(size)
-    done: list[str] = []
-    moved: list[Moved] = []
-    unconfirmed: Unconfirmed | None = None
+                refuse_renaming_secret_folder(source, target)
+    replaced_bytes = _check_pairs(pairs, overwrite, stop)
+    if journal_entry is not None:
+        journal_entry.reserve_bytes(replaced_bytes)
+    done_labels: list[str] = []
+    moved: list[MoveResult] = []
+    not_durable: NotDurable | None = None
     for source, target in pairs:
-        if step is not None:
-            step.part(quote(target.display))
+        if journal_entry is not None:
+            journal_entry.start_part(quote(target.display))
         try:
-            moved.append(put(source, target, overwrite=overwrite, stop=stop, step=step))
-        except Unconfirmed as failure:
-            unconfirmed = unconfirmed or failure
+            moved.append(put(source, target, overwrite=overwrite, stop=stop, journal_entry=journal_entry))
+        except NotDurable as failure:
+            not_durable = not_durable or failure
         except Problem as failure:
-            if not done:
+            if not done_labels:
                 raise
-            doubt = f" {unconfirmed.what}" if unconfirmed else ""
+            doubt = f" {not_durable.what}" if not_durable else ""
             raise Unavailable(
-                f"{len(done)} of {len(pairs)} were {did}: {', '.join(done)}.{doubt} The next was not: {failure.what}",
+                f"{len(done_labels)} of {len(pairs)} were {verb}: {', '.join(done_labels)}.{doubt} "
+                f"The next was not: {failure.what}",
                 failure.fix,
             ) from failure
-        done.append(quote(source.display))
-    if unconfirmed:
-        raise Unavailable(f"All {len(pairs)} were {did}. {unconfirmed.what}", unconfirmed.fix) from unconfirmed
-    return MovedAll(moved)
+        done_labels.append(quote(source.display))
+    if not_durable:
+        raise Unavailable(f"All {len(pairs)} were {verb}. {not_durable.what}", not_durable.fix) from not_durable
+    return BatchResult(moved)
 
 
-def _look(pairs: Sequence[tuple[Readable | LineRange, Writable]], overwrite: bool, stop: Stop) -> int:
+def _check_pairs(pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]], overwrite: bool, stop: Stop) -> int:
     """The bytes of what is replaced, when nothing is known that would stop any of them.
 
     Raises:
         NotFound: a source, lines of one, or the folder of a target, is not there.
     """
     size = 0
-    named: dict[tuple[str, ...], Readable] = {}
-    read: dict[tuple[str, ...], Readable] = {}
+    paths_by_names: dict[tuple[str, ...], ReadablePath] = {}
+    read_paths_by_names: dict[tuple[str, ...], ReadablePath] = {}
     for source, target in pairs:
         stop.check()
-        ends: list[tuple[Readable, Readable]] = []
+        ends: list[tuple[ReadablePath, ReadablePath]] = []
         if isinstance(source, LineRange):
             with source.open_lines(stop) as lines, resolve(source.place) as start:
-                found = lines.lines.status
-            read[tuple(steps_to(start.place))] = source.place
+                source_status = lines.lines.status
+            read_paths_by_names[tuple(absolute_names(start.path))] = source.place
         else:
-            with resolve(source, follow=False) as start, told(source):
-                found = start.folder.stat(start.name)
-            ends = [(source, start.place)]
+            with resolve(source, follow=False) as start, translate_errors(source):
+                source_status = start.folder.stat(start.name)
+            ends = [(source, start.path)]
         with resolve(target, follow=False) as end:
-            there = status_at(end)
-        for place, real in (*ends, (target, end.place)):
-            if named.setdefault(tuple(steps_to(real)), place) is not place:
-                raise Invalid(f"{quote(place.display)} is named twice; nothing was done.", _ONE_BY_ONE)
-        if there is not None:
-            if not overwrite and not os.path.samestat(found, there):
-                raise taken(target, there, "nothing was done", overwrite=False)
-            size += there.st_size
-    if twice := read.keys() & named.keys():
-        raise Invalid(f"{quote(read[min(twice)].display)} is named twice; nothing was done.", _ONE_BY_ONE)
-    for steps, place in named.items():
-        for depth in range(len(steps)):
-            if (above := named.get(steps[:depth])) is not None:
-                raise Invalid(f"{quote(place.display)} lies in {quote(above.display)}; nothing was done.", _ONE_BY_ONE)
+            target_status = read_status_if_exists(end)
+        for path, real in (*ends, (target, end.path)):
+            if paths_by_names.setdefault(tuple(absolute_names(real)), path) is not path:
+                raise Invalid(f"{quote(path.display)} is named twice; nothing was done.", _SEPARATE_CALLS_FIX)
+        if target_status is not None:
+            if not overwrite and not os.path.samestat(source_status, target_status):
+                raise name_taken_error(target, target_status, "nothing was done", overwrite=False)
+            size += target_status.st_size
+    if twice := read_paths_by_names.keys() & paths_by_names.keys():
+        raise Invalid(
+            f"{quote(read_paths_by_names[min(twice)].display)} is named twice; nothing was done.", _SEPARATE_CALLS_FIX
+        )
+    for names, path in paths_by_names.items():
+        for depth in range(len(names)):
+            if (parent := paths_by_names.get(names[:depth])) is not None:
+                raise Invalid(
+                    f"{quote(path.display)} lies in {quote(parent.display)}; nothing was done.", _SEPARATE_CALLS_FIX
+                )
     return size
 
 
-_ONE_BY_ONE = "Use one call after the other."
+_SEPARATE_CALLS_FIX = "Use one call after the other."

@@ -11,9 +11,9 @@ from mcp_batteries.errors import Refused, quote
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
-__all__ = ["binary_format", "check_text_for", "is_text_file", "refuse_other_form", "way_beside"]
+__all__ = ["binary_format", "check_text_for", "is_text_file", "other_form_error", "suggest_text_file"]
 
 _FORMATS = {
     "a workbook": "xlsx xlsm xlsb xltx xls ods ots numbers",
@@ -36,7 +36,7 @@ _LABELS = {suffix: label for label, suffixes in _FORMATS.items() for suffix in s
 _AS_TABLE = ("a workbook", "a table of data", "a database")
 _AS_TEXT = ("a document", "slides", "a PDF")
 # What people write by hand in such a format, since it can be text.
-_WRITTEN_BY_HAND = {"pdf": b"%PDF-"}
+_HANDWRITTEN_STARTS = {"pdf": b"%PDF-"}
 
 
 def binary_format(name: str) -> str | None:
@@ -44,7 +44,7 @@ def binary_format(name: str) -> str | None:
     return _LABELS.get(_suffix(name))
 
 
-def check_text_for(place: Readable, text: bytes, old: bytes) -> None:
+def check_text_for(path: ReadablePath, text: bytes, old: bytes) -> None:
     """Check that text may be what a file of this name holds.
 
     Args:
@@ -56,16 +56,17 @@ def check_text_for(place: Readable, text: bytes, old: bytes) -> None:
     """
     if not text:
         return
-    if _suffix(place.name) == "ipynb" and notebook_cells(text.removeprefix(codecs.BOM_UTF8)) is None:
+    if _suffix(path.name) == "ipynb" and notebook_cells(text.removeprefix(codecs.BOM_UTF8)) is None:
         raise Refused(
-            f"{quote(place.display)} would not be a notebook, which is JSON with `cells`; nothing was written.",
+            f"{quote(path.display)} would not be a notebook, which is JSON with `cells`; nothing was written.",
             "Change a cell with `edit_file`, write the whole JSON, or save the text as .py or .md.",
         )
-    label = binary_format(place.name)
-    if label is None or is_text_file(place.name, old) or _is_written_by_hand(place.name, text):
+    label = binary_format(path.name)
+    if label is None or is_text_file(path.name, old) or _is_handwritten(path.name, text):
         return
     raise Refused(
-        f"{quote(place.display)} is the name of {label}, which text can't be; nothing was written.", way_beside(place)
+        f"{quote(path.display)} is the name of {label}, which text can't be; nothing was written.",
+        suggest_text_file(path),
     )
 
 
@@ -74,10 +75,10 @@ def is_text_file(name: str, head: bytes) -> bool:
     return bool(head) and kind_of(name, head[:HEAD_BYTES]) is None and detect_encoding(head[:SAMPLE_BYTES]) is not None
 
 
-def way_beside(place: Readable) -> str:
+def suggest_text_file(path: ReadablePath) -> str:
     """The next move for who wants to put text where none can be."""
-    label = binary_format(place.name)
-    stem = place.display.rpartition(".")[0] or place.display
+    label = binary_format(path.name)
+    stem = path.display.rpartition(".")[0] or path.display
     if label in _AS_TABLE:
         return f"Save the rows as a new file, such as {quote(f'{stem}.csv')}."
     if label in _AS_TEXT:
@@ -87,24 +88,23 @@ def way_beside(place: Readable) -> str:
     return "Only a program that knows its format can change it; save text under another name."
 
 
-def refuse_other_form(place: Readable, kind: str) -> Refused:
+def other_form_error(path: ReadablePath, kind: str) -> Refused:
     """The answer to an edit of what is read in another form than it is stored."""
-    label = LABELS.get(kind, "what is packed in it")
-    shown = quote(place.display)
+    form = LABELS.get(kind, "what is packed in it")
+    label = quote(path.display)
+    failure = f"{label} is read as the {form}, and stored in another form; nothing was changed."
     if kind == "mail":
-        own = quote(f"{place.display}!/message.txt")
+        raw_message = quote(f"{path.display}!/message.txt")
         return Refused(
-            f"{shown} is read as the {label}, and stored in another form; nothing was changed.",
-            f"Read {own}, which is the file itself, and write all of it to {shown} with `write_file` and `overwrite`. "
-            "Or save the text as .md.",
+            failure,
+            f"Read {raw_message}, which is the file itself, and write all of it to {label} with `write_file` and "
+            "`overwrite`. Or save the text as .md.",
         )
-    return Refused(
-        f"{shown} is read as the {label}, and stored in another form; nothing was changed.", way_beside(place)
-    )
+    return Refused(failure, suggest_text_file(path))
 
 
-def _is_written_by_hand(name: str, text: bytes) -> bool:
-    mark = _WRITTEN_BY_HAND.get(_suffix(name))
+def _is_handwritten(name: str, text: bytes) -> bool:
+    mark = _HANDWRITTEN_STARTS.get(_suffix(name))
     return mark is not None and text.startswith(mark)
 
 

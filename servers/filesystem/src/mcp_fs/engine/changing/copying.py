@@ -12,37 +12,61 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.changing.atomic_write import (
     check_renamed_text,
-    confirm,
-    head_of,
-    inherit_new,
-    regular_status,
-    stage,
-    sync,
-    writing_to,
+    fsync_file,
+    fsync_folder,
+    prepare_write,
+    read_head,
+    read_regular_status,
+    resolve_for_writing,
+    set_new_file_metadata,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
-from mcp_fs.engine.handles.locks import locked
-from mcp_fs.engine.handles.metadata import Belongings
-from mcp_fs.engine.handles.path_opening import Folder, Spot, not_a_file, open_regular, open_tree, problem, resolve, told
+from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.metadata import MetadataCopier
+from mcp_fs.engine.handles.path_opening import (
+    Folder,
+    ResolvedPath,
+    not_a_file_error,
+    open_regular,
+    open_tree,
+    resolve,
+    to_problem,
+    translate_errors,
+)
 from mcp_fs.engine.handles.syscalls import copy_blocks
-from mcp_fs.engine.handles.temp_files import hold, remove_quietly, temporary_name
-from mcp_fs.engine.journal.journal import Arrival, Step
+from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
+from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
 from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
-from mcp_fs.models import Moved
-from mcp_fs.policy import Readable, Writable
+from mcp_fs.models import MoveResult
+from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["MOST_DEPTH", "MOST_ENTRIES", "Census", "copy", "copy_file", "copy_other", "status_at", "steps_to", "taken"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_ENTRIES",
+    "TreeSize",
+    "absolute_names",
+    "copy_entry",
+    "copy_file",
+    "copy_link_or_folder",
+    "name_taken_error",
+    "read_status_if_exists",
+]
 
-MOST_ENTRIES = 100_000
+MAX_ENTRIES = 100_000
 """Entries that one call copies."""
-MOST_DEPTH = 200
+MAX_DEPTH = 200
 """Levels of folders, for each of which one descriptor is open."""
 
 
-def copy(
-    source: Readable | LineRange, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None
-) -> Moved:
+def copy_entry(
+    source: ReadablePath | LineRange,
+    target: WritablePath,
+    *,
+    overwrite: bool,
+    stop: Stop,
+    journal_entry: JournalEntry | None = None,
+) -> MoveResult:
     """Copy a file, a folder with all that is in it, a link as a link, or lines of a text file.
 
     A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so.
@@ -55,225 +79,261 @@ def copy(
         TooLarge: the folder has more than 100,000 entries.
     """
     if isinstance(source, LineRange):
-        return _copy_lines(source, target, overwrite=overwrite, stop=stop, step=step)
-    with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
-        with told(source):
-            found = start.folder.stat(start.name)
-        is_file = stat.S_ISREG(found.st_mode)
+        return _copy_lines(source, target, overwrite=overwrite, stop=stop, journal_entry=journal_entry)
+    with (
+        resolve(source, follow=False) as resolved_source,
+        resolve_for_writing(target, follow=False) as resolved_target,
+        lock_names([resolved_target], stop),
+    ):
+        with translate_errors(source):
+            status = resolved_source.folder.stat(resolved_source.name)
+        is_file = stat.S_ISREG(status.st_mode)
         # Told before anything is copied; the kernel has the last word.
-        if (there := status_at(end)) is not None:
-            _refuse_same(source, found, target, there)
-            if not (is_file and overwrite) or stat.S_ISDIR(there.st_mode):
-                raise taken(target, there, "nothing was copied", overwrite=not is_file)
+        if (target_status := read_status_if_exists(resolved_target)) is not None:
+            _refuse_same(source, status, target, target_status)
+            if not (is_file and overwrite) or stat.S_ISDIR(target_status.st_mode):
+                raise name_taken_error(target, target_status, "nothing was copied", overwrite=not is_file)
         if is_file:
-            check_renamed_text(start, end, target)
-            notes = copy_file(start, source, end, target, overwrite, stop, Arrival(end, step))
+            check_renamed_text(resolved_source, resolved_target, target)
+            notes = copy_file(
+                resolved_source,
+                source,
+                resolved_target,
+                target,
+                overwrite,
+                stop,
+                ExpectedState(resolved_target, journal_entry),
+            )
         else:
-            skipped = copy_other(start, source, end, target, found, stop, Arrival(end, step))
-            more = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
-            notes = [f"without {', '.join(skipped[:10])}{more}"] if skipped else []
-        confirm(end.folder, target, "copied to")
-    return Moved("copied", source.display, target.display, notes)
+            skipped = copy_link_or_folder(
+                resolved_source,
+                source,
+                resolved_target,
+                target,
+                status,
+                stop,
+                ExpectedState(resolved_target, journal_entry),
+            )
+            remainder = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
+            notes = [f"without {', '.join(skipped[:10])}{remainder}"] if skipped else []
+        fsync_folder(resolved_target.folder, target, "copied to")
+    return MoveResult("copied", source.display, target.display, notes)
 
 
-def _copy_lines(source: LineRange, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None) -> Moved:
-    with source.open_lines(stop) as found, writing_to(target, follow=False) as end, locked([end], stop):
-        if (there := status_at(end)) is not None:
-            _refuse_same(source.place, found.lines.status, target, there)
-        old = regular_status(end, target)
-        if old is not None and not overwrite:
-            raise taken(target, old, "nothing was copied", overwrite=False)
-        text = found.lines.read_at(found.begin, min(SAMPLE_BYTES, found.end - found.begin))
-        check_text_for(target, text, b"" if old is None else head_of(end))
-        numbers = found.describe_numbers()
+def _copy_lines(
+    source: LineRange, target: WritablePath, *, overwrite: bool, stop: Stop, journal_entry: JournalEntry | None
+) -> MoveResult:
+    with (
+        source.open_lines(stop) as excerpt,
+        resolve_for_writing(target, follow=False) as resolved_target,
+        lock_names([resolved_target], stop),
+    ):
+        if (target_status := read_status_if_exists(resolved_target)) is not None:
+            _refuse_same(source.place, excerpt.lines.status, target, target_status)
+        old_status = read_regular_status(resolved_target, target)
+        if old_status is not None and not overwrite:
+            raise name_taken_error(target, old_status, "nothing was copied", overwrite=False)
+        text = excerpt.lines.read_at(excerpt.begin, min(SAMPLE_BYTES, excerpt.end - excerpt.begin))
+        check_text_for(target, text, b"" if old_status is None else read_head(resolved_target))
+        numbers = excerpt.describe_numbers()
         # What was to be read by few stays so.
-        with stage(end, found.write, old, target, like=found.lines.file.fileno()) as staged:
-            Arrival(end, step).expect(end.folder, staged.temporary)
-            staged.put(replace=overwrite)
-        confirm(end.folder, target, "copied to")
-    return Moved("copied", source.display, target.display, [*numbers, *staged.notes])
+        with prepare_write(
+            resolved_target, excerpt.write, old_status, target, template_fd=excerpt.lines.file.fileno()
+        ) as write:
+            ExpectedState(resolved_target, journal_entry).expect(resolved_target.folder, write.temporary)
+            write.rename_into_place(replace=overwrite)
+        fsync_folder(resolved_target.folder, target, "copied to")
+    return MoveResult("copied", source.display, target.display, [*numbers, *write.notes])
 
 
-def _refuse_same(source: Readable, found: os.stat_result, target: Writable, there: os.stat_result) -> None:
-    if os.path.samestat(found, there):
+def _refuse_same(
+    source: ReadablePath, source_status: os.stat_result, target: WritablePath, target_status: os.stat_result
+) -> None:
+    if os.path.samestat(source_status, target_status):
         both = f"{quote(source.display)} and {quote(target.display)}"
-        what = "folder" if stat.S_ISDIR(found.st_mode) else "file"
-        raise Invalid(f"{both} are one {what}; nothing was copied.", "Choose another name.")
+        kind = "folder" if stat.S_ISDIR(source_status.st_mode) else "file"
+        raise Invalid(f"{both} are one {kind}; nothing was copied.", "Choose another name.")
 
 
 def copy_file(
-    start: Spot[Readable],
-    source: Readable,
-    end: Spot[Writable],
-    target: Writable,
+    resolved_source: ResolvedPath[ReadablePath],
+    source: ReadablePath,
+    resolved_target: ResolvedPath[WritablePath],
+    target: WritablePath,
     overwrite: bool,
     stop: Stop,
-    arrival: Arrival | None = None,
-    belongings: Belongings | None = None,
+    expected_state: ExpectedState | None = None,
+    metadata_copier: MetadataCopier | None = None,
 ) -> list[str]:
-    old = regular_status(end, target)
-    if old is not None and not overwrite:
-        raise taken(target, old, "nothing was copied", overwrite=False)
-    with told(source):
-        opened = open_regular(start.folder, start.name, source)
+    old_status = read_regular_status(resolved_target, target)
+    if old_status is not None and not overwrite:
+        raise name_taken_error(target, old_status, "nothing was copied", overwrite=False)
+    with translate_errors(source):
+        opened = open_regular(resolved_source.folder, resolved_source.name, source)
     with opened as file:
-        found = os.fstat(file.fileno())
-        fill = partial(_fill, source_fd=file.fileno(), source=source, stop=stop)
-        with stage(end, fill, old, target, like=file.fileno()) as staged:
-            if belongings is not None:
-                belongings.keep(end.folder, staged.temporary, found)
-            if arrival is not None:
-                arrival.expect(end.folder, staged.temporary)
-            staged.put(replace=overwrite)
-    return staged.notes
+        status = os.fstat(file.fileno())
+        fill = partial(_fill_file, source_fd=file.fileno(), source=source, stop=stop)
+        with prepare_write(resolved_target, fill, old_status, target, template_fd=file.fileno()) as write:
+            if metadata_copier is not None:
+                metadata_copier.copy_to(resolved_target.folder, write.temporary, status)
+            if expected_state is not None:
+                expected_state.expect(resolved_target.folder, write.temporary)
+            write.rename_into_place(replace=overwrite)
+    return write.notes
 
 
-def copy_other(
-    start: Spot[Readable],
-    source: Readable,
-    end: Spot[Writable],
-    target: Writable,
-    found: os.stat_result,
+def copy_link_or_folder(
+    resolved_source: ResolvedPath[ReadablePath],
+    source: ReadablePath,
+    resolved_target: ResolvedPath[WritablePath],
+    target: WritablePath,
+    status: os.stat_result,
     stop: Stop,
-    arrival: Arrival | None = None,
-    belongings: Belongings | None = None,
+    expected_state: ExpectedState | None = None,
+    metadata_copier: MetadataCopier | None = None,
 ) -> list[str]:
     """Copy a link or a folder: under a temporary name first, so that it appears in one step."""
     temporary = temporary_name()
     skipped: list[str] = []
     with ExitStack() as stack:
-        stack.callback(remove_quietly, end.folder, temporary)
-        if stat.S_ISLNK(found.st_mode):
-            end.folder.make_link(start.folder.read_link(start.name), temporary)
-            if belongings is not None:
-                belongings.keep(end.folder, temporary, found)
-        elif stat.S_ISDIR(found.st_mode):
-            with told(source):
-                folder = stack.enter_context(open_tree(start.folder, start.name))
-            if steps_to(end.folder.place)[: len(steps_to(folder.place))] == steps_to(folder.place):
+        stack.callback(remove_quietly, resolved_target.folder, temporary)
+        if stat.S_ISLNK(status.st_mode):
+            resolved_target.folder.make_link(resolved_source.folder.read_link(resolved_source.name), temporary)
+            if metadata_copier is not None:
+                metadata_copier.copy_to(resolved_target.folder, temporary, status)
+        elif stat.S_ISDIR(status.st_mode):
+            with translate_errors(source):
+                folder = stack.enter_context(open_tree(resolved_source.folder, resolved_source.name))
+            if absolute_names(resolved_target.folder.path)[: len(absolute_names(folder.path))] == absolute_names(
+                folder.path
+            ):
                 raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
-            end.folder.make_folder(temporary, 0o700)
-            with open_tree(end.folder, temporary) as made:
-                hold(made.fd)
-                skipped = _Copier(stop, belongings, made).copy(folder, made)
-                made.set_mode(stat.S_IMODE(found.st_mode))
-            if belongings is not None:
-                belongings.keep(end.folder, temporary, found)
+            resolved_target.folder.make_folder(temporary, 0o700)
+            with open_tree(resolved_target.folder, temporary) as new_folder:
+                mark_in_use(new_folder.fd)
+                skipped = _TreeCopier(stop, metadata_copier, new_folder).copy(folder, new_folder)
+                new_folder.set_mode(stat.S_IMODE(status.st_mode))
+            if metadata_copier is not None:
+                metadata_copier.copy_to(resolved_target.folder, temporary, status)
         else:
-            raise not_a_file(source, stat.S_IFMT(found.st_mode))
-        if arrival is not None:
-            arrival.expect(end.folder, temporary)
+            raise not_a_file_error(source, stat.S_IFMT(status.st_mode))
+        if expected_state is not None:
+            expected_state.expect(resolved_target.folder, temporary)
         try:
-            end.folder.rename_new(temporary, end.folder, end.name)
+            resolved_target.folder.rename_noreplace(temporary, resolved_target.folder, resolved_target.name)
         except FileExistsError as error:
-            with told(target):
-                raise taken(target, end.folder.stat(end.name), "nothing was copied", overwrite=True) from error
+            with translate_errors(target):
+                raise name_taken_error(
+                    target, resolved_target.folder.stat(resolved_target.name), "nothing was copied", overwrite=True
+                ) from error
         except OSError as error:
-            raise problem(error, target, "nothing was copied") from error
+            raise to_problem(error, target, "nothing was copied") from error
     return skipped
 
 
-class Census:
+class TreeSize:
     """Counts what is in a folder, up to the limit of one call, and refuses protected secrets."""
 
     def __init__(self, stop: Stop) -> None:
-        self.stop, self.seen = stop, 0
+        self.stop, self.entry_count = stop, 0
 
-    def count(self, folder: Folder[Writable], depth: int = 0) -> int:
+    def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
         for entry in folder.scan():
-            self.note(folder.place, depth)
-            inner = folder.place / entry.name
+            self.count_entry(folder.path, depth)
+            child = folder.path / entry.name
             if entry.is_dir(follow_symlinks=False):
-                with folder.folder(inner.name) as below:
-                    self.count(below, depth + 1)
-        return self.seen
+                with folder.open_folder(child.name) as subfolder:
+                    self.count(subfolder, depth + 1)
+        return self.entry_count
 
-    def note(self, place: Readable, depth: int) -> None:
+    def count_entry(self, path: ReadablePath, depth: int) -> None:
         self.stop.check()
-        self.seen += 1
-        tell(self.seen, None, f"{self.seen:,} entries")
-        if self.seen > MOST_ENTRIES or depth > MOST_DEPTH:
+        self.entry_count += 1
+        tell(self.entry_count, None, f"{self.entry_count:,} entries")
+        if self.entry_count > MAX_ENTRIES or depth > MAX_DEPTH:
             raise TooLarge(
-                f"{quote(place.display)} is part of more than {MOST_ENTRIES:,} entries or {MOST_DEPTH} levels.",
+                f"{quote(path.display)} is part of more than {MAX_ENTRIES:,} entries or {MAX_DEPTH} levels.",
                 "Do its subfolders one by one.",
             )
 
 
-class _Copier(Census):
+class _TreeCopier(TreeSize):
     """Copies what is in a folder; what it left out, secrets and what is not a file, link or folder, is in `skipped`."""
 
-    def __init__(self, stop: Stop, belongings: Belongings | None, top: Folder[Writable]) -> None:
+    def __init__(self, stop: Stop, metadata_copier: MetadataCopier | None, top_folder: Folder[WritablePath]) -> None:
         super().__init__(stop)
         self.skipped: list[str] = []
-        self._belongings, self._top = belongings, top
+        self._metadata_copier, self._top_folder = metadata_copier, top_folder
 
-    def copy(self, source: Folder[Readable], target: Folder[Writable], depth: int = 0) -> list[str]:
+    def copy(self, source: Folder[ReadablePath], target: Folder[WritablePath], depth: int = 0) -> list[str]:
         for entry in source.scan():
-            self.note(source.place, depth)
-            if source.place.policy.protected((*source.place.parts, entry.name)):
+            self.count_entry(source.path, depth)
+            if source.path.policy.is_protected((*source.path.parts, entry.name)):
                 self.skipped.append(entry.name)
             elif entry.is_symlink():
                 target.make_link(source.read_link(entry.name), entry.name)
-                self._keep(target, entry)
+                self._copy_metadata(target, entry)
             elif entry.is_dir():
                 target.make_folder(entry.name, 0o700)
-                with told(source.place / entry.name):
-                    opened = source.folder(entry.name)
-                with opened as inner, target.folder(entry.name) as made:
-                    self.copy(inner, made, depth + 1)
-                    made.set_mode(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
-                self._keep(target, entry)
+                with translate_errors(source.path / entry.name):
+                    opened = source.open_folder(entry.name)
+                with opened as source_subfolder, target.open_folder(entry.name) as target_subfolder:
+                    self.copy(source_subfolder, target_subfolder, depth + 1)
+                    target_subfolder.set_mode(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
+                self._copy_metadata(target, entry)
             elif entry.is_file():
-                found = entry.stat(follow_symlinks=False)
-                if self._belongings is None or not self._belongings.linked(self._top, target, entry.name, found):
-                    self.file(source, target, entry.name)
-                    self._keep(target, entry)
+                status = entry.stat(follow_symlinks=False)
+                if self._metadata_copier is None or not self._metadata_copier.link_to_first_copy(
+                    self._top_folder, target, entry.name, status
+                ):
+                    self.copy_file(source, target, entry.name)
+                    self._copy_metadata(target, entry)
             else:
                 self.skipped.append(entry.name)
         target.sync()
         return self.skipped
 
-    def _keep(self, target: Folder[Writable], entry: os.DirEntry[str]) -> None:
-        if self._belongings is not None:
-            self._belongings.keep(target, entry.name, entry.stat(follow_symlinks=False))
+    def _copy_metadata(self, target: Folder[WritablePath], entry: os.DirEntry[str]) -> None:
+        if self._metadata_copier is not None:
+            self._metadata_copier.copy_to(target, entry.name, entry.stat(follow_symlinks=False))
 
-    def file(self, source: Folder[Readable], target: Folder[Writable], name: str) -> None:
+    def copy_file(self, source: Folder[ReadablePath], target: Folder[WritablePath], name: str) -> None:
         fd = target.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            with told(source.place / name):
+            with translate_errors(source.path / name):
                 opened = open_regular(source, name)
             with opened as file:
-                _fill(fd, file.fileno(), source.place / name, self.stop)
-                inherit_new(fd, file.fileno())
-            sync(fd)
+                _fill_file(fd, file.fileno(), source.path / name, self.stop)
+                set_new_file_metadata(fd, file.fileno())
+            fsync_file(fd)
         finally:
             os.close(fd)
 
 
-def _fill(fd: int, source_fd: int, source: Readable, stop: Stop) -> None:
-    copy_blocks(source_fd, fd, stop.check, partial(told, source))  # or else the target would be blamed
+def _fill_file(fd: int, source_fd: int, source: ReadablePath, stop: Stop) -> None:
+    copy_blocks(source_fd, fd, stop.check, partial(translate_errors, source))  # or else the target would be blamed
 
 
-def status_at(spot: Spot[Writable]) -> os.stat_result | None:
+def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_result | None:
     """lstat(2) of what is at a spot; None for nothing."""
     try:
-        return spot.folder.stat(spot.name)
+        return resolved.folder.stat(resolved.name)
     except FileNotFoundError:
         return None
 
 
-def taken(target: Writable, there: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
+def name_taken_error(target: WritablePath, target_status: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
     """The answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
-    shown = quote(target.display)
-    if stat.S_ISDIR(there.st_mode):
+    label = quote(target.display)
+    if stat.S_ISDIR(target_status.st_mode):
         return Conflict(
-            f"{shown} is a folder that exists already; {outcome}.",
+            f"{label} is a folder that exists already; {outcome}.",
             f"Name the place in it, such as `{target.display}/NAME`; a full folder is never replaced.",
         )
     if overwrite:
-        return Conflict(f"{shown} exists already; {outcome}.", "Choose another name, or delete that first.")
-    return Conflict(f"{shown} exists already; {outcome}.", "Set `overwrite` to replace it, or choose another name.")
+        return Conflict(f"{label} exists already; {outcome}.", "Choose another name, or delete that first.")
+    return Conflict(f"{label} exists already; {outcome}.", "Set `overwrite` to replace it, or choose another name.")
 
 
-def steps_to(place: Readable) -> list[str]:
-    return [*place.root.real.split(os.sep), *place.parts] if place.root.real != os.sep else ["", *place.parts]
+def absolute_names(path: ReadablePath) -> list[str]:
+    return [*path.root.real_path.split(os.sep), *path.parts] if path.root.real_path != os.sep else ["", *path.parts]

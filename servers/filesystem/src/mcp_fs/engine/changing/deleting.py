@@ -11,26 +11,31 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Conflict, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.changing.atomic_write import confirm
-from mcp_fs.engine.changing.copying import MOST_DEPTH, Census, steps_to
-from mcp_fs.engine.changing.moving import refuse_root, relocate
-from mcp_fs.engine.handles.locks import locked
-from mcp_fs.engine.handles.path_opening import Folder, Spot, open_tree, problem, resolve, told
+from mcp_fs.engine.changing.atomic_write import fsync_folder
+from mcp_fs.engine.changing.copying import MAX_DEPTH, TreeSize, absolute_names
+from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
+from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_tree, resolve, to_problem, translate_errors
 from mcp_fs.engine.handles.temp_files import remove_all
-from mcp_fs.engine.journal.journal import Intent, Step
-from mcp_fs.models import Moved, MovedAll, pluralize
-from mcp_fs.paths import for_system
-from mcp_fs.policy import Writable
+from mcp_fs.engine.journal.journal import JournalEntry, PlannedChange
+from mcp_fs.models import BatchResult, MoveResult, pluralize
+from mcp_fs.paths import to_system_path
+from mcp_fs.policy import WritablePath
 
-__all__ = ["delete_all", "weight"]
+__all__ = ["delete_all", "measure_bytes"]
 
-_MOST_NAMED = 5
-_ENTRY = 512  # bytes that a name and an inode take, about
+_MAX_NAMED = 5
+_ENTRY_BYTES = 512  # bytes that a name and an inode take, about
 
 
 def delete_all(
-    places: Sequence[Writable], *, recursive: bool, trash: bool, stop: Stop, step: Step | None = None
-) -> MovedAll:
+    paths: Sequence[WritablePath],
+    *,
+    recursive: bool,
+    trash: bool,
+    stop: Stop,
+    journal_entry: JournalEntry | None = None,
+) -> BatchResult:
     """Delete files, links (never what they point to) and folders; what lies in another of them goes with that.
 
     All are looked at before the first goes.
@@ -46,152 +51,180 @@ def delete_all(
         Unavailable: some went, and the next could not; both are named.
     """
     with ExitStack() as stack:
-        found: dict[tuple[str, ...], tuple[Writable, Spot[Writable], ExitStack]] = {}
-        for place in places:
+        found: dict[tuple[str, ...], tuple[WritablePath, ResolvedPath[WritablePath], ExitStack]] = {}
+        for path in paths:
             held = stack.enter_context(ExitStack())
-            spot = held.enter_context(resolve(place, follow=False))
+            resolved = held.enter_context(resolve(path, follow=False))
             # A served folder may lie in another: what one file is, its whole path tells.
-            if found.setdefault(tuple(steps_to(spot.place)), (place, spot, held))[2] is not held:
+            if found.setdefault(tuple(absolute_names(resolved.path)), (path, resolved, held))[2] is not held:
                 held.close()
-        outermost: list[tuple[Writable, Spot[Writable]]] = []
-        for steps, (place, spot, held) in found.items():
+        outermost: list[tuple[WritablePath, ResolvedPath[WritablePath]]] = []
+        for steps, (path, resolved, held) in found.items():
             if any(steps[:depth] in found for depth in range(len(steps))):
                 held.close()  # Windows removes no folder that is open.
             else:
-                outermost.append((place, spot))
-        stack.enter_context(locked([spot for _, spot in outermost], stop))
-        doomed = [_look(place, spot, recursive, stop) for place, spot in outermost]
-        intents = [Intent(one.spot.place, one.spot.folder, None, gives=one.size) for one in doomed]
-        given = [None] * len(doomed) if trash or step is None else step.record(intents)
-        done: list[Moved] = []
-        for one, kept in zip(doomed, given, strict=True):
+                outermost.append((path, resolved))
+        stack.enter_context(lock_names([spot for _, spot in outermost], stop))
+        pending_deletes = [_inspect(place, spot, recursive, stop) for place, spot in outermost]
+        intents = [
+            PlannedChange(one.resolved.path, one.resolved.folder, None, handover_bytes=one.total_bytes)
+            for one in pending_deletes
+        ]
+        content_paths = (
+            [None] * len(pending_deletes) if trash or journal_entry is None else journal_entry.record(intents)
+        )
+        done: list[MoveResult] = []
+        for one, kept in zip(pending_deletes, content_paths, strict=True):
             try:
-                done.append(_delete(one, kept, trash, stop, step, alone=len(doomed) == 1))
+                done.append(_delete_one(one, kept, trash, stop, journal_entry, is_only=len(pending_deletes) == 1))
             except Problem as failure:
                 if not done:
                     raise
-                did, gone = done[0].did.rstrip(":"), ", ".join(quote(moved.path) for moved in done)
+                did, gone = done[0].verb.rstrip(":"), ", ".join(quote(moved.path) for moved in done)
                 raise Unavailable(
-                    f"{len(done)} of {len(doomed)} were {did}: {gone}. The next was not: {failure.what}",
+                    f"{len(done)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.what}",
                     failure.fix,
                 ) from failure
-        for one in () if trash else {one.spot.folder.place: one for one in doomed}.values():
-            confirm(one.spot.folder, one.place, "deleted")
-    return MovedAll(done, _emptied([one.spot.place.parent for one in doomed if len(one.spot.place.parts) > 1]))
+        for one in () if trash else {one.resolved.folder.path: one for one in pending_deletes}.values():
+            fsync_folder(one.resolved.folder, one.path, "deleted")
+    return BatchResult(
+        done,
+        _describe_emptied([one.resolved.path.parent for one in pending_deletes if len(one.resolved.path.parts) > 1]),
+    )
 
 
-def _emptied(folders: Iterable[Writable]) -> list[str]:
+def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
     """Which of the folders have nothing in them any more, in words: nobody has to look what is left."""
     empty: list[str] = []
-    for place in dict.fromkeys(folders):
+    for path in dict.fromkeys(folders):
         with (
             suppress(OSError, Problem),
-            resolve(place, follow=False) as spot,
-            spot.folder.folder(spot.name) as folder,
+            resolve(path, follow=False) as resolved,
+            resolved.folder.open_folder(resolved.name) as folder,
         ):
             if next(folder.scan(), None) is None:
-                empty.append(place.display)
-    names, more = ", ".join(empty[:_MOST_NAMED]), f" and {len(empty) - _MOST_NAMED} more"
+                empty.append(path.display)
+    names, more = ", ".join(empty[:_MAX_NAMED]), f" and {len(empty) - _MAX_NAMED} more"
     verb = "is" if len(empty) == 1 else "are"
-    return [f"{names}{more * (len(empty) > _MOST_NAMED)} {verb} empty now"] if empty else []
+    return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
 
 
-def weight(spot: Spot[Writable], stop: Stop) -> int:
+def measure_bytes(resolved: ResolvedPath[WritablePath], stop: Stop) -> int:
     """Bytes of what is at a spot, with all that is in it."""
-    found = spot.folder.stat(spot.name)
-    if not stat.S_ISDIR(found.st_mode):
-        return found.st_size
-    with open_tree(spot.folder, spot.name) as folder:
-        doomed = _Doomed(stop)
-        doomed.count(folder)
-    return doomed.size
+    status = resolved.folder.stat(resolved.name)
+    if not stat.S_ISDIR(status.st_mode):
+        return status.st_size
+    with open_tree(resolved.folder, resolved.name) as folder:
+        size = _DeletionSize(stop)
+        size.count(folder)
+    return size.total_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Going:
+class _PendingDelete:
     """What is to be deleted: where it is, the bytes it takes, and what is said of it."""
 
-    place: Writable
-    spot: Spot[Writable]
-    size: int
+    path: WritablePath
+    resolved: ResolvedPath[WritablePath]
+    total_bytes: int
     notes: Sequence[str]
 
 
-def _look(place: Writable, spot: Spot[Writable], recursive: bool, stop: Stop) -> _Going:
-    refuse_root(spot.place)
-    with told(place):
-        found = spot.folder.stat(spot.name)
-    if not stat.S_ISDIR(found.st_mode):
-        return _Going(place, spot, found.st_size, ())
-    with open_tree(spot.folder, spot.name) as folder:
+def _inspect(path: WritablePath, resolved: ResolvedPath[WritablePath], recursive: bool, stop: Stop) -> _PendingDelete:
+    refuse_served_folder(resolved.path)
+    with translate_errors(path):
+        status = resolved.folder.stat(resolved.name)
+    if not stat.S_ISDIR(status.st_mode):
+        return _PendingDelete(path, resolved, status.st_size, ())
+    with open_tree(resolved.folder, resolved.name) as folder:
         if not recursive and any(True for _ in folder.scan()):
             raise Conflict(
-                f"{quote(place.display)} is a folder that is not empty.",
+                f"{quote(path.display)} is a folder that is not empty.",
                 "Set `recursive` to delete it with all that is in it.",
             )
-        doomed = _Doomed(stop)
-        doomed.count(folder)
-    notes = [f"with {pluralize(doomed.seen, 'entry')}"] if doomed.seen else []
-    if doomed.protected:
-        notes.append(f"{doomed.protected:,} of them protected")
-    return _Going(place, spot, doomed.size, notes)
+        size = _DeletionSize(stop)
+        size.count(folder)
+    notes = [f"with {pluralize(size.entry_count, 'entry')}"] if size.entry_count else []
+    if size.protected_count:
+        notes.append(f"{size.protected_count:,} of them protected")
+    return _PendingDelete(path, resolved, size.total_bytes, notes)
 
 
-class _Doomed(Census):
+class _DeletionSize(TreeSize):
     """Counts what is to be deleted, whatever its number. A protected file protects nobody from deletion: packages
     bring certificates with them."""
 
-    protected = 0
-    size = 0
+    protected_count = 0
+    total_bytes = 0
 
-    def count(self, folder: Folder[Writable], depth: int = 0) -> int:
+    def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
         for entry in folder.scan():
             self.stop.check()
-            self.seen += 1
-            tell(self.seen, None, f"{self.seen:,} entries")
-            self.protected += folder.place.policy.protected((*folder.place.parts, entry.name))
-            self.size += entry.stat(follow_symlinks=False).st_size + _ENTRY
+            self.entry_count += 1
+            tell(self.entry_count, None, f"{self.entry_count:,} entries")
+            self.protected_count += folder.path.policy.is_protected((*folder.path.parts, entry.name))
+            self.total_bytes += entry.stat(follow_symlinks=False).st_size + _ENTRY_BYTES
             if entry.is_dir(follow_symlinks=False):
-                if depth > MOST_DEPTH:
-                    raise TooLarge(f"{quote(folder.place.display)} has more than {MOST_DEPTH} levels below it.")
-                with folder.folder(entry.name) as below:
-                    self.count(below, depth + 1)
-        return self.seen
+                if depth > MAX_DEPTH:
+                    raise TooLarge(f"{quote(folder.path.display)} has more than {MAX_DEPTH} levels below it.")
+                with folder.open_folder(entry.name) as subfolder:
+                    self.count(subfolder, depth + 1)
+        return self.entry_count
 
 
-def _delete(one: _Going, kept: Writable | None, trash: bool, stop: Stop, step: Step | None, *, alone: bool) -> Moved:
-    place, spot = one.place, one.spot
+def _delete_one(
+    pending: _PendingDelete,
+    content_path: WritablePath | None,
+    trash: bool,
+    stop: Stop,
+    journal_entry: JournalEntry | None,
+    *,
+    is_only: bool,
+) -> MoveResult:
+    path, resolved = pending.path, pending.resolved
     if trash:
-        with told(place):
-            _to_trash(spot, place)
-        return Moved("moved to the trash:", place.display, notes=one.notes)
+        with translate_errors(path):
+            _move_to_trash(resolved, path)
+        return MoveResult("moved to the trash:", path.display, notes=pending.notes)
     try:
-        if step is None or kept is None or not _give(step, spot, place, kept, stop, alone=alone):
-            remove_all(spot.folder, spot.name, stop)
+        if (
+            journal_entry is None
+            or content_path is None
+            or not _hand_over(journal_entry, resolved, path, content_path, stop, is_only=is_only)
+        ):
+            remove_all(resolved.folder, resolved.name, stop)
     except OSError as error:
-        raise problem(error, place, "part of it is gone" if one.notes else "") from error
-    return Moved("deleted", place.display, notes=one.notes)
+        raise to_problem(error, path, "part of it is gone" if pending.notes else "") from error
+    return MoveResult("deleted", path.display, notes=pending.notes)
 
 
-def _give(step: Step, spot: Spot[Writable], place: Writable, kept: Writable, stop: Stop, *, alone: bool) -> bool:
+def _hand_over(
+    journal_entry: JournalEntry,
+    resolved: ResolvedPath[WritablePath],
+    path: WritablePath,
+    content_path: WritablePath,
+    stop: Stop,
+    *,
+    is_only: bool,
+) -> bool:
     """Move what is to be deleted to `kept`, where old contents are; False when it can't be and is still there."""
     try:
-        with resolve(kept, follow=False) as end:
-            relocate(spot, place, end, kept, overwrite=False, stop=stop)
+        with resolve(content_path, follow=False) as store_target:
+            relocate(resolved, path, store_target, content_path, overwrite=False, stop=stop)
     except (OSError, Problem) as failure:
-        if not step.has_taken(kept):
-            step.drop(failure) if alone else step.lacks(place, failure)
+        if not journal_entry.has_received(content_path):
+            journal_entry.drop(failure) if is_only else journal_entry.note_not_kept(path, failure)
         return False
     return True
 
 
-def _to_trash(spot: Spot[Writable], place: Writable) -> None:
+def _move_to_trash(resolved: ResolvedPath[WritablePath], place: WritablePath) -> None:
     from send2trash import send2trash  # loads a desktop's libraries where there are any
 
     # The library takes nothing but a path. It is the one that was resolved, and it is looked at once more: who
     # swaps a folder on the way in this very moment can have another file trashed, from where it can be fetched.
-    path = os.path.join(spot.folder.place.root.real, *spot.folder.place.parts, spot.name)
-    if not os.path.samestat(os.lstat(for_system(path)), spot.folder.stat(spot.name)):
+    path = os.path.join(resolved.folder.path.root.real_path, *resolved.folder.path.parts, resolved.name)
+    if not os.path.samestat(os.lstat(to_system_path(path)), resolved.folder.stat(resolved.name)):
         raise Conflict(f"{quote(place.display)} is being moved by somebody else.", "Try again.")
     try:
         send2trash(path)

@@ -14,71 +14,107 @@ from contextlib import contextmanager, suppress
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.changing.atomic_write import Unconfirmed, check_renamed_text, confirm, refuse_read_only, writing_to
-from mcp_fs.engine.changing.copying import Census, copy_file, copy_other, status_at, steps_to, taken
-from mcp_fs.engine.handles.locks import locked
-from mcp_fs.engine.handles.metadata import Belongings
-from mcp_fs.engine.handles.path_opening import Spot, is_held_open, open_tree, problem, resolve, told
+from mcp_fs.engine.changing.atomic_write import (
+    NotDurable,
+    check_renamed_text,
+    fsync_folder,
+    refuse_read_only,
+    resolve_for_writing,
+)
+from mcp_fs.engine.changing.copying import (
+    TreeSize,
+    absolute_names,
+    copy_file,
+    copy_link_or_folder,
+    name_taken_error,
+    read_status_if_exists,
+)
+from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.metadata import MetadataCopier
+from mcp_fs.engine.handles.path_opening import (
+    ResolvedPath,
+    is_held_open,
+    open_tree,
+    resolve,
+    to_problem,
+    translate_errors,
+)
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
-from mcp_fs.engine.journal.journal import Arrival, Intent, Step
-from mcp_fs.engine.journal.states import MADE, state_of
+from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry, PlannedChange
+from mcp_fs.engine.journal.states import NEW_FOLDER, read_state
 from mcp_fs.engine.name_folding import fold_name
-from mcp_fs.models import Moved
-from mcp_fs.policy import Readable, Writable
+from mcp_fs.models import MoveResult
+from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["create_folder", "folders_to", "move", "refuse_move", "refuse_root", "relocate"]
+__all__ = [
+    "create_folder",
+    "create_missing_folders",
+    "move_entry",
+    "refuse_renaming_secret_folder",
+    "refuse_served_folder",
+    "relocate",
+]
 
-_OTHER = "Choose another path."
+_OTHER_PATH_FIX = "Choose another path."
 
 
-def create_folder(place: Writable, stop: Stop, step: Step | None = None) -> Moved:
+def create_folder(path: WritablePath, stop: Stop, journal_entry: JournalEntry | None = None) -> MoveResult:
     """Create the folder at `place` and those above it that are missing; one that exists is fine.
 
     Raises:
         Conflict: something else has the name.
     """
-    with folders_to(place, stop, step) as (there, made):
-        return Moved("created" if made else "already there:", there.display)
+    with create_missing_folders(path, stop, journal_entry) as (real_path, new_folders):
+        return MoveResult("created" if new_folders else "already there:", real_path.display)
 
 
 @contextmanager
-def folders_to(place: Writable, stop: Stop, step: Step | None = None) -> Generator[tuple[Writable, Sequence[Writable]]]:
+def create_missing_folders(
+    path: WritablePath, stop: Stop, journal_entry: JournalEntry | None = None
+) -> Generator[tuple[WritablePath, Sequence[WritablePath]]]:
     """The folder at `place`, and which of it and those above it are new; these go again after a failure.
 
     What is recorded inside is one step with them.
     """
-    made: list[Writable] = []
-    there = place
+    new_folders: list[WritablePath] = []
+    real_path = path
     try:
-        for depth in range(1, len(place.parts) + 1):
+        for depth in range(1, len(path.parts) + 1):
             stop.check()
-            level = place.at(place.root, place.parts[:depth])
-            with writing_to(level) as spot:
-                there = spot.place  # an existing name may be spelled another way
-                if step is not None and not made and state_of(spot.folder, spot.name) is None:
-                    rest = [place.parts[depth:end] for end in range(depth, len(place.parts) + 1)]
-                    below = [there.at(there.root, (*there.parts, *parts)) for parts in rest]
-                    step.begin([Intent(new, None, MADE) for new in below])
+            level = path.at(path.root, path.parts[:depth])
+            with resolve_for_writing(level) as resolved:
+                real_path = resolved.path  # an existing name may be spelled another way
+                if journal_entry is not None and not new_folders and read_state(resolved.folder, resolved.name) is None:
+                    rest = [path.parts[depth:end] for end in range(depth, len(path.parts) + 1)]
+                    below = [real_path.at(real_path.root, (*real_path.parts, *parts)) for parts in rest]
+                    journal_entry.record_first([PlannedChange(new, None, NEW_FOLDER) for new in below])
                 try:
-                    spot.folder.make_folder(spot.name)
+                    resolved.folder.make_folder(resolved.name)
                 except FileExistsError:
-                    if not stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
-                        raise Conflict(f"{quote(level.display)} exists and is not a folder.", _OTHER) from None
+                    if not stat.S_ISDIR(resolved.folder.stat(resolved.name).st_mode):
+                        raise Conflict(f"{quote(level.display)} exists and is not a folder.", _OTHER_PATH_FIX) from None
                 else:
-                    made.append(there)
+                    new_folders.append(real_path)
                     try:
-                        spot.folder.sync()
+                        resolved.folder.sync()
                     except OSError as error:
-                        raise problem(error, level, "it was not created") from error
-        yield there, made
+                        raise to_problem(error, level, "it was not created") from error
+        yield real_path, new_folders
     except BaseException:
-        for new in reversed(made):
-            with suppress(OSError, Problem), resolve(new, follow=False) as spot:
-                spot.folder.remove_folder(spot.name)
+        for new in reversed(new_folders):
+            with suppress(OSError, Problem), resolve(new, follow=False) as resolved:
+                resolved.folder.remove_folder(resolved.name)
         raise
 
 
-def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None) -> Moved:
+def move_entry(
+    source: WritablePath,
+    target: WritablePath,
+    *,
+    overwrite: bool,
+    stop: Stop,
+    journal_entry: JournalEntry | None = None,
+) -> MoveResult:
     """Rename a file, a folder or a link, also to another served folder or file system.
 
     Args:
@@ -88,38 +124,50 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, ste
         Conflict: the target exists.
         Refused: the source is a served folder itself, or a folder whose name is what protects secrets in it.
     """
-    refuse_move(source, target)
-    with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([start, end], stop):
-        refuse_root(start.place)
-        with told(source):
-            found = start.folder.stat(start.name)
+    refuse_renaming_secret_folder(source, target)
+    with (
+        resolve(source, follow=False) as resolved_source,
+        resolve_for_writing(target, follow=False) as resolved_target,
+        lock_names([resolved_source, resolved_target], stop),
+    ):
+        refuse_served_folder(resolved_source.path)
+        with translate_errors(source):
+            status = resolved_source.folder.stat(resolved_source.name)
         notes: list[str] = []
         try:
-            if _is_same(start, end):
-                start.folder.rename(start.name, end.folder, target.name)
+            if _is_same_entry(resolved_source, resolved_target):
+                resolved_source.folder.rename(resolved_source.name, resolved_target.folder, target.name)
             else:
-                refuse_root(end.place)
-                if not overwrite and (there := status_at(end)) is not None:
-                    raise taken(target, there, "nothing was moved", overwrite=False)
+                refuse_served_folder(resolved_target.path)
+                if not overwrite and (target_status := read_status_if_exists(resolved_target)) is not None:
+                    raise name_taken_error(target, target_status, "nothing was moved", overwrite=False)
                 if overwrite:
-                    refuse_read_only(end, target)
-                if stat.S_ISREG(found.st_mode):
-                    check_renamed_text(start, end, target)
-                notes = relocate(start, source, end, target, overwrite, stop, Arrival(end, step, start))
+                    refuse_read_only(resolved_target, target)
+                if stat.S_ISREG(status.st_mode):
+                    check_renamed_text(resolved_source, resolved_target, target)
+                notes = relocate(
+                    resolved_source,
+                    source,
+                    resolved_target,
+                    target,
+                    overwrite,
+                    stop,
+                    ExpectedState(resolved_target, journal_entry, resolved_source),
+                )
         except OSError as error:
-            raise _move_problem(error, source, target, found, end, overwrite) from error
-        for folder in (end.folder, start.folder):
-            confirm(folder, target, "moved to")
-    return Moved("moved", source.display, target.display, notes)
+            raise _to_move_problem(error, source, target, status, resolved_target, overwrite) from error
+        for folder in (resolved_target.folder, resolved_source.folder):
+            fsync_folder(folder, target, "moved to")
+    return MoveResult("moved", source.display, target.display, notes)
 
 
-def refuse_move(source: Readable, target: Writable) -> None:
+def refuse_renaming_secret_folder(source: ReadablePath, target: WritablePath) -> None:
     """Return when the name of `source` protects nothing, or stays.
 
     Raises:
         Refused: secrets in it are known by it.
     """
-    if source.policy.shelters(source.parts) and source.name != target.name:
+    if source.policy.is_secret_folder(source.parts) and source.name != target.name:
         raise Refused(
             f"{quote(source.display)} may hold credentials, which are known by the folder's name.",
             "Only the operator can rename it.",
@@ -127,117 +175,137 @@ def refuse_move(source: Readable, target: Writable) -> None:
 
 
 def relocate(
-    start: Spot[Writable],
-    source: Writable,
-    end: Spot[Writable],
-    target: Writable,
+    resolved_source: ResolvedPath[WritablePath],
+    source: WritablePath,
+    resolved_target: ResolvedPath[WritablePath],
+    target: WritablePath,
     overwrite: bool,
     stop: Stop,
-    arrival: Arrival | None = None,
+    expected_state: ExpectedState | None = None,
 ) -> list[str]:
     """Rename, or between file systems copy and delete, what is at `start`; what could not be kept, in words.
 
     Raises:
         OSError: as rename(2).
     """
-    if _are_apart(start, end):
-        return _move_across(start, source, end, target, overwrite, stop, arrival)
+    if _are_on_different_disks(resolved_source, resolved_target):
+        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, stop, expected_state)
     try:
-        if arrival is not None:
-            arrival.expect(start.folder, start.name)
+        if expected_state is not None:
+            expected_state.expect(resolved_source.folder, resolved_source.name)
         if overwrite:
-            start.folder.rename(start.name, end.folder, end.name)
+            resolved_source.folder.rename(resolved_source.name, resolved_target.folder, resolved_target.name)
         else:
-            start.folder.rename_new(start.name, end.folder, end.name)
+            resolved_source.folder.rename_noreplace(resolved_source.name, resolved_target.folder, resolved_target.name)
     except OSError as error:
         if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
             raise
-        return _move_across(start, source, end, target, overwrite, stop, arrival)
+        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, stop, expected_state)
     return []
 
 
-def _are_apart(start: Spot[Writable], end: Spot[Writable]) -> bool:
-    return start.folder.stat(".").st_dev != end.folder.stat(".").st_dev
+def _are_on_different_disks(one: ResolvedPath[WritablePath], other: ResolvedPath[WritablePath]) -> bool:
+    return one.folder.stat(".").st_dev != other.folder.stat(".").st_dev
 
 
-def refuse_root(place: Readable) -> None:
+def refuse_served_folder(path: ReadablePath) -> None:
     """Return when `place` is not a served folder and holds none.
 
     Raises:
         Refused: it is, or does.
     """
-    above = steps_to(place)
-    for root in place.policy.roots:
-        if steps_to(place.policy.top(root))[: len(above)] == above:
-            what = "is a served folder itself" if root.real == place.root.real and not place.parts else None
+    names = absolute_names(path)
+    for root in path.policy.roots:
+        if absolute_names(path.policy.root_path(root))[: len(names)] == names:
+            description = (
+                "is a served folder itself" if root.real_path == path.root.real_path and not path.parts else None
+            )
             raise Refused(
-                f"{quote(place.display)} {what or f'holds the served folder {quote(root.name)}'}.",
+                f"{quote(path.display)} {description or f'holds the served folder {quote(root.name)}'}.",
                 "Name something in it.",
             )
 
 
-def _is_same(start: Spot[Writable], end: Spot[Writable]) -> bool:
+def _is_same_entry(resolved_source: ResolvedPath[WritablePath], resolved_target: ResolvedPath[WritablePath]) -> bool:
     """Whether both are one entry, found by two spellings of its name."""
     try:
-        one, other = start.folder.stat(start.name), end.folder.stat(end.name)
+        source_status, target_status = (
+            resolved_source.folder.stat(resolved_source.name),
+            resolved_target.folder.stat(resolved_target.name),
+        )
     except FileNotFoundError:
         return False
-    above, below = start.folder.stat("."), end.folder.stat(".")
-    alike = fold_name(start.name).casefold() == fold_name(end.name).casefold()
-    return alike and os.path.samestat(one, other) and os.path.samestat(above, below)
+    source_folder, target_folder = resolved_source.folder.stat("."), resolved_target.folder.stat(".")
+    has_same_name = fold_name(resolved_source.name).casefold() == fold_name(resolved_target.name).casefold()
+    return (
+        has_same_name
+        and os.path.samestat(source_status, target_status)
+        and os.path.samestat(source_folder, target_folder)
+    )
 
 
-def _move_problem(
-    error: OSError, source: Writable, target: Writable, found: os.stat_result, end: Spot[Writable], overwrite: bool
+def _to_move_problem(
+    error: OSError,
+    source: WritablePath,
+    target: WritablePath,
+    status: os.stat_result,
+    resolved_target: ResolvedPath[WritablePath],
+    overwrite: bool,
 ) -> Exception:
-    if error.errno == errno.EINVAL and stat.S_ISDIR(found.st_mode):
+    if error.errno == errno.EINVAL and stat.S_ISDIR(status.st_mode):
         return Invalid(f"{quote(source.display)} can't be moved into itself.", "Choose a place outside of it.")
     if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR):
         with suppress(OSError):
-            return taken(target, end.folder.stat(end.name), "nothing was moved", overwrite=overwrite)
-    if error.errno == errno.ENOTDIR and stat.S_ISDIR(found.st_mode):
+            return name_taken_error(
+                target, resolved_target.folder.stat(resolved_target.name), "nothing was moved", overwrite=overwrite
+            )
+    if error.errno == errno.ENOTDIR and stat.S_ISDIR(status.st_mode):
         return Conflict(
             f"{quote(target.display)} is a file, which a folder can't replace; nothing was moved.",
             "Choose another name, or delete the file first.",
         )
     # Of two names Windows tells when the first is held; that the second is has been found out.
     about_source = error.errno == errno.ENOENT or (is_held_open(error) and error.filename2 is not None)
-    return problem(error, source if about_source else target, "nothing was moved")
+    return to_problem(error, source if about_source else target, "nothing was moved")
 
 
-def _move_across(
-    start: Spot[Writable],
-    source: Writable,
-    end: Spot[Writable],
-    target: Writable,
+def _move_between_disks(
+    resolved_source: ResolvedPath[WritablePath],
+    source: WritablePath,
+    resolved_target: ResolvedPath[WritablePath],
+    target: WritablePath,
     overwrite: bool,
     stop: Stop,
-    arrival: Arrival | None,
+    expected_state: ExpectedState | None,
 ) -> list[str]:
     """Move between file systems: copy all of it as mv(1) does, then delete the old one; what was not kept, in words."""
-    found = start.folder.stat(start.name)
-    belongings = Belongings()
-    if stat.S_ISREG(found.st_mode):
-        copy_file(start, source, end, target, overwrite, stop, arrival, belongings)
+    status = resolved_source.folder.stat(resolved_source.name)
+    metadata_copier = MetadataCopier()
+    if stat.S_ISREG(status.st_mode):
+        copy_file(resolved_source, source, resolved_target, target, overwrite, stop, expected_state, metadata_copier)
     else:
-        if stat.S_ISDIR(found.st_mode):
-            with open_tree(start.folder, start.name) as folder:
-                Census(stop).count(folder)  # refuses what would be left out of the copy, and lost
-        if skipped := copy_other(start, source, end, target, found, stop, arrival, belongings):
-            remove_all(end.folder, end.name)
+        if stat.S_ISDIR(status.st_mode):
+            with open_tree(resolved_source.folder, resolved_source.name) as folder:
+                TreeSize(stop).count(folder)  # refuses what would be left out of the copy, and lost
+        if skipped := copy_link_or_folder(
+            resolved_source, source, resolved_target, target, status, stop, expected_state, metadata_copier
+        ):
+            remove_all(resolved_target.folder, resolved_target.name)
             raise Refused(f"{quote(source.display)} holds entries that can't be copied: {', '.join(skipped[:5])}.")
     try:
-        confirm(end.folder, target, "copied to")
-    except Unconfirmed as failure:  # it was not moved
+        fsync_folder(resolved_target.folder, target, "copied to")
+    except NotDurable as failure:  # it was not moved
         raise Unavailable(failure.what, failure.fix) from failure
-    doomed = temporary_name()
+    removal_name = temporary_name()
     try:
-        start.folder.rename(start.name, start.folder, doomed)  # from here on it is there no more, whatever happens
+        resolved_source.folder.rename(
+            resolved_source.name, resolved_source.folder, removal_name
+        )  # from here on it is there no more, whatever happens
         try:
-            remove_all(start.folder, doomed, stop)
+            remove_all(resolved_source.folder, removal_name, stop)
         except BaseException:
             with suppress(OSError):
-                start.folder.rename_new(doomed, start.folder, start.name)
+                resolved_source.folder.rename_noreplace(removal_name, resolved_source.folder, resolved_source.name)
             raise
     except OSError as error:
         raise Unavailable(
@@ -245,4 +313,4 @@ def _move_across(
             f"{reason(error)}.",
             "Delete the rest of it when nothing uses it.",
         ) from error
-    return belongings.notes
+    return metadata_copier.notes

@@ -38,7 +38,7 @@ _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INDENT = re.compile(r"\n([ \t]+)")
 _HEADER = re.compile(r"\[cell (\d+), \w+\]\r?\n")
-_MOST_COMPARED = 4000
+_MAX_COMPARED_LINES = 4000
 """Lines from the first to the last that a patch changes: to compare them takes the square of that."""
 
 Span = tuple[int, int]
@@ -89,9 +89,9 @@ class Notebook:
         Raises:
             Refused: the file does not say where the source of such a cell is, or it is no text.
         """
-        spans = list(_source_spans(self.json))
+        spans = list(_iterate_source_spans(self.json))
         pieces: list[str] = []
-        done = 0
+        copied_until = 0
         for index in sorted(sources):
             span, old = spans[index], self.cells[index].source
             if sources[index] == with_final_newline(old):
@@ -101,30 +101,30 @@ class Notebook:
             source = sources[index]
             if not old.endswith("\n"):
                 source = source.removesuffix("\n")
-            pieces += [self.json[done : span[0]], self._written(source, span, spans)]
-            done = span[1]
-        new = "".join([*pieces, self.json[done:]])
+            pieces += [self.json[copied_until : span[0]], self._format_source(source, span, spans)]
+            copied_until = span[1]
+        new = "".join([*pieces, self.json[copied_until:]])
         changed = self.parse(new, new)
         if changed is None:
             raise Refused("What this would leave is not a notebook; nothing was written.")
         return changed
 
-    def _written(self, source: str, span: Span, spans: Sequence[Span | None]) -> str:
+    def _format_source(self, source: str, span: Span, spans: Sequence[Span | None]) -> str:
         """A source as JSON: one text, or its lines in a list, as it was before."""
         if self.json[span[0]] == '"':
-            return self._quoted(source)
+            return self._quote_text(source)
         lines = source.splitlines(keepends=True)  # as Jupyter parts them
         if not lines:
             return "[]"
         opening, separator, closing = self._list_style(span, spans)
-        return "[" + opening + separator.join(map(self._quoted, lines)) + closing + "]"
+        return "[" + opening + separator.join(map(self._quote_text, lines)) + closing + "]"
 
-    def _quoted(self, text: str) -> str:
-        quoted = json.dumps(text, ensure_ascii=self._is_escaped)
+    def _quote_text(self, text: str) -> str:
+        quoted = json.dumps(text, ensure_ascii=self._escapes_non_ascii)
         return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
     @cached_property
-    def _is_escaped(self) -> bool:
+    def _escapes_non_ascii(self) -> bool:
         """Whether the file has no characters beyond ASCII, and escapes those that its texts have."""
         return self.json.isascii() and _ESCAPED.search(self.json) is not None
 
@@ -132,35 +132,35 @@ class Notebook:
         """What stands before, between and behind the lines of a source: as in this cell, else in another."""
         others = [other for other in spans if other is not None and other != span]
         for begin, _ in (span, *others):
-            items = list(_items(self.json, begin)) if self.json[begin] == "[" else []
+            items = list(_iterate_items(self.json, begin)) if self.json[begin] == "[" else []
             if items:
                 opening = _BLANKS.match(self.json, begin + 1)
                 closing = _BLANKS.match(self.json, items[-1][1])
                 before = opening[0] if opening else ""
-                separator = f",{before or self._blank}"
+                separator = f",{before or self._separator_blank}"
                 if len(items) > 1:
                     separator = self.json[items[0][1] : items[1][0]]
                 return before, separator, closing[0] if closing else ""
-        return self._usual_style(span[0])
+        return self._style_by_indentation(span[0])
 
-    def _usual_style(self, begin: int) -> tuple[str, str, str]:
+    def _style_by_indentation(self, begin: int) -> tuple[str, str, str]:
         """The same by the indentation of the file."""
         line = self.json[self.json.rfind("\n", 0, begin) + 1 : begin]
         unit = _INDENT.search(self.json)
         if unit is None or not line.lstrip().startswith('"'):
-            return "", f",{self._blank}", ""
+            return "", f",{self._separator_blank}", ""
         indent = line[: len(line) - len(line.lstrip())]
         line_end = "\r\n" if "\r\n" in self.json else "\n"
         opening = f"{line_end}{indent}{unit[1]}"
         return opening, f",{opening}", f"{line_end}{indent}"
 
     @property
-    def _blank(self) -> str:
+    def _separator_blank(self) -> str:
         """What stands behind a comma on one line."""
         return " " if '": ' in self.json else ""
 
 
-def replace_in_cells(book: Notebook, replacements: Sequence[Replacement], shown: str, stop: Stop) -> Notebook:
+def replace_in_cells(notebook: Notebook, replacements: Sequence[Replacement], label: str, stop: Stop) -> Notebook:
     """The notebook with all `replacements` made in its cells, each on the outcome of those before it.
 
     An old and a new text that both begin with the line before a cell, such as `[cell 3, code]`, mean that cell.
@@ -168,82 +168,90 @@ def replace_in_cells(book: Notebook, replacements: Sequence[Replacement], shown:
     Raises:
         Problem: as `edit.replace`; lines are those of the text that is read.
     """
-    for number, item in enumerate(replacements, 1):
+    for number, replacement in enumerate(replacements, 1):
         stop.check()
-        which = label_edit(number, replacements)
-        check_replacement(item, which, is_empty=False)
-        item, indices = _in_named_cell(item, which, book)
-        if not item.old:
+        edit_label = label_edit(number, replacements)
+        check_replacement(replacement, edit_label, is_empty=False)
+        replacement, indices = _find_named_cell(replacement, edit_label, notebook)
+        if not replacement.old:
             (index,) = indices
-            book = book.with_sources(
-                {index: with_final_newline(item.new) + with_final_newline(book.cells[index].source)}
+            notebook = notebook.with_sources(
+                {index: with_final_newline(replacement.new) + with_final_newline(notebook.cells[index].source)}
             )
             continue
-        found = {index: find_spans(readable(with_final_newline(book.cells[index].source)), item) for index in indices}
+        found = {
+            index: find_spans(readable(with_final_newline(notebook.cells[index].source)), replacement)
+            for index in indices
+        }
         found = {index: places for index, places in found.items() if places}
         total = sum(map(len, found.values()))
         if not total:
-            raise _not_in_cells(book, item, which, shown, stop)
-        if total > 1 and not item.replace_all:
-            first = book.first_lines
+            raise _not_in_cells_error(notebook, replacement, edit_label, label, stop)
+        if total > 1 and not replacement.replace_all:
+            first = notebook.first_lines
             lines = [
                 first[index] + line
                 for index, places in found.items()
-                for line in line_numbers_of(book.cells[index].source, places)
+                for line in line_numbers_of(notebook.cells[index].source, places)
             ]
-            raise ambiguous_error(which, shown, total, lines)
+            raise ambiguous_error(edit_label, label, total, lines)
         sources = {
-            index: replace_spans(with_final_newline(book.cells[index].source), places, item)
+            index: replace_spans(with_final_newline(notebook.cells[index].source), places, replacement)
             for index, places in found.items()
         }
-        book = book.with_sources(sources)
-    return book
+        notebook = notebook.with_sources(sources)
+    return notebook
 
 
-def _in_named_cell(item: Replacement, which: str, book: Notebook) -> tuple[Replacement, Sequence[int]]:
+def _find_named_cell(
+    replacement: Replacement, edit_label: str, notebook: Notebook
+) -> tuple[Replacement, Sequence[int]]:
     """The replacement without the line that names its cell, and the cells that it may be in.
 
     An old text that is only that line stands before the first one of the cell.
     """
-    header = _HEADER.match(item.old)
-    if header is None or header[0].replace("\r", "") not in {cell.header for cell in book.cells}:
-        return item, range(len(book.cells))
-    if not item.new.startswith(header[0]):
+    header = _HEADER.match(replacement.old)
+    if header is None or header[0].replace("\r", "") not in {cell.header for cell in notebook.cells}:
+        return replacement, range(len(notebook.cells))
+    if not replacement.new.startswith(header[0]):
         raise Invalid(
-            f"{which} changes the line before a cell, which is not in the file.",
+            f"{edit_label} changes the line before a cell, which is not in the file.",
             f"Begin `new_text` with {header[0].strip()}, too, or leave that line out of both texts.",
         )
-    old, new = item.old[header.end() :], item.new[header.end() :]
+    old, new = replacement.old[header.end() :], replacement.new[header.end() :]
     index = int(header[1]) - 1
-    return Replacement(old, new, item.replace_all), [index]
+    return Replacement(old, new, replacement.replace_all), [index]
 
 
-def _not_in_cells(book: Notebook, item: Replacement, which: str, shown: str, stop: Stop) -> NotFound:
-    if any(find_spans(readable(cell.outputs), item) for cell in book.cells):
+def _not_in_cells_error(
+    notebook: Notebook, replacement: Replacement, edit_label: str, label: str, stop: Stop
+) -> NotFound:
+    if any(find_spans(readable(cell.outputs), replacement) for cell in notebook.cells):
         return NotFound(
-            f"{which}: the old text is in {shown} only in what a cell has put out.", "Running the cell changes that."
+            f"{edit_label}: the old text is in {label} only in what a cell has put out.",
+            "Running the cell changes that.",
         )
-    if find_spans(readable(book.text), item):
+    if find_spans(readable(notebook.text), replacement):
         return NotFound(
-            f"{which}: the old text is in {shown} in no single cell.",
+            f"{edit_label}: the old text is in {label} in no single cell.",
             "Quote text of one cell, without what it has put out; use one edit for each cell.",
         )
-    return not_found_error(readable(book.text), item, which, shown, stop)
+    return not_found_error(readable(notebook.text), replacement, edit_label, label, stop)
 
 
 def substitute_in_cells(
-    book: Notebook, substitute: Callable[[str], tuple[str, Sequence[int]]]
+    notebook: Notebook, substitute: Callable[[str], tuple[str, Sequence[int]]]
 ) -> tuple[Notebook, Sequence[int]]:
     """The notebook with a substitution made in each of its cells, and how often each text was replaced."""
     sources: dict[int, str] = {}
     totals: list[int] = []
-    for index, cell in enumerate(book.cells):
+    for index, cell in enumerate(notebook.cells):
         sources[index], counts = substitute(with_final_newline(cell.source))
         totals = [one + other for one, other in zip(totals or [0] * len(counts), counts, strict=True)]
-    return book.with_sources(sources), totals
+    return notebook.with_sources(sources), totals
 
 
-def apply_patch(book: Notebook, apply: Callable[[str], str], shown: str) -> Notebook:
+def apply_patch(notebook: Notebook, apply: Callable[[str], str], label: str) -> Notebook:
     """The notebook with a patch applied: of the text that is read, else of the file.
 
     Args:
@@ -254,42 +262,45 @@ def apply_patch(book: Notebook, apply: Callable[[str], str], shown: str) -> Note
         Problem: as `apply`.
     """
     try:
-        new = apply(book.text)
+        new = apply(notebook.text)
     except NotFound as problem:
         try:
-            written = apply(book.json)
+            written = apply(notebook.json)
         except Problem:
             raise problem from None
         changed = Notebook.parse(written, written)
         if changed is None:
-            raise Refused(f"What the patch leaves of {shown} is not a notebook; nothing was written.") from None
+            raise Refused(f"What the patch leaves of {label} is not a notebook; nothing was written.") from None
         return changed
-    changed = book.with_sources(dict(_sources_of(book, new, shown)))
+    changed = notebook.with_sources(dict(_find_changed_sources(notebook, new, label)))
     if changed.text != new:
-        raise _in_no_cell(shown)
+        raise _in_no_cell_error(label)
     return changed
 
 
-def _sources_of(book: Notebook, new: str, shown: str) -> Iterator[tuple[int, str]]:
+def _find_changed_sources(notebook: Notebook, new: str, label: str) -> Iterator[tuple[int, str]]:
     """The sources of the cells in which the lines of the read text differ from `new`."""
-    old_lines, new_lines = split_lines(book.text), split_lines(new)
-    head = common_prefix_length(old_lines, new_lines)
-    tail = common_prefix_length(old_lines[head:][::-1], new_lines[head:][::-1])
-    old_middle, new_middle = old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail]
-    if len(old_middle) + len(new_middle) > _MOST_COMPARED:
-        raise TooLarge(f"The patch changes {shown} over more than {_MOST_COMPARED:,} lines.", "Use `edit_file`.")
+    old_lines, new_lines = split_lines(notebook.text), split_lines(new)
+    prefix_length = common_prefix_length(old_lines, new_lines)
+    suffix_length = common_prefix_length(old_lines[prefix_length:][::-1], new_lines[prefix_length:][::-1])
+    old_middle, new_middle = (
+        old_lines[prefix_length : len(old_lines) - suffix_length],
+        new_lines[prefix_length : len(new_lines) - suffix_length],
+    )
+    if len(old_middle) + len(new_middle) > _MAX_COMPARED_LINES:
+        raise TooLarge(f"The patch changes {label} over more than {_MAX_COMPARED_LINES:,} lines.", "Use `edit_file`.")
     changes: dict[int, list[tuple[int, int, list[str]]]] = {}
     ranges = [
         (first, first + len(split_lines(with_final_newline(cell.source))))
-        for first, cell in zip(book.first_lines, book.cells, strict=True)
+        for first, cell in zip(notebook.first_lines, notebook.cells, strict=True)
     ]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        i1, i2 = i1 + head, i2 + head
+        i1, i2 = i1 + prefix_length, i2 + prefix_length
         index = next((index for index, (begin, end) in enumerate(ranges) if begin <= i1 and i2 <= end), None)
         if index is None:
-            raise _in_no_cell(shown)
+            raise _in_no_cell_error(label)
         changes.setdefault(index, []).append((i1, i2, new_middle[j1:j2]))
     for index, edits in changes.items():
         begin, end = ranges[index]
@@ -299,56 +310,56 @@ def _sources_of(book: Notebook, new: str, shown: str) -> Iterator[tuple[int, str
         yield index, "".join(lines)
 
 
-def _in_no_cell(shown: str) -> Refused:
+def _in_no_cell_error(label: str) -> Refused:
     return Refused(
-        f"The patch changes lines of {shown} that are in no cell; nothing was written.",
+        f"The patch changes lines of {label} that are in no cell; nothing was written.",
         "Change only the text of cells: what they have put out, and the lines before them, stay as they are.",
     )
 
 
-def _source_spans(text: str) -> Iterator[Span | None]:
+def _iterate_source_spans(text: str) -> Iterator[Span | None]:
     """Where the source of each cell stands in a notebook; None of a cell that has none as text."""
-    top = dict(_members(text, _skip(text, 0)))
-    if "cells" not in top:
-        sheet = next(_items(text, top["worksheets"][0]))
-        top = dict(_members(text, sheet[0]))
-    for begin, _ in _items(text, top["cells"][0]):
-        members = dict(_members(text, begin))
+    document = dict(_iterate_members(text, _skip_blanks(text, 0)))
+    if "cells" not in document:
+        sheet = next(_iterate_items(text, document["worksheets"][0]))
+        document = dict(_iterate_members(text, sheet[0]))
+    for begin, _ in _iterate_items(text, document["cells"][0]):
+        members = dict(_iterate_members(text, begin))
         span = members.get("source") or members.get("input")
-        yield span if span is not None and _is_text(text, span) else None
+        yield span if span is not None and _is_text_value(text, span) else None
 
 
-def _is_text(text: str, span: Span) -> bool:
+def _is_text_value(text: str, span: Span) -> bool:
     if text[span[0]] == "[":
-        return all(text[begin] == '"' for begin, _ in _items(text, span[0]))
+        return all(text[begin] == '"' for begin, _ in _iterate_items(text, span[0]))
     return text[span[0]] == '"'
 
 
-def _members(text: str, at: int) -> Iterator[tuple[str, Span]]:
+def _iterate_members(text: str, position: int) -> Iterator[tuple[str, Span]]:
     """The keys of the object at `at`, and where their values stand; of equal keys the last one counts."""
-    at = _skip(text, at + 1)
-    while text[at] != "}":
-        key, at = _DECODER.raw_decode(text, at)
-        begin = _skip(text, _skip(text, at) + 1)
+    position = _skip_blanks(text, position + 1)
+    while text[position] != "}":
+        key, position = _DECODER.raw_decode(text, position)
+        begin = _skip_blanks(text, _skip_blanks(text, position) + 1)
         end = _DECODER.raw_decode(text, begin)[1]
         yield key, (begin, end)
-        at = _next(text, end)
+        position = _skip_comma(text, end)
 
 
-def _items(text: str, at: int) -> Iterator[Span]:
+def _iterate_items(text: str, position: int) -> Iterator[Span]:
     """Where the items of the list at `at` stand."""
-    at = _skip(text, at + 1)
-    while text[at] != "]":
-        end = _DECODER.raw_decode(text, at)[1]
-        yield at, end
-        at = _next(text, end)
+    position = _skip_blanks(text, position + 1)
+    while text[position] != "]":
+        end = _DECODER.raw_decode(text, position)[1]
+        yield position, end
+        position = _skip_comma(text, end)
 
 
-def _next(text: str, end: int) -> int:
-    at = _skip(text, end)
-    return _skip(text, at + 1) if text[at] == "," else at
+def _skip_comma(text: str, end: int) -> int:
+    position = _skip_blanks(text, end)
+    return _skip_blanks(text, position + 1) if text[position] == "," else position
 
 
-def _skip(text: str, at: int) -> int:
-    blanks = _BLANKS.match(text, at)
-    return blanks.end() if blanks else at
+def _skip_blanks(text: str, position: int) -> int:
+    blanks = _BLANKS.match(text, position)
+    return blanks.end() if blanks else position

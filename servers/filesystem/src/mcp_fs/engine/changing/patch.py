@@ -22,20 +22,20 @@ from mcp_fs.engine.text.encodings import replace_undecodable as readable
 if TYPE_CHECKING:
     from unidiff.patch import Line
 
-__all__ = ["FilePatch", "apply_hunks", "parse"]
+__all__ = ["FilePatch", "apply_hunks", "parse_patch"]
 
 _BARE_HEADER = re.compile(r"@@(?! -\d).*", re.DOTALL)
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
-_GIT = re.compile(r"^(?=diff --git )", re.MULTILINE)
-_NAMES = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
-_EMPTY = re.compile(
+_GIT_HEADER = re.compile(r"^(?=diff --git )", re.MULTILINE)
+_FILE_NAMES = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
+_EMPTY_FILE = re.compile(
     r"^diff --git (?P<old>(?P<quote>\"?)(?:[ab]/)?(?P<name>.{1,4096})) (?P<new>(?P=quote)(?:[ab]/)?(?P=name))\n"
     r"(?P<mode>new|deleted) file mode \d+\n(?:index .*\n?)?\s*\Z"
 )
-_MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
-_NONE = "/dev/null"
-_GOES_ON = (")", "]", "}", "{", "else", "elif", "except", "finally", "catch", "end")
-_HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
+_FILE_MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
+_NO_FILE = "/dev/null"
+_BLOCK_CONTINUATIONS = (")", "]", "}", "{", "else", "elif", "except", "finally", "catch", "end")
+_FORMAT_FIX = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Hunk:
     """
 
     line: int
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-    old_open: bool
-    new_open: bool
-    old_ends: tuple[str, ...] = ()
-    new_ends: tuple[str, ...] | None = None
+    old_lines: tuple[str, ...]
+    new_lines: tuple[str, ...]
+    old_lacks_final_newline: bool
+    new_lacks_final_newline: bool
+    old_line_ends: tuple[str, ...] = ()
+    new_line_ends: tuple[str, ...] | None = None
     """Of each line; None where the patch says nothing of them."""
-    inside: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
     """Lines of the file that stand behind `@@`, outermost first: what begins with them holds the hunk."""
 
 
@@ -69,35 +69,35 @@ class FilePatch:
     """
 
     path: str
-    written: str
+    written_path: str
     creates: bool
     deletes: bool
     hunks: tuple[Hunk, ...]
-    whole: bool = False
+    deletes_any_content: bool = False
     mode: str | None = None
 
 
-def parse(patch: str) -> list[FilePatch]:
+def parse_patch(patch: str) -> list[FilePatch]:
     """The files of a unified diff, in order.
 
     Raises:
         Invalid: it is none, or does what text can't: renames, modes, binary contents.
     """
     if envelope := _ENVELOPE.search(patch):
-        return _parse_envelope(_one_end(patch[envelope.end() :]).split("\n"))
+        return _parse_envelope(_normalize_line_ends(patch[envelope.end() :]).split("\n"))
     # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
 
     try:
-        files = [(file, mode) for part, mode in _by_file(_recounted(patch)) for file in PatchSet(part)]
+        files = [(file, mode) for part, mode in _split_by_file(_fix_hunk_headers(patch)) for file in PatchSet(part)]
     except UnidiffParseError as error:
-        raise Invalid(f"The patch can't be read: {error}.", _HOW) from None
+        raise Invalid(f"The patch can't be read: {error}.", _FORMAT_FIX) from None
     if not files:
-        raise Invalid("The patch names no file.", _HOW)
+        raise Invalid("The patch names no file.", _FORMAT_FIX)
     patches: list[FilePatch] = []
     for file, mode in files:
-        path = _unquoted(file.path)
+        path = _unquote_path(file.path)
         if mode is not None and not mode.startswith("100"):
             raise Invalid(f"The patch makes `{path}` a link or a submodule, not a text file.", "Leave it out.")
         if file.is_rename:
@@ -106,21 +106,30 @@ def parse(patch: str) -> list[FilePatch]:
         if file.is_binary_file:
             raise Invalid(f"The patch changes `{path}` as binary.", "Leave it out.")
         if not (file or file.is_added_file or file.is_removed_file):
-            what = "only the mode of" if mode else "nothing in"
-            raise Invalid(f"The patch changes {what} `{path}`.", "Leave it out.")
+            subject = "only the mode of" if mode else "nothing in"
+            raise Invalid(f"The patch changes {subject} `{path}`.", "Leave it out.")
         hunks: list[Hunk] = []
-        parts = [(hunk, _side(hunk, " -"), _side(hunk, " +")) for hunk in file]
-        says_ends = any("\r" in _end(line) for _, old, new in parts for line in (*old, *new))
+        parts = [(hunk, _side_lines(hunk, " -"), _side_lines(hunk, " +")) for hunk in file]
+        states_line_ends = any("\r" in _line_end_of(line) for _, old, new in parts for line in (*old, *new))
         for hunk, old, new in parts:
             inside = () if hunk.source_start or not hunk.section_header else (hunk.section_header.strip(),)
-            hunks.append(_hunk(hunk.source_start, old, new, (_is_open(old), _is_open(new)), says_ends, inside))
-        written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
-        creates, deletes = file.source_file == _NONE, file.target_file == _NONE
-        patches.append(FilePatch(path, written, creates, deletes, tuple(hunks), mode=mode))
+            hunks.append(
+                _create_hunk(
+                    hunk.source_start,
+                    old,
+                    new,
+                    (_lacks_final_newline(old), _lacks_final_newline(new)),
+                    states_line_ends,
+                    inside,
+                )
+            )
+        written_path = _unquote_path(file.target_file if file.source_file == _NO_FILE else file.source_file)
+        creates, deletes = file.source_file == _NO_FILE, file.target_file == _NO_FILE
+        patches.append(FilePatch(path, written_path, creates, deletes, tuple(hunks), mode=mode))
     return patches
 
 
-def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
+def apply_hunks(text: str, patch: FilePatch, label: str, stop: Stop) -> str:
     """`text` with the hunks applied, its line ends kept.
 
     Raises:
@@ -128,202 +137,234 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
         Conflict: it is at several places and at none of them by its line number.
         Invalid: a hunk expects nothing, so that it could go anywhere.
     """
-    if patch.whole:
+    if patch.deletes_any_content:
         return ""
-    lines, shift, after = split_lines(text), 0, 0
-    bare = [readable(_bare(line)) for line in lines]
+    lines, shift, min_index = split_lines(text), 0, 0
+    bare_lines = [readable(_without_line_end(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
         stop.check()
-        which = f"Hunk {number} of {shown}"
-        if not hunk.old and lines:
-            raise Invalid(f"{which} has no context.", "Make the diff with at least one unchanged line.")
-        line = max(after, hunk.line - 1 + shift) if hunk.line else None
-        start = _position(bare, hunk, line, after, which, stop)
-        end = start + len(hunk.old)
-        if hunk.old and end == len(lines) and hunk.old_open and _end(lines[-1]) not in ("", *hunk.old_ends[-1:]):
-            raise NotFound(f"{which}: its last line has a line end in the file and none in the patch.")
-        new = _undamaged(_ended(hunk, lines, start, end), lines[start:end])
+        hunk_label = f"Hunk {number} of {label}"
+        if not hunk.old_lines and lines:
+            raise Invalid(f"{hunk_label} has no context.", "Make the diff with at least one unchanged line.")
+        line = max(min_index, hunk.line - 1 + shift) if hunk.line else None
+        start = _find_position(bare_lines, hunk, line, min_index, hunk_label, stop)
+        end = start + len(hunk.old_lines)
+        if (
+            hunk.old_lines
+            and end == len(lines)
+            and hunk.old_lacks_final_newline
+            and _line_end_of(lines[-1]) not in ("", *hunk.old_line_ends[-1:])
+        ):
+            raise NotFound(f"{hunk_label}: its last line has a line end in the file and none in the patch.")
+        new = _restore_undecodable_lines(_with_line_ends(hunk, lines, start, end), lines[start:end])
         lines[start:end] = new
-        bare[start:end] = hunk.new
-        after = start + len(new)
-        shift += len(hunk.new) - len(hunk.old)
+        bare_lines[start:end] = hunk.new_lines
+        min_index = start + len(new)
+        shift += len(hunk.new_lines) - len(hunk.old_lines)
     return "".join(lines)
 
 
-def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: str, stop: Stop) -> int:
-    size, old = len(hunk.old), list(hunk.old)
-    if not old:
-        return after
-    if line is not None and bare[line : line + size] == old:
+def _find_position(
+    bare_lines: list[str], hunk: Hunk, line: int | None, min_index: int, hunk_label: str, stop: Stop
+) -> int:
+    size, old_lines = len(hunk.old_lines), list(hunk.old_lines)
+    if not old_lines:
+        return min_index
+    if line is not None and bare_lines[line : line + size] == old_lines:
         return line
-    places = [
+    starts = [
         start
-        for start in range(after, len(bare) - size + 1)
-        if bare[start] == old[0] and bare[start : start + size] == old
+        for start in range(min_index, len(bare_lines) - size + 1)
+        if bare_lines[start] == old_lines[0] and bare_lines[start : start + size] == old_lines
     ]
-    if hunk.inside and len(places) > 1:
-        first, last = _block(bare, hunk.inside)
-        places = [place for place in places if first <= place < last] or places
-    if len(places) == 1:
-        return places[0]
-    if places:
-        found = ", ".join(str(place + 1) for place in places[:10])
+    if hunk.headings and len(starts) > 1:
+        first, last = _find_block(bare_lines, hunk.headings)
+        starts = [path for path in starts if first <= path < last] or starts
+    if len(starts) == 1:
+        return starts[0]
+    if starts:
+        line_numbers = ", ".join(str(place + 1) for place in starts[:10])
         if line is None:
-            raise Conflict(f"{which}: its lines are at {found}.", "Quote more lines around it, or its line number.")
-        raise Conflict(f"{which}: its lines are at {found}, not at line {hunk.line}.", "Correct the line number.")
-    raise NotFound(f"{which}: its lines are not in the file.", describe_nearest("\n".join(bare), "\n".join(old), stop))
+            raise Conflict(
+                f"{hunk_label}: its lines are at {line_numbers}.", "Quote more lines around it, or its line number."
+            )
+        raise Conflict(
+            f"{hunk_label}: its lines are at {line_numbers}, not at line {hunk.line}.", "Correct the line number."
+        )
+    raise NotFound(
+        f"{hunk_label}: its lines are not in the file.",
+        describe_nearest("\n".join(bare_lines), "\n".join(old_lines), stop),
+    )
 
 
-def _block(bare: list[str], inside: Sequence[str]) -> tuple[int, int]:
+def _find_block(bare_lines: list[str], headings: Sequence[str]) -> tuple[int, int]:
     """Where the innermost of nested blocks begins and ends; nothing where that can't be told."""
-    first, last = 0, len(bare)
-    for number, head in enumerate(inside):
-        found = [index for index in range(first, last) if bare[index].strip() == head]
-        if not found or (len(found) > 1 and not number):
+    first, last = 0, len(bare_lines)
+    for number, heading in enumerate(headings):
+        matches = [index for index in range(first, last) if bare_lines[index].strip() == heading]
+        if not matches or (len(matches) > 1 and not number):
             return 0, 0
-        first, last = found[0], _end_of_block(bare, found[0], last)
+        first, last = matches[0], _find_end_of_block(bare_lines, matches[0], last)
     return first, last
 
 
-def _end_of_block(bare: list[str], first: int, last: int) -> int:
+def _find_end_of_block(bare_lines: list[str], first: int, last: int) -> int:
     """The line behind a block: the next that is indented no deeper than its first and does not go on with it.
 
     Where nothing is indented, as under a heading, the next that begins with the same word.
     """
-    depth, word = _depth(bare[first]), bare[first].split()[0]
-    rest = [index for index in range(first + 1, last) if bare[index].strip()]
-    is_indented = bool(rest) and _depth(bare[rest[0]]) > depth
-    for index in rest:
-        line = bare[index].strip()
-        begins = line.split()[0] == word or (is_indented and not line.startswith(_GOES_ON))
-        if _depth(bare[index]) < depth or (_depth(bare[index]) == depth and begins):
+    depth, word = _indentation(bare_lines[first]), bare_lines[first].split()[0]
+    filled_lines = [index for index in range(first + 1, last) if bare_lines[index].strip()]
+    is_indented = bool(filled_lines) and _indentation(bare_lines[filled_lines[0]]) > depth
+    for index in filled_lines:
+        line = bare_lines[index].strip()
+        starts_anew = line.split()[0] == word or (is_indented and not line.startswith(_BLOCK_CONTINUATIONS))
+        if _indentation(bare_lines[index]) < depth or (_indentation(bare_lines[index]) == depth and starts_anew):
             return index
     return last
 
 
-def _depth(line: str) -> int:
+def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
+def _with_line_ends(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
     """The new lines with the ends of the old ones they stand for, else those of their neighbours; where the patch
     says what ends there are, those that it says."""
-    if hunk.new_ends is not None and tuple(map(_end, lines[start:end])) == hunk.old_ends:
-        return [line + mark for line, mark in zip(hunk.new, hunk.new_ends, strict=True)]
-    near = [_end(line) for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
-    usual = next((mark for mark in near if mark), "\n")
-    kept = {readable(_bare(line)): _end(line) or usual for line in reversed(lines[start:end])}
-    new = [line + kept.get(line, usual) for line in hunk.new]
+    if hunk.new_line_ends is not None and tuple(map(_line_end_of, lines[start:end])) == hunk.old_line_ends:
+        return [line + mark for line, mark in zip(hunk.new_lines, hunk.new_line_ends, strict=True)]
+    nearby_ends = [_line_end_of(line) for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
+    default_end = next((mark for mark in nearby_ends if mark), "\n")
+    ends_by_line = {
+        readable(_without_line_end(line)): _line_end_of(line) or default_end for line in reversed(lines[start:end])
+    }
+    new = [line + ends_by_line.get(line, default_end) for line in hunk.new_lines]
     at_end = end == len(lines)
-    was_open = at_end and bool(lines) and lines[-1] == _bare(lines[-1]) and not hunk.old_open
-    if new and at_end and (hunk.new_open or was_open):
-        new[-1] = hunk.new[-1] + (hunk.new_ends[-1] if hunk.new_open and hunk.new_ends else "")
+    lacked_final_newline = (
+        at_end and bool(lines) and lines[-1] == _without_line_end(lines[-1]) and not hunk.old_lacks_final_newline
+    )
+    if new and at_end and (hunk.new_lacks_final_newline or lacked_final_newline):
+        new[-1] = hunk.new_lines[-1] + (
+            hunk.new_line_ends[-1] if hunk.new_lacks_final_newline and hunk.new_line_ends else ""
+        )
     return new
 
 
-def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
+def _restore_undecodable_lines(new: Sequence[str], old: Sequence[str]) -> list[str]:
     """`new` with the bytes of `old` that do not decode, line by line in order; both show them as U+FFFD."""
-    damaged = [line for line in old if readable(line) != line]
-    if not damaged:
+    undecodable_lines = [line for line in old if readable(line) != line]
+    if not undecodable_lines:
         return list(new)
-    kept: list[str] = []
+    restored_lines: list[str] = []
     for line in new:
         if "\ufffd" not in line:
-            kept.append(line)
+            restored_lines.append(line)
             continue
-        same = next((was for was in damaged if _bare(readable(was)) == _bare(line)), None)
-        was = same or next(
-            (was for was in damaged if readable(was).count("\ufffd") == line.count("\ufffd")), "".join(old)
+        same_line = next(
+            (was for was in undecodable_lines if _without_line_end(readable(was)) == _without_line_end(line)), None
         )
-        if was in damaged:
-            damaged.remove(was)
-        kept.append(restore_undecodable(line, was))
-    return kept
+        original = same_line or next(
+            (was for was in undecodable_lines if readable(was).count("\ufffd") == line.count("\ufffd")), "".join(old)
+        )
+        if original in undecodable_lines:
+            undecodable_lines.remove(original)
+        restored_lines.append(restore_undecodable(line, original))
+    return restored_lines
 
 
-def _hunk(
+def _create_hunk(
     line: int,
     old: Sequence[str],
     new: Sequence[str],
-    are_open: tuple[bool, bool],
-    says_ends: bool,
-    inside: Iterable[str],
+    lack_final_newline: tuple[bool, bool],
+    states_line_ends: bool,
+    headings: Iterable[str],
 ) -> Hunk:
     """A hunk of lines with their ends, which it keeps if the patch says something of them."""
     return Hunk(
         line,
-        tuple(map(_bare, old)),
-        tuple(map(_bare, new)),
-        *are_open,
-        tuple(map(_end, old)) if says_ends else (),
-        tuple(map(_end, new)) if says_ends else None,
-        tuple(inside),
+        tuple(map(_without_line_end, old)),
+        tuple(map(_without_line_end, new)),
+        *lack_final_newline,
+        tuple(map(_line_end_of, old)) if states_line_ends else (),
+        tuple(map(_line_end_of, new)) if states_line_ends else None,
+        tuple(headings),
     )
 
 
-def _side(hunk: Iterable[Line], kinds: str) -> list[str]:
+def _side_lines(hunk: Iterable[Line], line_types: str) -> list[str]:
     """The lines of one side of a hunk, with the ends that they have in the file: a carriage return is one there."""
     lines: list[str] = []
-    before = ""
+    previous_type = ""
     for line in hunk:
-        if line.line_type in kinds:
+        if line.line_type in line_types:
             lines += split_lines(line.value)
-        elif line.line_type == "\\" and before in kinds and lines:
+        elif line.line_type == "\\" and previous_type in line_types and lines:
             lines[-1] = lines[-1].removesuffix("\n")  # a carriage return before it is in the file
-        before = line.line_type
+        previous_type = line.line_type
     return lines
 
 
-def _is_open(lines: Sequence[str]) -> bool:
+def _lacks_final_newline(lines: Sequence[str]) -> bool:
     return any(not line.endswith("\n") for line in lines)
 
 
-def _bare(line: str) -> str:
+def _without_line_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
-def _end(line: str) -> str:
-    return line[len(_bare(line)) :]
+def _line_end_of(line: str) -> str:
+    return line[len(_without_line_end(line)) :]
 
 
-def _unquoted(path: str) -> str:
+def _unquote_path(path: str) -> str:
     """A path as git writes it: names with special characters in quotes, their bytes as in C."""
     if len(path) > 1 and path[0] == path[-1] == '"':
         return os.fsdecode(path[1:-1].encode("ascii", "replace").decode("unicode_escape").encode("latin-1"))
     return path
 
 
-def _one_end(patch: str) -> str:
+def _normalize_line_ends(patch: str) -> str:
     """`patch` with line feeds alone where all its lines end in CRLF, which then says nothing of the files."""
     return patch.replace("\r\n", "\n") if patch.count("\n") == patch.count("\r\n") else patch
 
 
-def _recounted(patch: str) -> str:
+def _fix_hunk_headers(patch: str) -> str:
     """`patch` with the lengths in its hunk headers set to what follows them."""
-    lines = _one_end(patch).removesuffix("\n").split("\n")
+    lines = _normalize_line_ends(patch).removesuffix("\n").split("\n")
     result: list[str] = []
     index = 0
     while index < len(lines):
         lines[index] = lines[index].removesuffix("\r")
         if index and _BARE_HEADER.fullmatch(lines[index]):
             # Models can't count: the text tells where it belongs.
-            lines[index] = f"@@ -0,0 +0,0 @@ {_inside(lines[index])}"
+            lines[index] = f"@@ -0,0 +0,0 @@ {_read_heading(lines[index])}"
         header = _HEADER.fullmatch(lines[index])
         if header is None:
             result.append(lines[index])
             index += 1
             continue
         end = index + 1
-        while end < len(lines) and not _ends_hunk(lines, end):
+        while end < len(lines) and not _is_end_of_hunk(lines, end):
             end += 1
         body = lines[index + 1 : end]
-        told = (int(header[2] or 1), int(header[4] or 1))
-        while body and not body[-1].removesuffix("\r") and (_count(body, " -"), _count(body, " +")) != told:
+        stated_counts = (int(header[2] or 1), int(header[4] or 1))
+        while (
+            body
+            and not body[-1].removesuffix("\r")
+            and (_count_lines(body, " -"), _count_lines(body, " +")) != stated_counts
+        ):
             body.pop()  # blank lines behind a diff are not context
-        if body and body[-1].rstrip() == "--" and (_count(body[:-1], " -"), _count(body[:-1], " +")) == told:
+        if (
+            body
+            and body[-1].rstrip() == "--"
+            and (_count_lines(body[:-1], " -"), _count_lines(body[:-1], " +")) == stated_counts
+        ):
             body.pop()  # so a mail's signature begins, behind what `git format-patch` writes
-        start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"
-        result += [start, *(" " + line if line in ("", "\r") else line for line in body)]
+        fixed_header = (
+            f"@@ -{header[1]},{_count_lines(body, ' -')} +{header[3]},{_count_lines(body, ' +')} @@{header[5]}"
+        )
+        result += [fixed_header, *(" " + line if line in ("", "\r") else line for line in body)]
         index = end
     return "\n".join([*result, ""])
 
@@ -332,7 +373,7 @@ _ENVELOPE = re.compile(
     r"\A(?:(?!--- |\+\+\+ |@@ -|diff ).*\n)*?(?=\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File: ))"
 )
 """What may stand before it: a fence of Markdown, a shell's command."""
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_ENVELOPE_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
 
 def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
@@ -344,17 +385,17 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
     def close() -> None:
         if not did:
             return
-        parts = _hunks(body)
+        parts = _split_hunks(body)
         says_ends = any("\r" in line for lines, _ in parts for line in lines)
-        hunks = [_unnumbered(*part, says_ends) for part in parts]
+        hunks = [_create_unnumbered_hunk(*part, says_ends) for part in parts]
         if did == "Update" and not hunks:
-            raise Invalid(f"The patch changes nothing in `{path}`.", _HOW)
+            raise Invalid(f"The patch changes nothing in `{path}`.", _FORMAT_FIX)
         patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
 
     for line in lines:
         if line.startswith(("*** End Patch", "```")):
             break
-        if (found := _FILE.fullmatch(line.removesuffix("\r"))) is not None:
+        if (found := _ENVELOPE_FILE.fullmatch(line.removesuffix("\r"))) is not None:
             close()
             (did, path), body = found.groups(), []
         elif line.startswith("*** Move to:"):
@@ -363,18 +404,18 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
             body.append(line)
     close()
     if not patches:
-        raise Invalid("The patch names no file.", _HOW)
+        raise Invalid("The patch names no file.", _FORMAT_FIX)
     return patches
 
 
-def _hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+def _split_hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
     """The lines of each hunk, and those that stand behind its `@@`."""
     parts: list[tuple[list[str], list[str]]] = [([], [])]
     for line in body:
         if line.startswith("@@"):
             if parts[-1][0]:
                 parts.append(([], []))
-            parts[-1][1].extend(filter(None, (_inside(line),)))
+            parts[-1][1].extend(filter(None, (_read_heading(line),)))
         else:
             parts[-1][0].append(line)
     for part, _ in parts:
@@ -383,41 +424,41 @@ def _hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
     return [([" " + line if line in ("", "\r") else line for line in part], inside) for part, inside in parts if part]
 
 
-def _inside(header: str) -> str:
+def _read_heading(header: str) -> str:
     """What stands behind the `@@` of a hunk without numbers."""
     return header.removeprefix("@@").rstrip().removesuffix("@@").strip()
 
 
-def _unnumbered(body: Sequence[str], inside: Sequence[str], says_ends: bool) -> Hunk:
-    if wrong := next((line for line in body if line[0] not in " +-"), None):
-        raise Invalid(f"The patch can't be read: {wrong[:60]!r} must begin with ` `, `+` or `-`.", _HOW)
+def _create_unnumbered_hunk(body: Sequence[str], headings: Sequence[str], states_line_ends: bool) -> Hunk:
+    if invalid_line := next((line for line in body if line[0] not in " +-"), None):
+        raise Invalid(f"The patch can't be read: {invalid_line[:60]!r} must begin with ` `, `+` or `-`.", _FORMAT_FIX)
     old, new = (
         [part for line in body if line[0] in kinds for part in split_lines(f"{line[1:]}\n")] for kinds in (" -", " +")
     )
-    return _hunk(0, old, new, (False, False), says_ends, inside)
+    return _create_hunk(0, old, new, (False, False), states_line_ends, headings)
 
 
-def _by_file(patch: str) -> list[tuple[str, str | None]]:
+def _split_by_file(patch: str) -> list[tuple[str, str | None]]:
     """Parts of `patch`, each with at most one line of git's that names two files, which then has to name them; and
     the mode that it gives the file.
 
     Where `---` and `+++` do, it is left out: it does not say where a name with blanks ends.
     """
     parts: list[tuple[str, str | None]] = []
-    for part in _GIT.split(patch):
-        names = _NAMES.search(part)
-        mode = _MODE.search(part, 0, names.start() if names else len(part))
-        parts.append((part[names.start() :] if names else _EMPTY.sub(_named, part), mode and mode[1]))
+    for part in _GIT_HEADER.split(patch):
+        names = _FILE_NAMES.search(part)
+        mode = _FILE_MODE.search(part, 0, names.start() if names else len(part))
+        parts.append((part[names.start() :] if names else _EMPTY_FILE.sub(_name_empty_file, part), mode and mode[1]))
     return parts
 
 
-def _named(empty: re.Match[str]) -> str:
+def _name_empty_file(empty: re.Match[str]) -> str:
     """The lines that name an empty file that comes or goes, which git writes on none of their own."""
-    old, new = (_NONE, empty["new"]) if empty["mode"] == "new" else (empty["old"], _NONE)
+    old, new = (_NO_FILE, empty["new"]) if empty["mode"] == "new" else (empty["old"], _NO_FILE)
     return f"--- {old}\n+++ {new}\n"
 
 
-def _ends_hunk(lines: Sequence[str], index: int) -> bool:
+def _is_end_of_hunk(lines: Sequence[str], index: int) -> bool:
     line = lines[index]
     if line[:1] not in ("", "\r", " ", "+", "-", "\\"):
         return True
@@ -430,5 +471,5 @@ def _ends_hunk(lines: Sequence[str], index: int) -> bool:
     )
 
 
-def _count(body: Sequence[str], marks: str) -> int:
+def _count_lines(body: Sequence[str], marks: str) -> int:
     return sum(1 for line in body if (line[:1].strip("\r") or " ") in marks)

@@ -17,30 +17,30 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.changing.atomic_write import Staged, regular_status, stage, writing_to
-from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, refuse_other_form, way_beside
+from mcp_fs.engine.changing.atomic_write import AtomicWrite, prepare_write, read_regular_status, resolve_for_writing
+from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file
 from mcp_fs.engine.changing.notebook_edit import Notebook
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
-from mcp_fs.engine.handles.locks import Held, locked
-from mcp_fs.engine.handles.path_opening import Spot, open_regular, problem
-from mcp_fs.engine.handles.temp_files import OLD, temporary_name
-from mcp_fs.engine.journal.journal import Step
+from mcp_fs.engine.handles.locks import LockedFile, lock_names
+from mcp_fs.engine.handles.path_opening import ResolvedPath, open_regular, to_problem
+from mcp_fs.engine.handles.temp_files import BACKUP_PREFIX, temporary_name
+from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, content_hash, decode, detect_encoding, encode
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
-from mcp_fs.models import Edited
-from mcp_fs.policy import Writable
+from mcp_fs.models import EditResult
+from mcp_fs.policy import WritablePath
 
-__all__ = ["MOST_TOGETHER", "Change", "change_files", "too_large", "too_much"]
+__all__ = ["MAX_TOTAL_BYTES", "FileChange", "change_files", "too_large_error", "too_much_error"]
 
-MOST_TOGETHER = 8 * MAX_EDIT_BYTES
+MAX_TOTAL_BYTES = 8 * MAX_EDIT_BYTES
 """Of all that one call changes: it is held in memory until the last is written."""
-_HASH = re.compile("[0-9a-fA-F]{8,64}")
-_NEW = Decoded("", "utf-8", bom=False, newline="\n")
+_HASH_PREFIX = re.compile("[0-9a-fA-F]{8,64}")
+_EMPTY_TEXT = Decoded("", "utf-8", bom=False, newline="\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What is to become of one file.
 
     Attributes:
@@ -52,7 +52,7 @@ class Change:
         expected_hash: the SHA-256 that the file must have, or its first digits.
     """
 
-    place: Writable
+    path: WritablePath
     revise: Callable[[str], str]
     revise_notebook: Callable[[Notebook], Notebook] | None = None
     creates: bool = False
@@ -62,20 +62,22 @@ class Change:
 
 
 @dataclass(slots=True)
-class _Prepared:
-    change: Change
-    old: os.stat_result | None
+class _PreparedChange:
+    change: FileChange
+    old_status: os.stat_result | None
     hash: str | None
     data: bytes | None
     diff: str
 
     @property
-    def line(self) -> tuple[str, str]:
-        did = "deleted" if self.data is None else "created" if self.old is None else "edited"
-        return self.change.place.display, did
+    def outcome(self) -> tuple[str, str]:
+        verb = "deleted" if self.data is None else "created" if self.old_status is None else "edited"
+        return self.change.path.display, verb
 
 
-def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: Step | None = None) -> Edited:
+def change_files(
+    changes: Sequence[FileChange], *, dry_run: bool, stop: Stop, journal_entry: JournalEntry | None = None
+) -> EditResult:
     """Make all changes or none.
 
     Args:
@@ -89,95 +91,105 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: 
     """
     _refuse_below(changes)
     with ExitStack() as stack:
-        reached = [_reached(change, stack, dry_run) for change in changes]
-        spots = [spot for spot in reached if spot is not None]
-        locks = stack.enter_context(locked(spots, stop))
+        resolved_changes = [_resolve(change, stack, dry_run) for change in changes]
+        resolved_paths = [resolved for resolved in resolved_changes if resolved is not None]
+        locks = stack.enter_context(lock_names(resolved_paths, stop))
         prepared = [
             _prepare(change, spot, None if spot is None else locks.get(spot), stop)
-            for change, spot in zip(changes, reached, strict=True)
+            for change, spot in zip(changes, resolved_changes, strict=True)
         ]
-        if sum(len(item.data or b"") for item in prepared) > MOST_TOGETHER:
-            raise too_much()
-        existing = [(item.old.st_dev, item.old.st_ino) for item in prepared if item.old is not None]
-        names = {(spot or change).place for spot, change in zip(reached, changes, strict=True)}
+        if sum(len(item.data or b"") for item in prepared) > MAX_TOTAL_BYTES:
+            raise too_much_error()
+        existing = [
+            (item.old_status.st_dev, item.old_status.st_ino) for item in prepared if item.old_status is not None
+        ]
+        names = {(spot or change).path for spot, change in zip(resolved_changes, changes, strict=True)}
         if len(names) < len(changes) or len(set(existing)) < len(existing):
             raise Invalid("One file is named twice.", "Put all of its changes into one.")
         notes: list[str] = []
         if not dry_run:
-            staged = [
-                stack.enter_context(_stage(item, spot, locks.get(spot)))
-                for item, spot in zip(prepared, spots, strict=True)
+            writes = [
+                stack.enter_context(_prepare_write(item, spot, locks.get(spot)))
+                for item, spot in zip(prepared, resolved_paths, strict=True)
             ]
             stop.check()
-            if step is not None:
-                intents = [new.intent() for new in staged]
-                step.record(
+            if journal_entry is not None:
+                intents = [new.plan_change() for new in writes]
+                journal_entry.record(
                     [
                         intent if item.data is not None else replace(intent, after=None)
                         for item, intent in zip(prepared, intents, strict=True)
                     ]
                 )
             try:
-                for item in staged:
+                for item in writes:
                     item.flush()
-                for item in staged:
+                for item in writes:
                     item.check_unchanged()
             except Problem:
-                if step is not None:
-                    step.withdraw()
+                if journal_entry is not None:
+                    journal_entry.withdraw()
                 raise
-            _commit(prepared, staged)
-            notes = [f"{item.shown.display}: {note}" for item in staged for note in item.notes]
-        before = prepared[0].hash if len(prepared) == 1 else None
-        return Edited([item.line for item in prepared], [item.diff for item in prepared], dry_run, notes, before)
-
-
-def _refuse_below(changes: Sequence[Change]) -> None:
-    """Return unless one is to be made where another would be its folder."""
-    files = {(change.place.root, change.place.parts): change.place for change in changes}
-    for change in changes:
-        root, parts = change.place.root, change.place.parts
-        above = next(
-            (files[root, parts[:size]] for size in range(1, len(parts)) if (root, parts[:size]) in files), None
+            _commit_all(prepared, writes)
+            notes = [f"{item.display_path.display}: {note}" for item in writes for note in item.notes]
+        old_hash = prepared[0].hash if len(prepared) == 1 else None
+        return EditResult(
+            [item.outcome for item in prepared], [item.diff for item in prepared], dry_run, notes, old_hash
         )
-        if above is not None:
-            raise Invalid(f"{quote(change.place.display)} can't be made below {quote(above.display)}, which is a file.")
 
 
-def _stage(item: _Prepared, spot: Spot[Writable], held: Held | None) -> AbstractContextManager[Staged]:
-    data, change = item.data or b"", item.change
-    return stage(spot, data, item.old, change.place, held=held, executable=change.executable)
+def _refuse_below(changes: Sequence[FileChange]) -> None:
+    """Return unless one is to be made where another would be its folder."""
+    files = {(change.path.root, change.path.parts): change.path for change in changes}
+    for change in changes:
+        root, parts = change.path.root, change.path.parts
+        parent = next(
+            (files[root, parts[:depth]] for depth in range(1, len(parts)) if (root, parts[:depth]) in files), None
+        )
+        if parent is not None:
+            raise Invalid(f"{quote(change.path.display)} can't be made below {quote(parent.display)}, which is a file.")
 
 
-def _reached(change: Change, stack: ExitStack, dry_run: bool) -> Spot[Writable] | None:
+def _prepare_write(
+    prepared: _PreparedChange, resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None
+) -> AbstractContextManager[AtomicWrite]:
+    data, change = prepared.data or b"", prepared.change
+    return prepare_write(
+        resolved, data, prepared.old_status, change.path, locked_file=locked_file, executable=change.executable
+    )
+
+
+def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPath[WritablePath] | None:
     """The spot of a file; None for one in a folder that a dry run does not make."""
     try:
-        return stack.enter_context(writing_to(change.place))
+        return stack.enter_context(resolve_for_writing(change.path))
     except NotFound:
         if not (dry_run and change.creates):
             raise
         return None
 
 
-def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, stop: Stop) -> _Prepared:
+def _prepare(
+    change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None, stop: Stop
+) -> _PreparedChange:
     stop.check()
-    place = change.place
-    shown = quote(place.display)
-    old = None if spot is None else regular_status(spot, place, held)
+    path = change.path
+    shown = quote(path.display)
+    old = None if resolved is None else read_regular_status(resolved, path, locked_file)
     if old is None and not change.creates:
-        raise problem(FileNotFoundError(2, ""), place)
-    decoded, digest, old_data = _NEW, None, b""
-    if spot is not None and old is not None:
+        raise to_problem(FileNotFoundError(2, ""), path)
+    decoded, digest, old_data = _EMPTY_TEXT, None, b""
+    if resolved is not None and old is not None:
         if old.st_size > MAX_EDIT_BYTES:
             raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
-        opened = None if held is None else os.fdopen(held.fd, "rb", buffering=0, closefd=False)
-        with opened or open_regular(spot.folder, spot.name, place) as file:
+        opened = None if locked_file is None else os.fdopen(locked_file.fd, "rb", buffering=0, closefd=False)
+        with opened or open_regular(resolved.folder, resolved.name, path) as file:
             old = os.fstat(file.fileno())
             data = old_data = file.read()
         if change.creates and data:
             raise Conflict(f"{shown} exists already.", "Edit it, or choose another name.")
         digest = content_hash(data)
-        if change.expected_hash is not None and not _HASH.fullmatch(change.expected_hash):
+        if change.expected_hash is not None and not _HASH_PREFIX.fullmatch(change.expected_hash):
             raise Invalid(
                 f"`expected_hash` {quote(change.expected_hash)} is not a hash.",
                 "Give at least 8 of the hexadecimal digits that reading the file shows.",
@@ -187,133 +199,133 @@ def _prepare(change: Change, spot: Spot[Writable] | None, held: Held | None, sto
             raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
         found = decode(data)
         if found is None:
-            raise _not_text(place, data)
+            raise _not_text_error(path, data)
         decoded = found
     try:
-        old_text, new_text, new = _revised(change, decoded, old_data)
+        old_text, new_text, new = _revise(change, decoded, old_data)
     except OverflowError:
-        raise too_large(place) from None
-    gone = change.deletes and not new
+        raise too_large_error(path) from None
+    is_deleted = change.deletes and not new
     if change.deletes and new:
         raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
-    data = None if gone else encode(new, decoded)
+    data = None if is_deleted else encode(new, decoded)
     if data is not None and len(data) > MAX_EDIT_BYTES:
-        raise too_large(place)
+        raise too_large_error(path)
     if data and not old_data:
-        check_text_for(place, data, old_data)
-    diff = unified_diff(readable(old_text), readable(new_text), place.display, created=old is None, deleted=gone)
-    return _Prepared(change, old, digest, data, diff)
+        check_text_for(path, data, old_data)
+    diff = unified_diff(readable(old_text), readable(new_text), path.display, created=old is None, deleted=is_deleted)
+    return _PreparedChange(change, old, digest, data, diff)
 
 
-def _revised(change: Change, decoded: Decoded, data: bytes) -> tuple[str, str, str]:
+def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str, str]:
     """The text as it is read, before the change and after it, and what is to be stored.
 
     Raises:
         Refused: it is read in another form than it is stored, and can't be edited in that.
     """
-    place, text = change.place, decoded.text
-    kind = None if change.creates or change.deletes else kind_of(place.name, data[:HEAD_BYTES])
-    book = Notebook.parse(data, text) if kind == "notebook" else None
-    if book is not None:
+    path, text = change.path, decoded.text
+    kind = None if change.creates or change.deletes else kind_of(path.name, data[:HEAD_BYTES])
+    notebook = Notebook.parse(data, text) if kind == "notebook" else None
+    if notebook is not None:
         if change.revise_notebook is None:
             raise Refused(
-                f"{quote(place.display)} is a notebook, whose end is not the end of its file; nothing was changed.",
+                f"{quote(path.display)} is a notebook, whose end is not the end of its file; nothing was changed.",
                 "Add to a cell with `edit_file`: quote its last line.",
             )
-        changed = change.revise_notebook(book)
-        return book.text, changed.text, changed.json
+        changed = change.revise_notebook(notebook)
+        return notebook.text, changed.text, changed.json
     if kind not in (None, "notebook"):
-        raise refuse_other_form(place, kind)
+        raise other_form_error(path, kind)
     new = change.revise(text)
     return text, new, new
 
 
-def _not_text(place: Writable, data: bytes) -> Refused:
+def _not_text_error(path: WritablePath, data: bytes) -> Refused:
     """The answer to an edit of what is no text, or could not be written back as it is."""
-    encoding, kind = detect_encoding(data), kind_of(place.name, data[:HEAD_BYTES])
+    encoding, kind = detect_encoding(data), kind_of(path.name, data[:HEAD_BYTES])
     if kind in LABELS:
-        return refuse_other_form(place, kind)
+        return other_form_error(path, kind)
     if encoding is None:
-        label = binary_format(place.name)
+        label = binary_format(path.name)
         what = "is not text" if label is None else f"is {label}, not text"
-        return Refused(f"{quote(place.display)} {what}; nothing was changed.", way_beside(place))
+        return Refused(f"{quote(path.display)} {what}; nothing was changed.", suggest_text_file(path))
     return Refused(
-        f"{quote(place.display)} can't be written back in {encoding} byte for byte; nothing was changed.",
+        f"{quote(path.display)} can't be written back in {encoding} byte for byte; nothing was changed.",
         "Save the text under another name with `write_file`, which uses UTF-8.",
     )
 
 
-def too_large(place: Writable) -> TooLarge:
+def too_large_error(path: WritablePath) -> TooLarge:
     return TooLarge(
-        f"{quote(place.display)} would have more than {MAX_EDIT_BYTES:,} bytes, the most that can be edited; nothing "
+        f"{quote(path.display)} would have more than {MAX_EDIT_BYTES:,} bytes, the most that can be edited; nothing "
         "was written.",
         "Put less in its place.",
     )
 
 
-def too_much() -> TooLarge:
-    return TooLarge(f"More than {MOST_TOGETHER:,} bytes would be written; nothing was.", "Narrow `glob` or `path`.")
+def too_much_error() -> TooLarge:
+    return TooLarge(f"More than {MAX_TOTAL_BYTES:,} bytes would be written; nothing was.", "Narrow `glob` or `path`.")
 
 
-def _commit(prepared: Sequence[_Prepared], staged: Sequence[Staged]) -> None:
+def _commit_all(prepared: Sequence[_PreparedChange], staged: Sequence[AtomicWrite]) -> None:
     """Do the renames; after a failure, undo them and say what came of it."""
     if len(staged) == 1 and prepared[0].data is not None:
-        staged[0].commit(replace=prepared[0].old is not None)
+        staged[0].commit(replace=prepared[0].old_status is not None)
         return
-    undo: list[tuple[Staged, _Back]] = []
+    undo: list[tuple[AtomicWrite, _Rollback]] = []
     with ExitStack() as backups:
         try:
             for item, new in zip(prepared, staged, strict=True):
-                undo.append((new, _put(item, new, backups)))
+                undo.append((new, _commit_one(item, new, backups)))
         except Exception:
-            _take_back(undo, backups)
+            _roll_back(undo, backups)
             raise
     for new in staged:
         new.make_durable()
 
 
-def _put(item: _Prepared, new: Staged, backups: ExitStack) -> _Back:
+def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStack) -> _Rollback:
     """Bring one file to its new state; how to bring it back."""
-    folder, name = new.folder, new.name
-    if item.old is None:
-        new.put(replace=False)
-        return _Back(new, None)
-    backup = temporary_name(OLD)
+    folder, name = write.folder, write.name
+    if prepared.old_status is None:
+        write.rename_into_place(replace=False)
+        return _Rollback(write, None)
+    backup = temporary_name(BACKUP_PREFIX)
     try:
-        if item.data is None:
+        if prepared.data is None:
             folder.rename(name, folder, backup)
         else:
             folder.add_name(name, folder, backup)
     except OSError as error:
-        raise problem(error, new.shown, "it was not changed") from error
-    restore = _Back(new, backup)
+        raise to_problem(error, write.display_path, "it was not changed") from error
+    restore = _Rollback(write, backup)
     backups.callback(restore.forget)
-    if item.data is not None:
-        new.put(replace=True)
+    if prepared.data is not None:
+        write.rename_into_place(replace=True)
     return restore
 
 
-def _take_back(undo: Sequence[tuple[Staged, _Back]], backups: ExitStack) -> None:
-    stuck: list[str] = []
+def _roll_back(undo: Sequence[tuple[AtomicWrite, _Rollback]], backups: ExitStack) -> None:
+    failures: list[str] = []
     for new, back in reversed(undo):
         try:
             back()
         except OSError:
             where = f" (old contents: `{back.backup}` beside it)" if back.backup else " (it was new)"
-            stuck.append(quote(new.shown.display) + where)
-    if stuck:
+            failures.append(quote(new.display_path.display) + where)
+    if failures:
         backups.pop_all()  # the only copies of the old contents
         raise Unavailable(
-            f"The change failed half-way and could not be taken back in {', '.join(stuck)}.",
+            f"The change failed half-way and could not be taken back in {', '.join(failures)}.",
             "Read these files first; the old contents stay until somebody moves or deletes them.",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Back:
+class _Rollback:
     """The way back for one file: the name its old contents are kept by, None for one that is new."""
 
-    new: Staged
+    new: AtomicWrite
     backup: str | None
 
     def __call__(self) -> None:

@@ -15,8 +15,8 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.documents.converter import Extracted, extract
-from mcp_fs.engine.handles.path_opening import open_file, status
-from mcp_fs.policy import Readable
+from mcp_fs.engine.handles.path_opening import open_file, read_status
+from mcp_fs.policy import ReadablePath
 
 __all__ = [
     "ArchiveMember",
@@ -37,12 +37,12 @@ _RAW_MEMBERS = {"mail": "message.txt", "notebook": "notebook.json"}
 class ArchiveMember:
     """A file of an archive, with its text or its bytes."""
 
-    place: Readable
+    place: ReadablePath
     data: bytes
 
 
 @contextmanager
-def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator[tuple[BinaryIO, str | None]]:
+def open_content(place: ReadablePath, stop: Stop, *, raw: bool = False) -> Generator[tuple[BinaryIO, str | None]]:
     """Yield what is to be read at `place`, open, and what it is when that is not the file itself.
 
     Args:
@@ -65,7 +65,7 @@ def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator
                 yield copy, _describe_text(extracted, place)
 
 
-def open_text(file: BinaryIO, place: Readable, stop: Stop) -> tuple[BinaryIO, str]:
+def open_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> tuple[BinaryIO, str]:
     """The text of an open document as a file of its own, or the file itself if it is none; why the rest is missing."""
     extracted = _extract_text(file, place, stop)
     if extracted is None:
@@ -74,7 +74,7 @@ def open_text(file: BinaryIO, place: Readable, stop: Stop) -> tuple[BinaryIO, st
     return to_anonymous_file(extracted.data), extracted.cut_reason
 
 
-def _extract_text(file: BinaryIO, place: Readable, stop: Stop) -> Extracted | None:
+def _extract_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> Extracted | None:
     """The text of an open document or archive; None, and the file at its beginning, for what is read as it is."""
     kind = kind_of(place.name, file.read(HEAD_BYTES))
     file.seek(0)
@@ -86,12 +86,12 @@ def _extract_text(file: BinaryIO, place: Readable, stop: Stop) -> Extracted | No
     return None if kind == "notebook" and not extracted.label else extracted
 
 
-def needs_worker(place: Readable) -> bool:
+def needs_worker(place: ReadablePath) -> bool:
     """Return whether reading a place is likely to wait for the process that takes text out."""
     return is_document(place.name) or is_archive(place.name) or any(part.endswith("!") for part in place.parts)
 
 
-def is_in_archive(place: Readable) -> bool:
+def is_in_archive(place: ReadablePath) -> bool:
     """Return whether `place` is an archive, or lies in one."""
     try:
         with _open_file_or_archive(place) as (file, inner):
@@ -100,7 +100,7 @@ def is_in_archive(place: Readable) -> bool:
         return False
 
 
-def read_members(place: Readable, stop: Stop) -> tuple[Sequence[ArchiveMember], str]:
+def read_members(place: ReadablePath, stop: Stop) -> tuple[Sequence[ArchiveMember], str]:
     """Return the files of an archive, or of a folder in it, with their text or bytes, and why the rest is missing.
 
     What is protected is left out.
@@ -125,13 +125,13 @@ def read_members(place: Readable, stop: Stop) -> tuple[Sequence[ArchiveMember], 
             parts = (*top, *path.split("/"))
         else:
             parts = place.parts
-        if not place.policy.protected(parts):
+        if not place.policy.is_protected(parts):
             archive_members.append(ArchiveMember(place.at(place.root, parts), data))
     return archive_members, extracted.cut_reason
 
 
 @contextmanager
-def _open_file_or_archive(place: Readable) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
+def _open_file_or_archive(place: ReadablePath) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
     """Yield the file at `place`, or the archive it lies in and the names in that."""
     inner = None
     try:
@@ -146,12 +146,12 @@ def _open_file_or_archive(place: Readable) -> Generator[tuple[BinaryIO, tuple[st
         yield file, inner
 
 
-def _find_archive(place: Readable) -> tuple[Readable, tuple[str, ...]] | None:
+def _find_archive(place: ReadablePath) -> tuple[ReadablePath, tuple[str, ...]] | None:
     for number, part in enumerate(place.parts):
         if part.endswith("!") and len(part) > 1:
             archive = place.at(place.root, (*place.parts[:number], part[:-1]))
             try:
-                if stat.S_ISREG(status(archive).st_mode):
+                if stat.S_ISREG(read_status(archive).st_mode):
                     return archive, place.parts[number + 1 :]
             except NotFound:
                 continue
@@ -171,7 +171,7 @@ def to_anonymous_file(data: bytes) -> BinaryIO:
     return cast("BinaryIO", file)
 
 
-def raw_source_path(place: Readable) -> str | None:
+def raw_source_path(place: ReadablePath) -> str | None:
     """The path of a file as it is written, where its text is another; None where the text is all there is to edit."""
     own = _RAW_MEMBERS.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
     if own is None:
@@ -179,7 +179,7 @@ def raw_source_path(place: Readable) -> str | None:
     return f"{place.display}!/{own}"
 
 
-def _describe_text(extracted: Extracted, place: Readable) -> str:
+def _describe_text(extracted: Extracted, place: ReadablePath) -> str:
     """Return what kind of text is shown, and how to get at the rest."""
     label = extracted.label or "unpacked"
     if extracted.label.startswith("listing"):

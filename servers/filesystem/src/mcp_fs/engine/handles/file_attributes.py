@@ -8,14 +8,16 @@ import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 
-__all__ = ["away_among", "hidden_among", "is_hidden"]
+__all__ = ["hidden_among", "is_hidden", "placeholders_among"]
 
-_RECALL = 0x0040_0000 | 0x0004_0000  # FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS, FILE_ATTRIBUTE_RECALL_ON_OPEN
+_RECALL_ATTRIBUTES = 0x0040_0000 | 0x0004_0000  # FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS, FILE_ATTRIBUTE_RECALL_ON_OPEN
 
 
 def is_hidden(entry: os.DirEntry[str]) -> bool:
     """Whether people don't see it: a name with a dot in front, on Windows also one with the attribute."""
-    return entry.name.startswith(".") or (sys.platform == "win32" and _has(entry, stat.FILE_ATTRIBUTE_HIDDEN))
+    return entry.name.startswith(".") or (
+        sys.platform == "win32" and _has_attributes(entry, stat.FILE_ATTRIBUTE_HIDDEN)
+    )
 
 
 def hidden_among(entries: Sequence[os.DirEntry[str]], *names: Sequence[str]) -> set[str]:
@@ -26,14 +28,16 @@ def hidden_among(entries: Sequence[os.DirEntry[str]], *names: Sequence[str]) -> 
     return {name for row in names for name in row[bisect_left(row, ".") : bisect_left(row, "/")]}
 
 
-def away_among(entries: Sequence[os.DirEntry[str]]) -> set[str]:
+def placeholders_among(entries: Sequence[os.DirEntry[str]]) -> set[str]:
     """The names of those whose content is elsewhere and would be fetched by reading it: placeholders as of OneDrive."""
     if sys.platform == "win32":
-        return {entry.name for entry in entries if _has(entry, stat.FILE_ATTRIBUTE_OFFLINE | _RECALL)}
+        return {
+            entry.name for entry in entries if _has_attributes(entry, stat.FILE_ATTRIBUTE_OFFLINE | _RECALL_ATTRIBUTES)
+        }
     return set()
 
 
-def _has(entry: os.DirEntry[str], attributes: int) -> bool:
+def _has_attributes(entry: os.DirEntry[str], attributes: int) -> bool:
     try:
         return bool(getattr(entry.stat(follow_symlinks=False), "st_file_attributes", 0) & attributes)
     except OSError:

@@ -20,32 +20,32 @@ from weakref import WeakValueDictionary
 
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.handles.path_opening import Spot
+from mcp_fs.engine.handles.path_opening import ResolvedPath
 from mcp_fs.engine.name_folding import fold_name
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-__all__ = ["Held", "locked"]
+__all__ = ["LockedFile", "lock_names"]
 
-_LOOK = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_PATIENCE = 10.0  # seconds for another process, whose change takes a few milliseconds
+_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_MAX_WAIT_SECONDS = 10.0  # seconds for another process, whose change takes a few milliseconds
 
 
-class _Lock:
-    __slots__ = ("__weakref__", "held")
+class _NameLock:
+    __slots__ = ("__weakref__", "mutex")
 
     def __init__(self) -> None:
-        self.held = threading.Lock()
+        self.mutex = threading.Lock()
 
 
-_locks: WeakValueDictionary[tuple[int, int, str], _Lock] = WeakValueDictionary()
+_name_locks: WeakValueDictionary[tuple[int, int, str], _NameLock] = WeakValueDictionary()
 _locks_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedFile:
     """A regular file that stood at its name once its lock was held.
 
     Attributes:
@@ -54,11 +54,13 @@ class Held:
     """
 
     fd: int
-    found: os.stat_result
+    status: os.stat_result
 
 
 @contextmanager
-def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[Mapping[Spot[Any], Held]]:
+def lock_names(
+    resolved_paths: Sequence[ResolvedPath[Any]], stop: Stop
+) -> Generator[Mapping[ResolvedPath[Any], LockedFile]]:
     """Hold, against every other call and every other server process, the names at `spots`.
 
     A name is its folder's identity and its spelling as any file system might fold it, so that two ways to one
@@ -68,49 +70,55 @@ def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[Mapping[Spot[Any
         Unavailable: another process holds one of the files for more than 10 seconds.
     """
     with ExitStack() as stack:
-        for lock in _of(spots):
-            while not lock.held.acquire(timeout=0.05):
+        for lock in _locks_for(resolved_paths):
+            while not lock.mutex.acquire(timeout=0.05):
                 stop.check()
-            stack.callback(lock.held.release)
+            stack.callback(lock.mutex.release)
         if sys.platform == "win32":  # there a file that another process has open can't be replaced
             yield {}
         else:
-            yield _hold_files(spots, stop, stack)
+            yield _lock_files(resolved_paths, stop, stack)
 
 
-def _of(spots: Iterable[Spot[Readable]]) -> list[_Lock]:
-    keys = {(*spot.folder.identity, fold_name(spot.name).casefold()) for spot in spots}
+def _locks_for(resolved_paths: Iterable[ResolvedPath[ReadablePath]]) -> list[_NameLock]:
+    keys = {(*resolved.folder.identity, fold_name(resolved.name).casefold()) for resolved in resolved_paths}
     with _locks_guard:  # one order for all, so that two calls can't wait for each other
-        return [_locks.setdefault(key, _Lock()) for key in sorted(keys)]
+        return [_name_locks.setdefault(key, _NameLock()) for key in sorted(keys)]
 
 
 if sys.platform != "win32":
 
-    def _hold_files(spots: Iterable[Spot[Any]], stop: Stop, stack: ExitStack) -> Mapping[Spot[Any], Held]:
+    def _lock_files(
+        resolved_paths: Iterable[ResolvedPath[Any]], stop: Stop, stack: ExitStack
+    ) -> Mapping[ResolvedPath[Any], LockedFile]:
         """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
         # What was there a moment ago only says in which order to go.
-        before = {spot: _file(spot.found) or _regular(spot) for spot in spots}
-        files = {(found.st_dev, found.st_ino): (spot, found) for spot, found in before.items() if found is not None}
-        held, known = set[tuple[int, int]](), dict[Spot[Any], Held]()
-        deadline = time.monotonic() + _PATIENCE
-        for _, (spot, now) in sorted(files.items(), key=lambda item: item[0]):
-            found: os.stat_result | None = now
-            while found is not None and (found.st_dev, found.st_ino) not in held:
+        earlier_statuses = {
+            resolved: _only_regular(resolved.status) or _read_regular_status(resolved) for resolved in resolved_paths
+        }
+        files = {
+            (found.st_dev, found.st_ino): (spot, found) for spot, found in earlier_statuses.items() if found is not None
+        }
+        locked_identities, locked_files = set[tuple[int, int]](), dict[ResolvedPath[Any], LockedFile]()
+        deadline = time.monotonic() + _MAX_WAIT_SECONDS
+        for _, (spot, earlier_status) in sorted(files.items(), key=lambda item: item[0]):
+            status: os.stat_result | None = earlier_status
+            while status is not None and (status.st_dev, status.st_ino) not in locked_identities:
                 try:
-                    fd = spot.folder.open(spot.name, _LOOK)
+                    fd = spot.folder.open(spot.name, _READ_FLAGS)
                 except OSError:
                     break  # one that can't be read can't be edited either
                 stack.callback(os.close, fd)
-                if not _flock(fd, spot, stop, deadline):
+                if not _wait_for_flock(fd, spot, stop, deadline):
                     break
-                opened = os.fstat(fd)
-                held.add((opened.st_dev, opened.st_ino))
-                found = _regular(spot)
-                if found is not None and os.path.samestat(found, opened):
-                    known[spot] = Held(fd, found)
-        return known
+                opened_status = os.fstat(fd)
+                locked_identities.add((opened_status.st_dev, opened_status.st_ino))
+                status = _read_regular_status(spot)
+                if status is not None and os.path.samestat(status, opened_status):
+                    locked_files[spot] = LockedFile(fd, status)
+        return locked_files
 
-    def _flock(fd: int, spot: Spot[Readable], stop: Stop, deadline: float) -> bool:
+    def _wait_for_flock(fd: int, resolved: ResolvedPath[ReadablePath], stop: Stop, deadline: float) -> bool:
         """Wait for the lock; False where the file system knows none."""
         while True:
             try:
@@ -119,7 +127,7 @@ if sys.platform != "win32":
                 stop.check()
                 if time.monotonic() > deadline:
                     raise Unavailable(
-                        f"Another program holds a lock on {quote(spot.place.display)}.",
+                        f"Another program holds a lock on {quote(resolved.path.display)}.",
                         "Try again when it has finished; nothing was changed.",
                     ) from None
                 time.sleep(0.005)
@@ -128,11 +136,11 @@ if sys.platform != "win32":
             else:
                 return True
 
-    def _regular(spot: Spot[Readable]) -> os.stat_result | None:
+    def _read_regular_status(resolved: ResolvedPath[ReadablePath]) -> os.stat_result | None:
         try:
-            return _file(spot.folder.stat(spot.name))
+            return _only_regular(resolved.folder.stat(resolved.name))
         except OSError:
             return None
 
-    def _file(found: os.stat_result | None) -> os.stat_result | None:
-        return found if found is not None and stat.S_ISREG(found.st_mode) else None
+    def _only_regular(status: os.stat_result | None) -> os.stat_result | None:
+        return status if status is not None and stat.S_ISREG(status.st_mode) else None

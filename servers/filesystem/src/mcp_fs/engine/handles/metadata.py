@@ -8,20 +8,20 @@ import sys
 from contextlib import suppress
 
 from mcp_fs.engine.handles.path_opening import Folder
-from mcp_fs.policy import Writable
+from mcp_fs.policy import WritablePath
 
 if sys.platform == "darwin":
     from mcp_fs.engine.handles.syscalls import copy_metadata
 
-__all__ = ["Belongings", "copy_attributes"]
+__all__ = ["MetadataCopier", "copy_attributes"]
 
 
-class Belongings:
+class MetadataCopier:
     """Gives copies what their originals had, and remembers what it could not give."""
 
     def __init__(self) -> None:
-        self._lost: dict[str, int] = {}
-        self._names: dict[tuple[int, int], tuple[str, ...]] = {}
+        self._lost_counts: dict[str, int] = {}
+        self._first_names: dict[tuple[int, int], tuple[str, ...]] = {}
         """By file of several names: the path below the copy's top of the first of them."""
 
     @property
@@ -29,65 +29,67 @@ class Belongings:
         """One phrase for each kind of thing that was lost."""
         return [
             f"{what} of {number:,} {'entry' if number == 1 else 'entries'} could not be kept"
-            for what, number in self._lost.items()
+            for what, number in self._lost_counts.items()
         ]
 
-    def keep(self, folder: Folder[Writable], name: str, found: os.stat_result) -> None:
+    def copy_to(self, folder: Folder[WritablePath], name: str, status: os.stat_result) -> None:
         """Give the entry `name` of `folder`, which nobody else knows of yet, what `found` says; its content is whole.
 
         A new owner takes the bits that let others run it as that owner, as chown(2) does.
         """
         if sys.platform == "win32":
             try:
-                folder.set_times(name, found)
+                folder.set_times(name, status)
             except OSError:
-                self._lose("the times")
+                self._count_loss("the times")
             return
-        fd, is_link = folder.fd, stat.S_ISLNK(found.st_mode)
-        mode = stat.S_IMODE(found.st_mode)
-        made = folder.stat(name)
-        if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
+        fd, is_link = folder.fd, stat.S_ISLNK(status.st_mode)
+        mode = stat.S_IMODE(status.st_mode)
+        current = folder.stat(name)
+        if (current.st_uid, current.st_gid) != (status.st_uid, status.st_gid):
             try:
-                os.chown(name, found.st_uid, found.st_gid, dir_fd=fd, follow_symlinks=False)
+                os.chown(name, status.st_uid, status.st_gid, dir_fd=fd, follow_symlinks=False)
             except OSError:
                 with suppress(OSError):
-                    os.chown(name, -1, found.st_gid, dir_fd=fd, follow_symlinks=False)
+                    os.chown(name, -1, status.st_gid, dir_fd=fd, follow_symlinks=False)
                 mode &= ~(stat.S_ISUID | stat.S_ISGID)
-                self._lose("the owner or group")
+                self._count_loss("the owner or group")
         if not is_link:
             try:
-                opened = folder.open(name, os.O_RDONLY | os.O_NONBLOCK)
+                entry_fd = folder.open(name, os.O_RDONLY | os.O_NONBLOCK)
             except OSError:
-                self._lose("the mode")
+                self._count_loss("the mode")
             else:
                 try:
-                    os.fchmod(opened, mode)
+                    os.fchmod(entry_fd, mode)
                 except OSError:
-                    self._lose("the mode")
+                    self._count_loss("the mode")
                 finally:
-                    os.close(opened)
+                    os.close(entry_fd)
         try:
-            os.utime(name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=fd, follow_symlinks=False)
+            os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns), dir_fd=fd, follow_symlinks=False)
         except OSError:
-            self._lose("the times")
+            self._count_loss("the times")
 
-    def linked(self, top: Folder[Writable], folder: Folder[Writable], name: str, found: os.stat_result) -> bool:
+    def link_to_first_copy(
+        self, top: Folder[WritablePath], folder: Folder[WritablePath], name: str, status: os.stat_result
+    ) -> bool:
         """Make `name` in `folder` another name of a file that was copied before below `top`; False if it was not."""
-        if found.st_nlink < 2:
+        if status.st_nlink < 2:
             return False
-        below = (*folder.place.parts[len(top.place.parts) :], name)
-        first = self._names.setdefault((found.st_dev, found.st_ino), below)
-        if first == below:
+        relative_names = (*folder.path.parts[len(top.path.parts) :], name)
+        first = self._first_names.setdefault((status.st_dev, status.st_ino), relative_names)
+        if first == relative_names:
             return False
         try:
             os.link("/".join(first), name, src_dir_fd=top.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
         except OSError:
-            self._lose("the hard links")
+            self._count_loss("the hard links")
             return False
         return True
 
-    def _lose(self, what: str) -> None:
-        self._lost[what] = self._lost.get(what, 0) + 1
+    def _count_loss(self, property_name: str) -> None:
+        self._lost_counts[property_name] = self._lost_counts.get(property_name, 0) + 1
 
 
 def copy_attributes(source: int, target: int) -> bool:
@@ -96,7 +98,7 @@ def copy_attributes(source: int, target: int) -> bool:
         return copy_metadata(source, target)
     if sys.platform != "linux":
         return True
-    kept = True
+    is_complete = True
     try:
         names = os.listxattr(source)
     except OSError:
@@ -106,5 +108,5 @@ def copy_attributes(source: int, target: int) -> bool:
             os.setxattr(target, name, os.getxattr(source, name))
         except OSError:
             # A label the system gives by itself is not a loss.
-            kept = kept and name.startswith(("security.", "trusted."))
-    return kept
+            is_complete = is_complete and name.startswith(("security.", "trusted."))
+    return is_complete

@@ -18,17 +18,17 @@ from typing import Any, Generic, TypeVar
 from mcp_batteries.errors import Conflict, Refused, quote
 from mcp_fs.engine.handles import syscalls
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
-__all__ = ["Folder", "Spot", "folder_at", "resolve"]
+__all__ = ["Folder", "ResolvedPath", "open_folder_directly", "resolve"]
 
-P = TypeVar("P", bound=Readable)
-P_co = TypeVar("P_co", bound=Readable, covariant=True)
+P = TypeVar("P", bound=ReadablePath)
+P_co = TypeVar("P_co", bound=ReadablePath, covariant=True)
 
-_PASS = getattr(os, "O_PATH", os.O_RDONLY)
-_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY)
+_FOLDER_FLAGS = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40  # as Linux counts, path_resolution(7)
-_IS_LINK = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)  # EMLINK: FreeBSD's answer to O_NOFOLLOW
+_LINK_ERRORS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)  # EMLINK: FreeBSD's answer to O_NOFOLLOW
 
 
 class Folder(Generic[P_co]):
@@ -37,11 +37,11 @@ class Folder(Generic[P_co]):
     A context manager that closes the descriptor. `name` is always one entry, never a path.
     """
 
-    __slots__ = ("_identity", "can_list", "fd", "place")
+    __slots__ = ("_identity", "can_list", "fd", "path")
 
-    def __init__(self, fd: int, place: P_co, *, can_list: bool = True) -> None:
+    def __init__(self, fd: int, path: P_co, *, can_list: bool = True) -> None:
         self.fd = fd
-        self.place = place
+        self.path = path
         self.can_list = can_list
         self._identity: tuple[int, int] | None = None
 
@@ -60,14 +60,14 @@ class Folder(Generic[P_co]):
     def identity(self) -> tuple[int, int]:
         """Device and inode."""
         if self._identity is None:
-            found = os.fstat(self.fd)
-            self._identity = found.st_dev, found.st_ino
+            status = os.fstat(self.fd)
+            self._identity = status.st_dev, status.st_ino
         return self._identity
 
-    def folder(self, name: str) -> Folder[P_co]:
+    def open_folder(self, name: str) -> Folder[P_co]:
         """The folder `name` in this one, open for listing."""
-        place = self.place if name == "." else self.place / name
-        return Folder(os.open(name, os.O_RDONLY | _FOLDER, dir_fd=self.fd), place)
+        path = self.path if name == "." else self.path / name
+        return Folder(os.open(name, os.O_RDONLY | _FOLDER_FLAGS, dir_fd=self.fd), path)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
         """A descriptor for the entry `name`; a link is an error (ELOOP)."""
@@ -78,14 +78,14 @@ class Folder(Generic[P_co]):
         with os.scandir(self.fd) as entries:
             yield from entries
 
-    def entries(self) -> list[os.DirEntry[str]]:
+    def list_entries(self) -> list[os.DirEntry[str]]:
         """`scan`, all at once."""
         with os.scandir(self.fd) as entries:
             return list(entries)
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """All names in the folder, unsorted."""
-        with self.folder(".") as folder:
+        with self.open_folder(".") as folder:
             return os.listdir(folder.fd)
 
     def stat(self, name: str) -> os.stat_result:
@@ -118,14 +118,14 @@ class Folder(Generic[P_co]):
         """Rename into `folder`, replacing what rename(2) replaces."""
         os.rename(name, new, src_dir_fd=self.fd, dst_dir_fd=folder.fd)
 
-    def rename_new(self, name: str, folder: Folder[Any], new: str) -> None:
+    def rename_noreplace(self, name: str, folder: Folder[Any], new: str) -> None:
         """Rename into `folder`; FileExistsError when `new` is taken, decided by the kernel."""
-        syscalls.rename_new(name, self.fd, new, folder.fd)
+        syscalls.rename_noreplace(name, self.fd, new, folder.fd)
 
     def sync(self) -> None:
         """Make the folder's entries durable; fsync(2)."""
         if not self.can_list:
-            with self.folder(".") as folder:
+            with self.open_folder(".") as folder:
                 folder.sync()
             return
         try:
@@ -136,7 +136,7 @@ class Folder(Generic[P_co]):
 
 
 @dataclass(frozen=True)
-class Spot(Generic[P_co]):
+class ResolvedPath(Generic[P_co]):
     """Where a place really is: an open folder and the one name in it, which was not a link when it was looked at.
 
     `name` is `.` when the place is the served folder itself or a link that ends in `..`.
@@ -147,21 +147,21 @@ class Spot(Generic[P_co]):
 
     folder: Folder[P_co]
     name: str
-    found: os.stat_result | None = field(default=None, compare=False)
+    status: os.stat_result | None = field(default=None, compare=False)
 
     @property
-    def place(self) -> P_co:
+    def path(self) -> P_co:
         """The place with every link resolved."""
-        return self.folder.place if self.name == "." else self.folder.place / self.name
+        return self.folder.path if self.name == "." else self.folder.path / self.name
 
-    def __enter__(self) -> Spot[P_co]:
+    def __enter__(self) -> ResolvedPath[P_co]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.folder.close()
 
 
-def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Spot[P]:
+def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> ResolvedPath[P]:
     """The spot of `place`; its last name need not exist. Close it (`with`).
 
     Args:
@@ -172,81 +172,83 @@ def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Spot[P]:
         Refused: a link leads outside the served folders, or to a protected secret.
         OSError: as open(2), without an errno of links but ELOOP for more than 40 of them.
     """
-    if not place.parts:
-        return Spot(Folder(os.dup(place.root.fd), place, can_list=False), ".")
-    *above, last = place.parts
-    flags = os.O_RDONLY if lists else _PASS
-    fd = syscalls.open_beneath("/".join(above) or ".", flags | os.O_DIRECTORY, place.root.fd)
+    if not path.parts:
+        return ResolvedPath(Folder(os.dup(path.root.fd), path, can_list=False), ".")
+    *parent_names, last_name = path.parts
+    flags = os.O_RDONLY if for_listing else _PATH_ONLY
+    fd = syscalls.open_beneath("/".join(parent_names) or ".", flags | os.O_DIRECTORY, path.root.fd)
     if fd is not None:
-        folder = Folder(fd, place.parent, can_list=lists)
+        folder = Folder(fd, path.parent, can_list=for_listing)
         # A missing name may be there in another spelling, which the walk finds.
         with suppress(OSError):
-            found = folder.stat(last)
-            if not (follow and stat.S_ISLNK(found.st_mode)):
-                return Spot(folder, last, found)
+            status = folder.stat(last_name)
+            if not (follow and stat.S_ISLNK(status.st_mode)):
+                return ResolvedPath(folder, last_name, status)
         folder.close()
-    return _Walk(place).to_end(follow)
+    return _PathWalk(path).walk(follow)
 
 
-def folder_at(place: P) -> Folder[P] | None:
+def open_folder_directly(path: P) -> Folder[P] | None:
     """The folder at `place`, open for listing, in one call; None where only `resolve` can tell."""
-    fd = syscalls.open_beneath("/".join(place.parts) or ".", os.O_RDONLY | _FOLDER, place.root.fd)
-    return None if fd is None else Folder(fd, place)
+    fd = syscalls.open_beneath("/".join(path.parts) or ".", os.O_RDONLY | _FOLDER_FLAGS, path.root.fd)
+    return None if fd is None else Folder(fd, path)
 
 
-class _Walk(Generic[P]):
+class _PathWalk(Generic[P]):
     """One way down, link by link."""
 
-    def __init__(self, place: P) -> None:
-        self.place = place
-        self.root = place.root
-        self.todo = list(reversed(place.parts))
-        self.trail: list[tuple[str, int]] = []  # names below the root and their descriptors
-        self.links = 0
+    def __init__(self, path: P) -> None:
+        self.path = path
+        self.root = path.root
+        self.remaining_names = list(reversed(path.parts))
+        self.open_folders: list[tuple[str, int]] = []  # names below the root and their descriptors
+        self.link_count = 0
 
     @property
-    def here(self) -> int:
-        return self.trail[-1][1] if self.trail else self.root.fd
+    def current_fd(self) -> int:
+        return self.open_folders[-1][1] if self.open_folders else self.root.fd
 
-    def to_end(self, follow: bool) -> Spot[P]:
+    def walk(self, follow: bool) -> ResolvedPath[P]:
         try:
             name = "."
-            while self.todo:
-                name = self.step(follow)
-            folder = self.place.at(self.root, tuple(above for above, _ in self.trail))
+            while self.remaining_names:
+                name = self.walk_one_name(follow)
+            folder = self.path.at(self.root, tuple(above for above, _ in self.open_folders))
             if name != ".":
-                self.place.at(self.root, (*folder.parts, name))
-            return Spot(Folder(os.open(".", _PASS | _FOLDER, dir_fd=self.here), folder, can_list=False), name)
+                self.path.at(self.root, (*folder.parts, name))
+            return ResolvedPath(
+                Folder(os.open(".", _PATH_ONLY | _FOLDER_FLAGS, dir_fd=self.current_fd), folder, can_list=False), name
+            )
         finally:
-            self.forget(0)
+            self.close_below(0)
 
-    def step(self, follow: bool) -> str:
+    def walk_one_name(self, follow: bool) -> str:
         """Take one name off the way; the name itself when it is the last and stays, else `.`."""
-        part = self.todo.pop()
-        if part == "..":
-            if self.trail:
-                self.forget(len(self.trail) - 1)
+        name = self.remaining_names.pop()
+        if name == "..":
+            if self.open_folders:
+                self.close_below(len(self.open_folders) - 1)
             else:
-                self.jump("/".join((os.path.dirname(self.root.real), *reversed(self.todo))))
+                self.restart_at("/".join((os.path.dirname(self.root.real_path), *reversed(self.remaining_names))))
             return "."
-        part = _spelled(self.here, part)
-        if not self.todo:
-            if follow and (target := self.link(part)) is not None:
-                self.follow(target)
+        name = _find_spelling(self.current_fd, name)
+        if not self.remaining_names:
+            if follow and (target := self.read_link(name)) is not None:
+                self.follow_link(target)
                 return "."
-            return part
+            return name
         try:
-            self.trail.append((part, os.open(part, _PASS | _FOLDER, dir_fd=self.here)))
+            self.open_folders.append((name, os.open(name, _PATH_ONLY | _FOLDER_FLAGS, dir_fd=self.current_fd)))
         except OSError as error:
-            target = self.link(part) if error.errno in _IS_LINK else None
+            target = self.read_link(name) if error.errno in _LINK_ERRORS else None
             if target is None:
                 raise
-            self.follow(target)
+            self.follow_link(target)
         return "."
 
-    def link(self, name: str) -> str | None:
+    def read_link(self, name: str) -> str | None:
         try:
-            return os.readlink(name, dir_fd=self.here)
+            return os.readlink(name, dir_fd=self.current_fd)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -254,30 +256,30 @@ class _Walk(Generic[P]):
                 return None
             raise
 
-    def follow(self, target: str) -> None:
-        self.links += 1
-        if self.links > _MAX_LINKS:
+    def follow_link(self, target: str) -> None:
+        self.link_count += 1
+        if self.link_count > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.startswith("/"):
-            self.jump("/".join((target, *reversed(self.todo))))
+            self.restart_at("/".join((target, *reversed(self.remaining_names))))
         else:
-            self.todo.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
+            self.remaining_names.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
 
-    def jump(self, absolute: str) -> None:
+    def restart_at(self, absolute: str) -> None:
         """Go on at an absolute path, from the served folder it lies beneath."""
-        located = self.place.policy.locate(absolute)
+        located = self.path.policy.locate(absolute)
         if located is None:
-            raise Refused(f"{quote(self.place.display)} leads outside the served folders through a link.")
-        self.forget(0)
+            raise Refused(f"{quote(self.path.display)} leads outside the served folders through a link.")
+        self.close_below(0)
         self.root, parts = located
-        self.todo = list(reversed(parts))
+        self.remaining_names = list(reversed(parts))
 
-    def forget(self, depth: int) -> None:
-        while len(self.trail) > depth:
-            os.close(self.trail.pop()[1])
+    def close_below(self, depth: int) -> None:
+        while len(self.open_folders) > depth:
+            os.close(self.open_folders.pop()[1])
 
 
-def _spelled(dir_fd: int, name: str) -> str:
+def _find_spelling(dir_fd: int, name: str) -> str:
     """The one existing name that reads like `name`, else `name`.
 
     macOS composes accents its own way and puts a no-break space into the names of screenshots; people and
@@ -291,17 +293,17 @@ def _spelled(dir_fd: int, name: str) -> str:
     try:
         os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
-        wanted = fold_name(name)
+        folded_name = fold_name(name)
     else:
         return name
     try:
-        fd = os.open(".", os.O_RDONLY | _FOLDER, dir_fd=dir_fd)
+        fd = os.open(".", os.O_RDONLY | _FOLDER_FLAGS, dir_fd=dir_fd)
     except PermissionError:
         return name
     try:
-        alike = [other for other in os.listdir(fd) if fold_name(other) == wanted]
+        similar_names = [other for other in os.listdir(fd) if fold_name(other) == folded_name]
     finally:
         os.close(fd)
-    if len(alike) > 1:
-        raise Conflict(f"{len(alike)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
-    return alike[0] if alike else name
+    if len(similar_names) > 1:
+        raise Conflict(f"{len(similar_names)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
+    return similar_names[0] if similar_names else name

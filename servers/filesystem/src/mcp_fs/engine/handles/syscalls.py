@@ -12,13 +12,13 @@ from itertools import groupby
 from typing import Any
 
 __all__ = [
-    "begin_flush",
     "copy_blocks",
     "copy_metadata",
-    "file_system",
+    "file_system_type",
     "open_beneath",
     "open_cached",
-    "rename_new",
+    "rename_noreplace",
+    "start_flush",
     "write_all",
 ]
 
@@ -27,10 +27,10 @@ _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=Tr
 
 # openat2(2): the same number on every Linux architecture but Alpha.
 _SYS_OPENAT2 = 437
-_RESOLVE = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
-_LONG = 1000  # characters of at most 4 bytes
+_RESOLVE_BENEATH = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
+_MAX_PIECE_CHARACTERS = 1000  # characters of at most 4 bytes
 _BLOCK, _READ, _PAGE = 1 << 23, 1 << 20, 1 << 12
-_CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
+_RESOLVE_CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
 _RENAME_NOREPLACE = 1  # renameat2(2)
 _RENAME_EXCL = 4  # renameatx_np(2)
 _SYNC_FILE_RANGE_WRITE = 2
@@ -38,7 +38,7 @@ _COPYFILE_METADATA = 0b111  # fcopyfile(3): ACL, STAT and XATTR
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
-class _How(ctypes.Structure):
+class _OpenHow(ctypes.Structure):
     _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
 
 
@@ -48,32 +48,32 @@ def open_beneath(path: str, flags: int, dir_fd: int) -> int | None:
     None when the call can't tell: a link, a rename under way, an entry that is missing or denied, or no such
     call (old kernels say ENOSYS, old container profiles EPERM). Then walk.
     """
-    if len(path) <= _LONG or not _openat2_works:
-        return _openat2(path, flags, dir_fd, _RESOLVE)
+    if len(path) <= _MAX_PIECE_CHARACTERS or not _openat2_works:
+        return _openat2(path, flags, dir_fd, _RESOLVE_BENEATH)
     # The kernel takes no path of more than 4,096 bytes: one piece after the other, each beneath the one before.
-    held = -1
+    parent_fd = -1
     try:
-        while len(path) > _LONG:
-            cut = path.rfind("/", 0, _LONG)
+        while len(path) > _MAX_PIECE_CHARACTERS:
+            cut = path.rfind("/", 0, _MAX_PIECE_CHARACTERS)
             piece, path = path[:cut], path[cut + 1 :]
-            fd = _openat2(piece, os.O_PATH | os.O_DIRECTORY, dir_fd if held < 0 else held, _RESOLVE)
-            if held >= 0:
-                os.close(held)
-            held = -1 if fd is None else fd
+            fd = _openat2(piece, os.O_PATH | os.O_DIRECTORY, dir_fd if parent_fd < 0 else parent_fd, _RESOLVE_BENEATH)
+            if parent_fd >= 0:
+                os.close(parent_fd)
+            parent_fd = -1 if fd is None else fd
             if fd is None:
                 return None
-        return _openat2(path, flags, held, _RESOLVE)
+        return _openat2(path, flags, parent_fd, _RESOLVE_BENEATH)
     finally:
-        if held >= 0:
-            os.close(held)
+        if parent_fd >= 0:
+            os.close(parent_fd)
 
 
 def open_cached(path: str, flags: int, dir_fd: int) -> int | None:
     """As `open_beneath`, on the one mount of `dir_fd` and without waiting for any look-up: None when it would."""
-    return _openat2(path, flags, dir_fd, _RESOLVE | _CACHED)
+    return _openat2(path, flags, dir_fd, _RESOLVE_BENEATH | _RESOLVE_CACHED)
 
 
-def file_system(fd: int) -> int:
+def file_system_type(fd: int) -> int:
     """The type of the file system that `fd` lies on, a number of statfs(2); 0 when it can't be told (Linux only)."""
     data = ctypes.create_string_buffer(256)
     if sys.platform != "linux" or _libc.fstatfs(fd, data) != 0:
@@ -84,18 +84,18 @@ def file_system(fd: int) -> int:
 def _openat2(path: str, flags: int, dir_fd: int, resolve: int) -> int | None:
     if not _openat2_works:
         return None
-    how = _How(flags | os.O_CLOEXEC, 0, resolve)
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
     fd = _libc.syscall(_SYS_OPENAT2, dir_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     return fd if fd >= 0 else None
 
 
-def begin_flush(fd: int) -> None:
+def start_flush(fd: int) -> None:
     """Have the disk begin with what was written to an open file, so that fsync(2) takes less; sync_file_range(2)."""
     if _sync_file_range is not None:
         _sync_file_range(fd, 0, 0, _SYNC_FILE_RANGE_WRITE)  # what fails is told by fsync(2)
 
 
-def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None:
+def rename_noreplace(source: str, source_fd: int, target: str, target_fd: int) -> None:
     """Rename, unless something stands at the target already; atomic where the kernel and file system can.
 
     Raises:
@@ -134,9 +134,9 @@ def copy_blocks(
         check: called between blocks; what it raises ends the copy.
         reading: entered for each read, to tell what fails there from what fails in the target.
     """
-    found = os.fstat(source_fd)
+    status = os.fstat(source_fd)
     # Where data lies is read, not asked for: some file systems call what was just written a hole (SEEK_DATA).
-    has_holes = sys.platform != "win32" and found.st_blocks * 512 < found.st_size
+    has_holes = sys.platform != "win32" and status.st_blocks * 512 < status.st_size
     if sys.platform == "linux" and not has_holes:
         with suppress(OSError):  # two file systems, or one that can't
             while os.copy_file_range(source_fd, target_fd, _BLOCK):
@@ -159,12 +159,12 @@ def copy_blocks(
 def _write_with_holes(fd: int, data: bytes) -> None:
     zeros = bytes(_PAGE)
     for is_hole, places in groupby(range(0, len(data), _PAGE), lambda at: zeros.startswith(data[at : at + _PAGE])):
-        held = list(places)
-        part = data[held[0] : held[-1] + _PAGE]
+        positions = list(places)
+        block = data[positions[0] : positions[-1] + _PAGE]
         if is_hole:
-            os.lseek(fd, len(part), os.SEEK_CUR)
+            os.lseek(fd, len(block), os.SEEK_CUR)
         else:
-            write_all(fd, part)
+            write_all(fd, block)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -187,21 +187,21 @@ def _exists(name: str, dir_fd: int) -> bool:
     return True
 
 
-def _probe() -> bool:
+def _probe_openat2() -> bool:
     if sys.platform != "linux":
         return False
     fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        how = _How(os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE)
-        found = _libc.syscall(_SYS_OPENAT2, fd, b".", ctypes.byref(how), ctypes.sizeof(how))
-        if found >= 0:
-            os.close(found)
-        return found >= 0
+        how = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_BENEATH)
+        probe_fd = _libc.syscall(_SYS_OPENAT2, fd, b".", ctypes.byref(how), ctypes.sizeof(how))
+        if probe_fd >= 0:
+            os.close(probe_fd)
+        return probe_fd >= 0
     finally:
         os.close(fd)
 
 
-_openat2_works = _probe()
+_openat2_works = _probe_openat2()
 if sys.platform == "darwin":
     _rename_exclusive, _EXCLUSIVE_FLAG = getattr(_libc, "renameatx_np", None), _RENAME_EXCL
     _fcopyfile = getattr(_libc, "fcopyfile", None)

@@ -23,19 +23,19 @@ import anyio
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.handles.path_opening import Folder, open_tree, resolve
-from mcp_fs.policy import Policy, Readable
+from mcp_fs.policy import Policy, ReadablePath
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
 __all__ = [
-    "OLD",
-    "PREFIX",
+    "BACKUP_PREFIX",
+    "TEMPORARY_PREFIX",
+    "clean_folder_once",
+    "clean_in_background",
     "clean_leftovers",
-    "clean_once",
-    "cleaning",
-    "hold",
-    "is_held",
+    "is_in_use",
+    "mark_in_use",
     "remove_all",
     "remove_quietly",
     "temporary_name",
@@ -43,27 +43,27 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-PREFIX = ".~mcp-fs-"
+TEMPORARY_PREFIX = ".~mcp-fs-"
 """How temporary names begin; hidden, and nobody else's."""
-OLD = f"{PREFIX}old-"
+BACKUP_PREFIX = f"{TEMPORARY_PREFIX}old-"
 """How the names of old contents begin that a change keeps until it is done; the only copy is never cleaned away."""
 
-_STARTED = time.time()
+_START_TIME = time.time()
 
 
-def temporary_name(prefix: str = PREFIX) -> str:
+def temporary_name(prefix: str = TEMPORARY_PREFIX) -> str:
     """A name that is free and that every server like this one knows as temporary."""
     return f"{prefix}{secrets.token_hex(8)}"
 
 
-def hold(fd: int) -> None:
+def mark_in_use(fd: int) -> None:
     """Tell other processes, as long as `fd` is open, that a temporary entry is not a leftover."""
     if sys.platform != "win32":  # there what is open can't be renamed or removed
         with suppress(OSError):
             flock(fd, LOCK_EX | LOCK_NB)
 
 
-def is_held(folder: Folder[Any], name: str) -> bool:
+def is_in_use(folder: Folder[Any], name: str) -> bool:
     """Whether a process is at work on the entry `name`."""
     if sys.platform == "win32":
         return False
@@ -81,16 +81,16 @@ def is_held(folder: Folder[Any], name: str) -> bool:
 
 
 @asynccontextmanager
-async def cleaning(policy: Policy) -> AsyncGenerator[None]:
+async def clean_in_background(policy: Policy) -> AsyncGenerator[None]:
     """Clean the served folders beside the first requests, for a minute at most; not when nothing may change."""
     async with anyio.create_task_group() as tasks:
         if not policy.read_only:
-            tasks.start_soon(_clean, policy)
+            tasks.start_soon(_clean_served_folders, policy)
         yield
         tasks.cancel_scope.cancel()
 
 
-async def _clean(policy: Policy) -> None:
+async def _clean_served_folders(policy: Policy) -> None:
     try:
         removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning", last=True)
     except Problem as problem:
@@ -100,75 +100,79 @@ async def _clean(policy: Policy) -> None:
             _log.warning("removed %d temporary entries that an earlier process had left", removed)
 
 
-def clean_leftovers(policy: Policy, stop: Stop, most: int = 100_000) -> int:
+def clean_leftovers(policy: Policy, stop: Stop, max_entries: int = 100_000) -> int:
     """Remove the temporary files that crashed processes left below the served folders; how many there were.
 
     Looks at no more than `most` entries: a folder beyond that is cleaned when it is next written to. Links are
     not followed. A file that a living process holds, or that is younger than this process, stays.
     """
-    cleaner = _Cleaner(stop, most)
+    cleaner = _LeftoverCleaner(stop, max_entries)
     for root in policy.roots:
-        with suppress(Problem), resolve(policy.top(root)) as spot, spot.folder.folder(spot.name) as folder:
+        with (
+            suppress(Problem),
+            resolve(policy.root_path(root)) as resolved,
+            resolved.folder.open_folder(resolved.name) as folder,
+        ):
             cleaner.clean(folder, depth=0)
-    return cleaner.removed
+    return cleaner.removed_count
 
 
-class _Cleaner:
-    def __init__(self, stop: Stop, most: int) -> None:
-        self.stop, self.left, self.removed = stop, most, 0
+class _LeftoverCleaner:
+    def __init__(self, stop: Stop, max_entries: int) -> None:
+        self.stop, self.remaining_entries, self.removed_count = stop, max_entries, 0
 
-    def clean(self, folder: Folder[Readable], depth: int) -> None:
+    def clean(self, folder: Folder[ReadablePath], depth: int) -> None:
         self.stop.check()
-        _note_clean(folder)
-        inner: list[str] = []
+        _is_first_visit(folder)
+        subfolders: list[str] = []
         for entry in folder.scan():
-            self.left -= 1
-            if entry.name.startswith(PREFIX):
-                self.removed += _remove_leftover(folder, entry.name)
-            elif self.left > 0 and depth < 100 and entry.is_dir(follow_symlinks=False):
-                inner.append(entry.name)
-        for name in inner:
-            if self.left > 0:
-                with suppress(Problem, OSError), folder.folder(name) as below:
-                    self.clean(below, depth + 1)
+            self.remaining_entries -= 1
+            if entry.name.startswith(TEMPORARY_PREFIX):
+                self.removed_count += _remove_leftover(folder, entry.name)
+            elif self.remaining_entries > 0 and depth < 100 and entry.is_dir(follow_symlinks=False):
+                subfolders.append(entry.name)
+        for name in subfolders:
+            if self.remaining_entries > 0:
+                with suppress(Problem, OSError), folder.open_folder(name) as subfolder:
+                    self.clean(subfolder, depth + 1)
 
 
-_cleaned: set[tuple[int, int]] = set()
+_cleaned_folders: set[tuple[int, int]] = set()
 
 
-def clean_once(folder: Folder[Any]) -> None:
-    if _note_clean(folder):
+def clean_folder_once(folder: Folder[Any]) -> None:
+    if _is_first_visit(folder):
         with suppress(OSError):
-            for name in folder.names():
-                if name.startswith(PREFIX):
+            for name in folder.list_names():
+                if name.startswith(TEMPORARY_PREFIX):
                     _remove_leftover(folder, name)
 
 
-def _note_clean(folder: Folder[Any]) -> bool:
+def _is_first_visit(folder: Folder[Any]) -> bool:
     """True the first time a folder is met."""
     identity = folder.identity
-    if identity in _cleaned:
+    if identity in _cleaned_folders:
         return False
-    if len(_cleaned) >= 10_000:
-        _cleaned.clear()
-    _cleaned.add(identity)
+    if len(_cleaned_folders) >= 10_000:
+        _cleaned_folders.clear()
+    _cleaned_folders.add(identity)
     return True
 
 
 def _remove_leftover(folder: Folder[Any], name: str) -> bool:
     try:
-        found = folder.stat(name)
-        if found.st_ctime >= _STARTED:
+        status = folder.stat(name)
+        if status.st_ctime >= _START_TIME:
             return False
-        if name.startswith(OLD) and not _has_another_name(folder, found):
+        if name.startswith(BACKUP_PREFIX) and not _has_another_name(folder, status):
             _log.warning("kept, the only copy of what a change that did not finish has replaced: %s", name)
             return False
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             folder.remove(name)
             return True
         if sys.platform == "win32":
             # What a living process has open can't be renamed, and there is no lock for folders.
-            folder.rename_new(name, folder, ours := temporary_name())
+            folder.rename_noreplace(name, folder, ours := temporary_name())
             name = ours
         else:
             fd = folder.open(name, os.O_RDONLY | os.O_NONBLOCK)
@@ -182,12 +186,12 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
     return True
 
 
-def _has_another_name(folder: Folder[Any], found: os.stat_result) -> bool:
+def _has_another_name(folder: Folder[Any], status: os.stat_result) -> bool:
     """Whether a file has a lasting name in the folder too. One elsewhere does not count: it may be in the undo store,
     which forgets, or be written to by whom it belongs to."""
-    for name in folder.names() if found.st_nlink > 1 else ():
+    for name in folder.list_names() if status.st_nlink > 1 else ():
         with suppress(OSError):
-            if not name.startswith(PREFIX) and os.path.samestat(folder.stat(name), found):
+            if not name.startswith(TEMPORARY_PREFIX) and os.path.samestat(folder.stat(name), status):
                 return True
     return False
 
@@ -204,8 +208,8 @@ def remove_all(folder: Folder[Any], name: str, stop: Stop | None = None) -> None
         folder.remove(name)
         return
     with open_tree(folder, name) as inner:
-        for below in inner.names():
-            remove_all(inner, below, stop)
+        for child in inner.list_names():
+            remove_all(inner, child, stop)
     folder.remove_folder(name)
 
 

@@ -26,13 +26,13 @@ from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, quote
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
-from mcp_fs.paths import for_system
-from mcp_fs.policy import Readable
+from mcp_fs.paths import to_system_path
+from mcp_fs.policy import ReadablePath
 
-__all__ = ["Folder", "Spot", "folder_at", "resolve"]
+__all__ = ["Folder", "ResolvedPath", "open_folder_directly", "resolve"]
 
-P = TypeVar("P", bound=Readable)
-P_co = TypeVar("P_co", bound=Readable, covariant=True)
+P = TypeVar("P", bound=ReadablePath)
+P_co = TypeVar("P_co", bound=ReadablePath, covariant=True)
 
 _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
 _kernel.CreateFileW.restype = wintypes.HANDLE
@@ -72,14 +72,14 @@ _DEVICES = frozenset(
 
 
 class Folder(Generic[P_co]):
-    """An open folder that stays where it is, and the trusted place it was reached as; see `handles_posix.Folder`."""
+    """An open folder that stays where it is, and the trusted path it was reached by; see `posix.Folder`."""
 
-    __slots__ = ("fd", "path", "place")
+    __slots__ = ("fd", "path", "system_path")
 
-    def __init__(self, handle: int, path: str, place: P_co) -> None:
+    def __init__(self, handle: int, system_path: str, path: P_co) -> None:
         self.fd = handle
+        self.system_path = system_path
         self.path = path
-        self.place = place
 
     def __enter__(self) -> Folder[P_co]:
         return self
@@ -97,17 +97,18 @@ class Folder(Generic[P_co]):
         found = self.stat(".")
         return found.st_dev, found.st_ino
 
-    def folder(self, name: str) -> Folder[P_co]:
-        place = self.place if name == "." else self.place / name
-        path, at = self._path(name), self._at(name)
-        handle = _open(path, _LIST, _SHARE_READ_WRITE, _BACKUP | _THE_LINK_ITSELF)
-        if not _is_same_path(_final_path(handle), path) or os.path.islink(at) or _is_junction(at):
+    def open_folder(self, name: str) -> Folder[P_co]:
+        path = self.path if name == "." else self.path / name
+        system_path = self._path(name)
+        at = self._at(name)
+        handle = _open(system_path, _LIST, _SHARE_READ_WRITE, _BACKUP | _THE_LINK_ITSELF)
+        if not _is_same_path(_final_path(handle), system_path) or os.path.islink(at) or _is_junction(at):
             _kernel.CloseHandle(handle)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if not os.path.isdir(at):  # a file can be opened in this way, too
             _kernel.CloseHandle(handle)
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        return Folder(handle, path, place)
+        return Folder(handle, system_path, path)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
         try:
@@ -124,16 +125,16 @@ class Folder(Generic[P_co]):
         return fd
 
     def scan(self) -> Iterator[os.DirEntry[str]]:
-        with os.scandir(for_system(self.path)) as entries:
+        with os.scandir(to_system_path(self.system_path)) as entries:
             yield from entries
 
-    def entries(self) -> list[os.DirEntry[str]]:
+    def list_entries(self) -> list[os.DirEntry[str]]:
         """`scan`, all at once."""
-        with os.scandir(for_system(self.path)) as entries:
+        with os.scandir(to_system_path(self.system_path)) as entries:
             return list(entries)
 
-    def names(self) -> list[str]:
-        return os.listdir(for_system(self.path))
+    def list_names(self) -> list[str]:
+        return os.listdir(to_system_path(self.system_path))
 
     def stat(self, name: str) -> os.stat_result:
         return os.lstat(self._at(name))
@@ -194,108 +195,108 @@ class Folder(Generic[P_co]):
             os.rmdir(target)
             os.rename(source, target)
 
-    def rename_new(self, name: str, folder: Folder[Any], new: str) -> None:
+    def rename_noreplace(self, name: str, folder: Folder[Any], new: str) -> None:
         _patiently(lambda: os.rename(self._at(name), folder._at(new)))
 
     def sync(self) -> None:
         """Nothing: NTFS journals its folders and offers no more."""
 
     def _at(self, name: str) -> str:
-        return for_system(self._path(name))
+        return to_system_path(self._path(name))
 
     def _path(self, name: str) -> str:
-        return self.path if name == "." else os.path.join(self.path, name)
+        return self.system_path if name == "." else os.path.join(self.system_path, name)
 
 
 @dataclass(frozen=True)
-class Spot(Generic[P_co]):
-    """Where a place really is; see `handles_posix.Spot`."""
+class ResolvedPath(Generic[P_co]):
+    """Where a path really leads; see `posix.ResolvedPath`."""
 
     folder: Folder[P_co]
     name: str
 
     @property
-    def place(self) -> P_co:
-        return self.folder.place if self.name == "." else self.folder.place / self.name
+    def path(self) -> P_co:
+        return self.folder.path if self.name == "." else self.folder.path / self.name
 
-    def __enter__(self) -> Spot[P_co]:
+    def __enter__(self) -> ResolvedPath[P_co]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.folder.close()
 
 
-def folder_at(_: P) -> Folder[P] | None:
+def open_folder_directly(_: P) -> Folder[P] | None:
     """None: no call does all of it."""
     return None
 
 
-def resolve(place: P, *, follow: bool = True, lists: bool = False) -> Spot[P]:
-    """The spot of `place`; see `handles_posix.resolve`. A link that leads to nothing is not written through."""
-    for part in place.parts:
+def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> ResolvedPath[P]:
+    """Resolve a path; see `posix.resolve`. A link that leads to nothing is not written through."""
+    for part in path.parts:
         _refuse_unsafe(part)
-    if not place.parts:
-        return Spot(_folder_at(place.root.real, place), ".")
-    folder = _above(place)
+    if not path.parts:
+        return ResolvedPath(_folder_at(path.root.real_path, path), ".")
+    folder = _above(path)
     try:
-        name = _spelled(folder, place.parts[-1])
-        path = os.path.join(folder.path, name)
-        if not os.path.lexists(for_system(path)):
-            return _checked(Spot(folder, name))
+        name = _spelled(folder, path.parts[-1])
+        system_path = os.path.join(folder.system_path, name)
+        if not os.path.lexists(to_system_path(system_path)):
+            return _checked(ResolvedPath(folder, name))
         flags = _BACKUP if follow else _BACKUP | _THE_LINK_ITSELF
-        handle = _open(path, _ATTRIBUTES, _SHARE_ALL, flags)
+        handle = _open(system_path, _ATTRIBUTES, _SHARE_ALL, flags)
         try:
             # The kernel's spelling: long instead of 8.3, in the letter case it is stored in.
             parent, name = os.path.split(_final_path(handle))
         finally:
             _kernel.CloseHandle(handle)
-        if _is_same_path(parent, folder.path):
-            return _checked(Spot(folder, name))
+        if _is_same_path(parent, folder.system_path):
+            return _checked(ResolvedPath(folder, name))
     except BaseException:
         folder.close()
         raise
     folder.close()
     if not name:
-        raise Refused(f"{quote(place.display)} leads outside the served folders through a link.")
-    elsewhere = _folder_at(parent, place)
+        raise Refused(f"{quote(path.display)} leads outside the served folders through a link.")
+    elsewhere = _folder_at(parent, path)
     try:
-        return _checked(Spot(elsewhere, name))
+        return _checked(ResolvedPath(elsewhere, name))
     except BaseException:
         elsewhere.close()
         raise
 
 
-def _checked(spot: Spot[P]) -> Spot[P]:
-    spot.folder.place.at(spot.folder.place.root, (*spot.folder.place.parts, spot.name))
-    return spot
+def _checked(resolved: ResolvedPath[P]) -> ResolvedPath[P]:
+    resolved.folder.path.at(resolved.folder.path.root, (*resolved.folder.path.parts, resolved.name))
+    return resolved
 
 
-def _above(place: P) -> Folder[P]:
-    """The folder that the last name of `place` is in."""
-    above = place.parts[:-1]
+def _above(path: P) -> Folder[P]:
+    """Open the folder that the last name of a path is in."""
+    above = path.parts[:-1]
     try:
-        return _folder_at(os.path.join(place.root.real, *above), place)
+        return _folder_at(os.path.join(path.root.real_path, *above), path)
     except FileNotFoundError:
         if not any(map(may_have_another_spelling, above)):
             raise
-    path = place.root.real
+    system_path = path.root.real_path
     for name in above:
-        with _folder_at(path, place) as folder:
-            path = os.path.join(folder.path, _spelled(folder, name))
-    return _folder_at(path, place)
+        with _folder_at(system_path, path) as folder:
+            system_path = os.path.join(folder.system_path, _spelled(folder, name))
+    return _folder_at(system_path, path)
 
 
-def _folder_at(path: str, place: P) -> Folder[P]:
-    """The folder at `path`, held in its place, once it is known to lie beneath a served one."""
-    handle = _open(path, _LIST, _SHARE_READ_WRITE, _BACKUP)
+def _folder_at(system_path: str, path: P) -> Folder[P]:
+    """Open the folder at a path, held where it is, once it is known to lie beneath a served one."""
+    handle = _open(system_path, _LIST, _SHARE_READ_WRITE, _BACKUP)
     try:
         real = _final_path(handle)
-        located = place.policy.locate(real)
+        located = path.policy.locate(real)
         if located is None:
-            raise Refused(f"{quote(place.display)} leads outside the served folders through a link.")
-        if not os.path.isdir(for_system(real)):
+            raise Refused(f"{quote(path.display)} leads outside the served folders through a link.")
+        if not os.path.isdir(to_system_path(real)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        return Folder(handle, real, place.at(*located))
+        return Folder(handle, real, path.at(*located))
     except BaseException:
         _kernel.CloseHandle(handle)
         raise
@@ -309,16 +310,16 @@ def _refuse_unsafe(name: str) -> None:
 
 
 def _spelled(folder: Folder[P], name: str) -> str:
-    if not may_have_another_spelling(name) or os.path.lexists(for_system(os.path.join(folder.path, name))):
+    if not may_have_another_spelling(name) or os.path.lexists(to_system_path(os.path.join(folder.system_path, name))):
         return name
-    alike = [other for other in folder.names() if fold_name(other) == fold_name(name)]
+    alike = [other for other in folder.list_names() if fold_name(other) == fold_name(name)]
     if len(alike) > 1:
         raise Conflict(f"{len(alike)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
     return alike[0] if alike else name
 
 
 def _open(path: str, access: int, share: int, flags: int) -> int:
-    handle = _kernel.CreateFileW(for_system(path), access, share, None, _OPEN_EXISTING, flags, None)
+    handle = _kernel.CreateFileW(to_system_path(path), access, share, None, _OPEN_EXISTING, flags, None)
     if handle == _INVALID:
         raise ctypes.WinError(ctypes.get_last_error())
     return handle

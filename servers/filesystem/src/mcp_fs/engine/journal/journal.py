@@ -17,22 +17,22 @@ from typing import Any, Self
 
 from mcp_batteries.errors import NotFound, Problem, TooLarge, reason
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.handles.metadata import Belongings, copy_attributes
-from mcp_fs.engine.handles.path_opening import Folder, Spot, open_regular, resolve
+from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_blocks
-from mcp_fs.engine.journal.states import State, is_still, state_of
-from mcp_fs.engine.journal.store import Item, Kept, Record, Store
+from mcp_fs.engine.journal.states import EntryState, is_unchanged, read_state
+from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.paths import file_uri
-from mcp_fs.policy import Readable, Writable
+from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["CALL", "Arrival", "Intent", "Step", "uri_of"]
+__all__ = ["CURRENT_CALL", "ExpectedState", "JournalEntry", "PlannedChange", "real_uri_of"]
 
-CALL: ContextVar[tuple[str, str]] = ContextVar("call", default=("", ""))
+CURRENT_CALL: ContextVar[tuple[str, str]] = ContextVar("call", default=("", ""))
 """The tool that is being called, and by whom."""
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class PlannedChange:
     """What is about to happen to one entry.
 
     Attributes:
@@ -47,37 +47,37 @@ class Intent:
             kept by another name, or copied.
     """
 
-    place: Readable
+    path: ReadablePath
     folder: Folder[Any] | None
-    after: State | None
-    before: State | None = None
-    source: Readable | None = None
-    origin: State | None = None
-    left: State | None = None
+    after: EntryState | None
+    before: EntryState | None = None
+    source: ReadablePath | None = None
+    copied_source: EntryState | None = None
+    left_at_source: EntryState | None = None
     fd: int | None = None
-    gives: int | None = None
+    handover_bytes: int | None = None
 
 
-class Step:
+class JournalEntry:
     """What one call changes, a context manager; as long as it is open nobody forgets it.
 
     Args:
         undoes: the tool whose call is being taken back.
     """
 
-    def __init__(self, store: Store, stop: Stop, undoes: str | None = None) -> None:
-        self._store, self._stop, self._undoes = store, stop, undoes
+    def __init__(self, store: JournalStore, stop: Stop, undone_tool: str | None = None) -> None:
+        self._store, self._stop, self._undone_tool = store, stop, undone_tool
         self._stack = ExitStack()
-        self._last: Kept | None = None
-        self._fd = -1
-        self._intents: Sequence[Intent] = ()
-        self._items: Sequence[Item] = ()
-        self._ahead: Sequence[Intent] = ()
-        self._what = "this"
-        self._is_off = False
-        self._reserved = self._room = self._size = 0
+        self._entry_id: EntryId | None = None
+        self._entry_fd = -1
+        self._planned_changes: Sequence[PlannedChange] = ()
+        self._recorded_changes: Sequence[RecordedChange] = ()
+        self._leading_changes: Sequence[PlannedChange] = ()
+        self._part_label = "this"
+        self._is_disabled = False
+        self._reserved_bytes = self._remaining_bytes = self._part_bytes = 0
         """Bytes that are kept room for, that this part and those after it may keep, and that this one does."""
-        self._start = self._end = self._before_it = 0
+        self._part_offset = self._end_offset = self._earlier_change_count = 0
         """Where this part stands in what is written down, and how many entries the parts before it have."""
         self.notes: list[str] = []
         """What can't be taken back, and why, for the answer."""
@@ -86,70 +86,81 @@ class Step:
         return self
 
     def __exit__(self, failure: object, *_: object) -> None:
-        is_idle = failure is not None and self._last is not None and not self.has_taken()
-        if is_idle and all(map(_is_as_before, self._intents, self._items)):
+        is_idle = failure is not None and self._entry_id is not None and not self.has_received()
+        if is_idle and all(map(_has_not_happened, self._planned_changes, self._recorded_changes)):
             self.withdraw()  # or else it would be one more name of a file, and a step that nobody made
         self._stack.close()
 
-    def is_far(self, folder: Folder[Any]) -> bool:
+    def is_on_other_disk(self, folder: Folder[Any]) -> bool:
         """Whether what is in `folder` would have to be copied, and comes back as another file."""
         try:
-            with self._store.top() as top:
+            with self._store.open_folder() as top:
                 return top.stat(".").st_dev != folder.stat(".").st_dev
         except (OSError, Problem):
             return True
 
-    def record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
+    def record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
         """Write down what is about to happen, which is one step; for each entry the place for what `gives` tells of."""
-        if ahead := self._ahead:
+        if leading_changes := self._leading_changes:
             self.drop()
-        if self._is_off:
-            return [None] * len(intents)
+        if self._is_disabled:
+            return [None] * len(planned_changes)
         try:
-            return self._record([*ahead, *intents])[len(ahead) :]
+            return self._record([*leading_changes, *planned_changes])[len(leading_changes) :]
         except (OSError, Problem) as failure:
-            self._say(failure)
-            return [None] * len(intents)
+            self._note_failure(failure)
+            return [None] * len(planned_changes)
 
-    def begin(self, intents: Sequence[Intent]) -> None:
+    def record_first(self, planned_changes: Sequence[PlannedChange]) -> None:
         """Record what happens first; what is recorded next is one step with it."""
-        self.record(intents)
-        self._ahead = [*self._ahead, *intents]
+        self.record(planned_changes)
+        self._leading_changes = [*self._leading_changes, *planned_changes]
 
-    def reserve(self, size: int) -> None:
+    def reserve_bytes(self, size: int) -> None:
         """Tell how many bytes all parts keep together; too many are not kept, which the answer says."""
-        self._reserved = size
+        self._reserved_bytes = size
         if size > self._store.most_bytes:
             with suppress(OSError, Problem):
                 self.drop()
-            self._is_off = True
-            self._say(self._too_large(size))
+            self._is_disabled = True
+            self._note_failure(self._too_large(size))
 
-    def part(self, what: str) -> None:
+    def start_part(self, label: str) -> None:
         """What is recorded from now on is one step with what was: that has happened, and is recorded for good.
 
         Args:
             what: happens then, in words.
         """
-        self._what = what
-        if len(self._items) > len(self._ahead):  # what happened first alone is a part with what comes now
-            self._room -= self._size
-            self._start, self._before_it = self._end, self._before_it + len(self._items)
-            self._intents = self._items = self._ahead = ()
+        self._part_label = label
+        if len(self._recorded_changes) > len(
+            self._leading_changes
+        ):  # what happened first alone is a part with what comes now
+            self._remaining_bytes -= self._part_bytes
+            self._part_offset, self._earlier_change_count = (
+                self._end_offset,
+                self._earlier_change_count + len(self._recorded_changes),
+            )
+            self._planned_changes = self._recorded_changes = self._leading_changes = ()
 
-    def has_taken(self, kept: Readable | None = None) -> bool:
+    def has_received(self, content_path: ReadablePath | None = None) -> bool:
         """Whether anything that was given, or what was to be at `kept`, is kept, whole; of it some may be gone then."""
         with suppress(OSError, Problem):
-            given = [number for number, intent in enumerate(self._intents) if intent.gives is not None]
-            if self._last is not None and given:
-                names = [self._name(self._last, number) for number in given] if kept is None else [kept.name]
-                with self._store.top() as top:
-                    return any(state_of(top, name) is not None for name in names)
+            handed_over = [
+                number for number, intent in enumerate(self._planned_changes) if intent.handover_bytes is not None
+            ]
+            if self._entry_id is not None and handed_over:
+                names = (
+                    [self._content_name(self._entry_id, number) for number in handed_over]
+                    if content_path is None
+                    else [content_path.name]
+                )
+                with self._store.open_folder() as top:
+                    return any(read_state(top, name) is not None for name in names)
         return False
 
-    def lacks(self, place: Readable, failure: OSError | Problem) -> None:
+    def note_not_kept(self, path: ReadablePath, failure: OSError | Problem) -> None:
         """Say that one of several is not kept."""
-        self._say(failure, f"the deletion of {place.display}")
+        self._note_failure(failure, f"the deletion of {path.display}")
 
     def withdraw(self) -> None:
         """`drop` what was recorded last, since nothing of it happened; what failed before is what the answer tells."""
@@ -158,152 +169,184 @@ class Step:
 
     def drop(self, failure: OSError | Problem | None = None) -> None:
         """Forget what was recorded last, which is not what happens; with a failure, say that nothing can be kept."""
-        if not self._start:
+        if not self._part_offset:
             self._stack.close()
-            if self._last is not None:
-                self._store.remove(self._last)
-                self._last = None
-        elif self._last is not None and self._items:
-            names = [self._name(self._last, number) for number in range(len(self._items))]
-            self._store.cut(self._fd, self._start, names)
-        self._intents = self._items = ()
+            if self._entry_id is not None:
+                self._store.remove_entry(self._entry_id)
+                self._entry_id = None
+        elif self._entry_id is not None and self._recorded_changes:
+            names = [self._content_name(self._entry_id, number) for number in range(len(self._recorded_changes))]
+            self._store.truncate_part(self._entry_fd, self._part_offset, names)
+        self._planned_changes = self._recorded_changes = ()
         if failure is not None:
-            self._say(failure)
+            self._note_failure(failure)
 
-    def _say(self, failure: OSError | Problem, what: str | None = None) -> None:
-        why = reason(failure) if isinstance(failure, OSError) else failure.what.rstrip(".")
-        self.notes.append(f"undo_changes can't take {what or self._what} back: {why}")
+    def _note_failure(self, failure: OSError | Problem, label: str | None = None) -> None:
+        cause = reason(failure) if isinstance(failure, OSError) else failure.what.rstrip(".")
+        self.notes.append(f"undo_changes can't take {label or self._part_label} back: {cause}")
 
     def _too_large(self, size: int) -> TooLarge:
         return TooLarge(f"{size:,} bytes are more than the operator lets it keep")
 
-    def _name(self, kept: Kept, number: int) -> str:
+    def _content_name(self, entry_id: EntryId, number: int) -> str:
         """The name of what is kept of an entry of this part."""
-        return f"{kept.name}.{self._before_it + number}"
+        return f"{entry_id.name}.{self._earlier_change_count + number}"
 
-    def _record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
-        found = [self._before(intent) for intent in intents]
-        size = sum(bytes_kept for _, bytes_kept in found)
-        if size > (self._room if self._start else self._store.most_bytes):
+    def _record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
+        old_states = [self._read_old_state(intent) for intent in planned_changes]
+        size = sum(bytes_kept for _, bytes_kept in old_states)
+        if size > (self._remaining_bytes if self._part_offset else self._store.most_bytes):
             raise self._too_large(size)
-        items: list[Item] = []
+        recorded_changes: list[RecordedChange] = []
         with ExitStack() as stack:
-            top = stack.enter_context(self._store.top())
-            if self._start and self._last is not None:
-                kept, fd = self._last, self._fd
+            top = stack.enter_context(self._store.open_folder())
+            if self._part_offset and self._entry_id is not None:
+                entry_id, fd = self._entry_id, self._entry_fd
             else:
-                self._room = max(self._reserved, size)
-                kept, fd = self._store.begin(top, self._room)
+                self._remaining_bytes = max(self._reserved_bytes, size)
+                entry_id, fd = self._store.begin_entry(top, self._remaining_bytes)
                 stack.callback(os.close, fd)
             try:
-                for number, (intent, (before, _)) in enumerate(zip(intents, found, strict=True)):
+                for number, (intent, (before, _)) in enumerate(zip(planned_changes, old_states, strict=True)):
                     folder, name = intent.folder, None
                     if before is not None and folder is not None and intent.before is None:
-                        name = str(self._before_it + number)
-                        if intent.gives is None:
+                        name = str(self._earlier_change_count + number)
+                        if intent.handover_bytes is None:
                             self._stop.check()
-                            _keep(folder, intent.place.name, before, top, f"{kept.name}.{name}", self._stop)
-                    items.append(_item(intent, before, name))
-                tool, by = CALL.get()
-                record = Record(kept, self._undoes or tool, by, self._undoes is not None, items)
-                self._end = self._store.finish(fd, record, self._start)
+                            _keep_contents(folder, intent.path.name, before, top, f"{entry_id.name}.{name}", self._stop)
+                    recorded_changes.append(_to_recorded_change(intent, before, name))
+                tool, by = CURRENT_CALL.get()
+                record = EntryRecord(
+                    entry_id, self._undone_tool or tool, by, self._undone_tool is not None, recorded_changes
+                )
+                self._end_offset = self._store.write_part(fd, record, self._part_offset)
             except BaseException:
                 stack.close()
-                if self._start:
-                    names = [self._name(kept, number) for number in range(len(found))]
-                    self._store.cut(fd, self._start, names)
+                if self._part_offset:
+                    names = [self._content_name(entry_id, number) for number in range(len(old_states))]
+                    self._store.truncate_part(fd, self._part_offset, names)
                 else:
-                    self._store.remove(kept)
+                    self._store.remove_entry(entry_id)
                 raise
-            self._last, self._fd, self._intents, self._items, self._size = kept, fd, intents, items, size
-            if not self._start:
+            self._entry_id, self._entry_fd, self._planned_changes, self._recorded_changes, self._part_bytes = (
+                entry_id,
+                fd,
+                planned_changes,
+                recorded_changes,
+                size,
+            )
+            if not self._part_offset:
                 self._stack.push(stack.pop_all())
         return [
-            None if intent.gives is None else self._store.place(self._name(kept, number))
-            for number, intent in enumerate(intents)
+            None if intent.handover_bytes is None else self._store.path_of(self._content_name(entry_id, number))
+            for number, intent in enumerate(planned_changes)
         ]
 
-    def _before(self, intent: Intent) -> tuple[State | None, int]:
+    def _read_old_state(self, intent: PlannedChange) -> tuple[EntryState | None, int]:
         """What is there, and how many bytes it takes to keep it."""
         if intent.before is not None or intent.folder is None:
             return intent.before, 0
         self._stop.check()
-        thorough = intent.gives is None or self.is_far(intent.folder)  # what is copied there is copied back
-        before = state_of(intent.folder, intent.place.name, thorough=thorough, fd=intent.fd)
+        thorough = intent.handover_bytes is None or self.is_on_other_disk(
+            intent.folder
+        )  # what is copied there is copied back
+        before = read_state(intent.folder, intent.path.name, thorough=thorough, fd=intent.fd)
         if before is None:
             return None, 0
-        return before, before.size if intent.gives is None else intent.gives
+        return before, before.size if intent.handover_bytes is None else intent.handover_bytes
 
 
-def _is_as_before(intent: Intent, item: Item) -> bool:
+def _has_not_happened(planned: PlannedChange, recorded: RecordedChange) -> bool:
     try:
-        with resolve(intent.place, follow=False) as spot:
-            return is_still(spot.folder, spot.name, item.before)
+        with resolve(planned.path, follow=False) as resolved:
+            return is_unchanged(resolved.folder, resolved.name, recorded.before)
     except NotFound:
-        return item.before is None
+        return recorded.before is None
     except Problem:
         return False
 
 
-class Arrival:
+class ExpectedState:
     """What tells a step of the one thing that will stand at a spot, as soon as that is known.
 
     Args:
         source: where it is moved from.
     """
 
-    def __init__(self, end: Spot[Writable], step: Step | None, source: Spot[Writable] | None = None) -> None:
-        self._end, self._step, self._source = end, step, source
+    def __init__(
+        self,
+        target: ResolvedPath[WritablePath],
+        journal_entry: JournalEntry | None,
+        source: ResolvedPath[WritablePath] | None = None,
+    ) -> None:
+        self._target, self._journal_entry, self._source = target, journal_entry, source
 
     def expect(self, folder: Folder[Any], name: str) -> None:
         """Record that it will be what is `name` in `folder` now; in place of what was expected before."""
-        step, source = self._step, self._source
-        if step is None:
+        journal_entry, source = self._journal_entry, self._source
+        if journal_entry is None:
             return
-        step.drop()
-        place, into = self._end.place, self._end.folder
+        journal_entry.drop()
+        path, target_folder = self._target.path, self._target.folder
         if source is None:
-            step.record([Intent(place, into, state_of(folder, name, thorough=True))])
+            journal_entry.record([PlannedChange(path, target_folder, read_state(folder, name, thorough=True))])
             return
-        new = state_of(folder, name, thorough=step.is_far(folder))
+        new = read_state(folder, name, thorough=journal_entry.is_on_other_disk(folder))
         if new is not None and new.kind == "folder":
             new = replace(new, kind="tree")
-        origin = None if folder is source.folder else state_of(source.folder, source.name, thorough=True)
-        step.record([Intent(place, into, new, source=source.place, origin=origin)])
+        origin = None if folder is source.folder else read_state(source.folder, source.name, thorough=True)
+        journal_entry.record([PlannedChange(path, target_folder, new, source=source.path, copied_source=origin)])
 
 
-def uri_of(place: Readable) -> str:
+def real_uri_of(path: ReadablePath) -> str:
     """The URI of a place by the real path of its served folder: how any server of this user finds it."""
-    return file_uri(os.path.join(place.root.real, *place.parts))
+    return file_uri(os.path.join(path.root.real_path, *path.parts))
 
 
-def _item(intent: Intent, before: State | None, kept: str | None) -> Item:
-    source = None if intent.source is None else uri_of(intent.source)
-    return Item(uri_of(intent.place), before, intent.after, kept, source, intent.origin, intent.left)
+def _to_recorded_change(planned: PlannedChange, before: EntryState | None, content_name: str | None) -> RecordedChange:
+    source = None if planned.source is None else real_uri_of(planned.source)
+    return RecordedChange(
+        real_uri_of(planned.path),
+        before,
+        planned.after,
+        content_name,
+        source,
+        planned.copied_source,
+        planned.left_at_source,
+    )
 
 
-def _keep(folder: Folder[Any], name: str, before: State, into: Folder[Writable], kept: str, stop: Stop) -> None:
+def _keep_contents(
+    folder: Folder[Any],
+    name: str,
+    before: EntryState,
+    store_folder: Folder[WritablePath],
+    content_name: str,
+    stop: Stop,
+) -> None:
     """Keep what is at `name`."""
-    found = folder.stat(name)
-    if before.kind == "file" and found.st_nlink == 1:
+    status = folder.stat(name)
+    if before.kind == "file" and status.st_nlink == 1:
         try:
-            folder.add_name(name, into, kept)
+            folder.add_name(name, store_folder, content_name)
         except OSError:  # another file system, or one without such names
             pass
         else:
             return
     if before.kind == "file":
         with open_regular(folder, name) as file:
-            fd = into.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+            fd = store_folder.open(
+                content_name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+            )
             try:
                 copy_blocks(file.fileno(), fd, stop.check)
                 copy_attributes(file.fileno(), fd)
             finally:
                 os.close(fd)
     elif before.kind == "link":
-        into.make_link(folder.read_link(name), kept)
+        store_folder.make_link(folder.read_link(name), content_name)
     elif before.kind == "folder":
-        into.make_folder(kept, stat.S_IMODE(found.st_mode))
+        store_folder.make_folder(content_name, stat.S_IMODE(status.st_mode))
     else:
         raise TooLarge("what was there is not a file, folder or link")
-    Belongings().keep(into, kept, found)
+    MetadataCopier().copy_to(store_folder, content_name, status)

@@ -11,14 +11,14 @@ from typing import Any
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import Folder, open_regular, open_tree
 
-__all__ = ["HASHED", "MADE", "State", "file_state", "hash_of", "is_still", "state_of"]
+__all__ = ["MAX_HASHED_BYTES", "NEW_FOLDER", "EntryState", "file_state", "hash_content", "is_unchanged", "read_state"]
 
-HASHED = 8 << 20
+MAX_HASHED_BYTES = 8 << 20
 """Bytes of a file up to which its content counts, and not only which file it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class EntryState:
     """An entry of a folder.
 
     Attributes:
@@ -31,16 +31,16 @@ class State:
 
     kind: str
     device: int = 0
-    number: int = 0
+    inode: int = 0
     size: int = 0
-    changed: int = 0
-    text: str = ""
+    modified_ns: int = 0
+    fingerprint: str = ""
 
 
-MADE = State("made")
+NEW_FOLDER = EntryState("made")
 
 
-def state_of(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int | None = None) -> State | None:
+def read_state(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int | None = None) -> EntryState | None:
     """What stands at `name` now; None for nothing.
 
     Args:
@@ -48,86 +48,93 @@ def state_of(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int 
         thorough: whether to read files and go through folders, within limits, so that a copy is known again.
     """
     try:
-        found = folder.stat(name)
+        status = folder.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    device, number = found.st_dev, found.st_ino
-    if stat.S_ISREG(found.st_mode):
+    device, inode = status.st_dev, status.st_ino
+    if stat.S_ISREG(status.st_mode):
         if not thorough:
-            return file_state(found, "")
-        if fd is not None and not os.path.samestat(os.fstat(fd), found):
+            return file_state(status, "")
+        if fd is not None and not os.path.samestat(os.fstat(fd), status):
             fd = None
-        return file_state(found, _hash(folder, name, found.st_size, fd))
-    if stat.S_ISLNK(found.st_mode):
-        return State("link", device, number, text=folder.read_link(name))
-    if stat.S_ISDIR(found.st_mode):
-        return State("folder", device, number, text=_digest(folder, name) if thorough else "")
-    return State("special", device, number)
+        return file_state(status, _hash_file(folder, name, status.st_size, fd))
+    if stat.S_ISLNK(status.st_mode):
+        return EntryState("link", device, inode, fingerprint=folder.read_link(name))
+    if stat.S_ISDIR(status.st_mode):
+        return EntryState("folder", device, inode, fingerprint=_digest_folder(folder, name) if thorough else "")
+    return EntryState("special", device, inode)
 
 
-def is_still(folder: Folder[Any], name: str, state: State | None) -> bool:
+def is_unchanged(folder: Folder[Any], name: str, state: EntryState | None) -> bool:
     """Whether what stands at `name` is what `state` tells."""
-    now = state_of(folder, name)
-    if now is None or state is None:
-        return now is state
+    current = read_state(folder, name)
+    if current is None or state is None:
+        return current is state
     if state.kind == "made":
-        if now.kind != "folder":
+        if current.kind != "folder":
             return False
-        with folder.folder(name) as inner:
+        with folder.open_folder(name) as inner:
             return not any(True for _ in inner.scan())
-    if now.kind != ("folder" if state.kind == "tree" else state.kind):
+    if current.kind != ("folder" if state.kind == "tree" else state.kind):
         return False
     if state.kind == "link":
-        return now.text == state.text
-    if state.kind == "folder" and state.text:
-        return _digest(folder, name) == state.text
-    if (now.device, now.number, now.size, now.changed) == (state.device, state.number, state.size, state.changed):
+        return current.fingerprint == state.fingerprint
+    if state.kind == "folder" and state.fingerprint:
+        return _digest_folder(folder, name) == state.fingerprint
+    if (current.device, current.inode, current.size, current.modified_ns) == (
+        state.device,
+        state.inode,
+        state.size,
+        state.modified_ns,
+    ):
         return True
-    if not state.text or now.size != state.size:
+    if not state.fingerprint or current.size != state.size:
         return False
-    return (_hash(folder, name, now.size) if state.kind == "file" else _digest(folder, name)) == state.text
+    return (
+        _hash_file(folder, name, current.size) if state.kind == "file" else _digest_folder(folder, name)
+    ) == state.fingerprint
 
 
-def file_state(found: os.stat_result, text: str) -> State:
+def file_state(status: os.stat_result, fingerprint: str) -> EntryState:
     """The state of a regular file with this hash."""
-    return State("file", found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, text)
+    return EntryState("file", status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, fingerprint)
 
 
-def hash_of(data: bytes) -> str:
+def hash_content(data: bytes) -> str:
     """The hash of a file's content; empty for one whose content does not count."""
-    return hashlib.sha256(data).hexdigest() if len(data) <= HASHED else ""
+    return hashlib.sha256(data).hexdigest() if len(data) <= MAX_HASHED_BYTES else ""
 
 
-def _hash(folder: Folder[Any], name: str, size: int, fd: int | None = None) -> str:
-    if size > HASHED:
+def _hash_file(folder: Folder[Any], name: str, size: int, fd: int | None = None) -> str:
+    if size > MAX_HASHED_BYTES:
         return ""
     try:
         if fd is not None:
-            return hash_of(os.pread(fd, size + 1, 0))
-        with open_regular(folder, name, folder.place) as file:
-            return hash_of(file.read(size + 1))
+            return hash_content(os.pread(fd, size + 1, 0))
+        with open_regular(folder, name, folder.path) as file:
+            return hash_content(file.read(size + 1))
     except (OSError, Problem):
         return ""
 
 
-def _digest(folder: Folder[Any], name: str) -> str:
+def _digest_folder(folder: Folder[Any], name: str) -> str:
     """What is in a folder: names, kinds, sizes and times. Not which inodes: a folder that was copied is known again."""
     digest = hashlib.sha256()
     with open_tree(folder, name) as top:
-        _add(digest, top)
+        _add_to_digest(digest, top)
     return digest.hexdigest()
 
 
-def _add(digest: Any, folder: Folder[Any]) -> None:
+def _add_to_digest(digest: Any, folder: Folder[Any]) -> None:
     for entry in sorted(folder.scan(), key=lambda entry: entry.name):
-        found = entry.stat(follow_symlinks=False)
-        is_folder = stat.S_ISDIR(found.st_mode)
-        facts = () if is_folder else (found.st_size, found.st_mtime_ns)
-        digest.update(repr((os.fsencode(entry.name), stat.S_IFMT(found.st_mode), *facts)).encode())
+        status = entry.stat(follow_symlinks=False)
+        is_folder = stat.S_ISDIR(status.st_mode)
+        facts = () if is_folder else (status.st_size, status.st_mtime_ns)
+        digest.update(repr((os.fsencode(entry.name), stat.S_IFMT(status.st_mode), *facts)).encode())
         if is_folder:
             try:
-                with folder.folder(entry.name) as inner:
-                    _add(digest, inner)
+                with folder.open_folder(entry.name) as inner:
+                    _add_to_digest(digest, inner)
             except Problem:  # protected: what is in it is nobody's business here
                 digest.update(b"!")
             digest.update(b")")

@@ -25,21 +25,21 @@ from typing import Any
 from mcp_batteries.errors import NotFound, Problem, Refused
 from mcp_fs.engine.handles.path_opening import Folder, open_file, open_folder
 from mcp_fs.engine.handles.syscalls import write_all
-from mcp_fs.engine.handles.temp_files import hold, is_held, remove_quietly
-from mcp_fs.engine.journal.states import State
-from mcp_fs.policy import Policy, Writable
+from mcp_fs.engine.handles.temp_files import is_in_use, mark_in_use, remove_quietly
+from mcp_fs.engine.journal.states import EntryState
+from mcp_fs.policy import Policy, WritablePath
 
-__all__ = ["Item", "Kept", "Record", "Store"]
+__all__ = ["EntryId", "EntryRecord", "JournalStore", "RecordedChange"]
 
-_MOST_STEPS = 1000
-_SPARE = 16
+_MAX_ENTRIES = 1000
+_FREED_SHARE = 16
 """Of a full store this part is made free."""
-_LOOK_SECONDS = 60.0
-_DAY = 86_400.0
+_CHECK_INTERVAL_SECONDS = 60.0
+_DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
-class _Where:
+class _StorePolicySettings:
     """What the policy of the store needs to be told: everything in it is ours."""
 
     folders: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RecordedChange:
     """One entry that a step changed.
 
     Attributes:
@@ -61,16 +61,16 @@ class Item:
     """
 
     uri: str
-    before: State | None
-    after: State | None
-    kept: str | None = None
+    before: EntryState | None
+    after: EntryState | None
+    content_name: str | None = None
     source: str | None = None
-    origin: State | None = None
-    left: State | None = None
+    copied_source: EntryState | None = None
+    left_at_source: EntryState | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class EntryId:
     """A step, as far as its name tells."""
 
     name: str
@@ -80,7 +80,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EntryRecord:
     """A step.
 
     Attributes:
@@ -88,14 +88,14 @@ class Record:
         undoes: whether it took back a call of this tool.
     """
 
-    kept: Kept
+    entry_id: EntryId
     tool: str
-    by: str
-    undoes: bool
-    items: Sequence[Item]
+    caller: str
+    is_undo: bool
+    changes: Sequence[RecordedChange]
 
 
-class Store:
+class JournalStore:
     """The steps of all server processes of one user.
 
     Args:
@@ -104,183 +104,193 @@ class Store:
         days: after which they go.
     """
 
-    def __init__(self, where: str, *, most_bytes: int, days: float) -> None:
+    def __init__(self, folder: str, *, most_bytes: int, days: float) -> None:
         self.most_bytes = most_bytes
-        self._where, self._age = where, days * _DAY
-        self._opened: Writable | None = None
-        self._seen_at, self._seen_bytes = 0.0, 0
-        self._spared: list[Sequence[Kept]] = []
+        self._folder, self._max_age_seconds = folder, days * _DAY_SECONDS
+        self._opened_path: WritablePath | None = None
+        self._checked_at, self._checked_bytes = 0.0, 0
+        self._protected: list[Sequence[EntryId]] = []
 
-    def place(self, name: str) -> Writable:
+    def path_of(self, name: str) -> WritablePath:
         """The place of an entry of the store."""
-        return self._top() / name
+        return self._folder_path() / name
 
-    def _top(self) -> Writable:
+    def _folder_path(self) -> WritablePath:
         """Where the store is.
 
         Raises:
             Refused: others can look into the folder.
             OSError: it can't be made.
         """
-        if self._opened is None:
-            os.makedirs(self._where, mode=0o700, exist_ok=True)
-            found = os.lstat(self._where)
-            if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
+        if self._opened_path is None:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            status = os.lstat(self._folder)
+            if sys.platform != "win32" and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077):
                 raise Refused("The folder for old contents is not private to this user.")
-            self._opened = Policy(_Where((self._where,))).writable(".")
-        return self._opened
+            self._opened_path = Policy(_StorePolicySettings((self._folder,))).writable(".")
+        return self._opened_path
 
-    def top(self) -> Folder[Writable]:
+    def open_folder(self) -> Folder[WritablePath]:
         """The store's folder, open for listing; one that was removed meanwhile is made anew."""
         try:
-            return open_folder(self._top())
+            return open_folder(self._folder_path())
         except Problem:
-            self._opened = None
-            return open_folder(self._top())
+            self._opened_path = None
+            return open_folder(self._folder_path())
 
-    def begin(self, top: Folder[Writable], size: int) -> tuple[Kept, int]:
+    def begin_entry(self, top: Folder[WritablePath], size: int) -> tuple[EntryId, int]:
         """Make room for a step and begin to write it down; with the file, which keeps it as long as it is open."""
-        self.tidy(size)
-        moment, mark = time.time_ns(), secrets.token_hex(4)
-        kept = Kept(f"{moment:020}-{size}-{mark}", moment / 1e9, size, mark)
-        fd = top.open(kept.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        hold(fd)
-        return kept, fd
+        self.enforce_limits(size)
+        moment, token = time.time_ns(), secrets.token_hex(4)
+        entry_id = EntryId(f"{moment:020}-{size}-{token}", moment / 1e9, size, token)
+        fd = top.open(
+            entry_id.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+        )
+        mark_in_use(fd)
+        return entry_id, fd
 
-    def finish(self, fd: int, record: Record, at: int = 0) -> int:
+    def write_part(self, fd: int, record: EntryRecord, offset: int = 0) -> int:
         """Make what was begun a step, or write down its next part from byte `at` on; where that ends."""
         items = [
             [
                 item.uri,
-                *map(_told, (item.before, item.after)),
-                item.kept,
+                *map(_encode_state, (item.before, item.after)),
+                item.content_name,
                 item.source,
-                *map(_told, (item.origin, item.left)),
+                *map(_encode_state, (item.copied_source, item.left_at_source)),
             ]
-            for item in record.items
+            for item in record.changes
         ]
-        text = json.dumps({"tool": record.tool, "by": record.by, "undoes": record.undoes, "items": items})
+        text = json.dumps({"tool": record.tool, "by": record.caller, "undoes": record.is_undo, "items": items})
         data = f"{text}\n".encode()
-        if at:
-            os.ftruncate(fd, at)
+        if offset:
+            os.ftruncate(fd, offset)
         else:
-            self._seen_bytes += record.kept.size
+            self._checked_bytes += record.entry_id.size
         write_all(fd, data)
-        return at + len(data)
+        return offset + len(data)
 
-    def cut(self, fd: int, at: int, names: Sequence[str]) -> None:
+    def truncate_part(self, fd: int, offset: int, names: Sequence[str]) -> None:
         """Forget the last part of a step, which was written down from byte `at` on, with what it keeps."""
-        os.ftruncate(fd, at)
-        with self.top() as top:
+        os.ftruncate(fd, offset)
+        with self.open_folder() as top:
             for name in names:
                 remove_quietly(top, name)
 
-    def steps(self) -> list[Kept]:
+    def list_entries(self) -> list[EntryId]:
         """All steps, the newest first."""
-        with self.top() as top:
-            return _sorted(top.names())[0]
+        with self.open_folder() as top:
+            return _sort_names(top.list_names())[0]
 
-    def read(self, kept: Kept) -> Record:
+    def read_entry(self, entry_id: EntryId) -> EntryRecord:
         """What a step did.
 
         Raises:
             NotFound: it is gone, or not yet there.
             OSError: it can't be read; ValueError, TypeError or KeyError: nor understood.
         """
-        with open_file(self.place(kept.name)) as file:
+        with open_file(self.path_of(entry_id.name)) as file:
             text = file.read()
         parts = [json.loads(line) for line in text.split(b"\n")[:-1]]
         if not parts:
             raise NotFound("The step was not written down.")
-        told = parts[0]
-        items = [
+        header = parts[0]
+        changes = [
             # An older version wrote down one of the last two.
-            Item(uri, _state(before), _state(after), name, source, *map(_state, states))
+            RecordedChange(uri, _decode_state(before), _decode_state(after), name, source, *map(_decode_state, states))
             for uri, before, after, name, source, *states in chain.from_iterable(part["items"] for part in parts)
         ]
-        return Record(kept, told["tool"], told["by"], told["undoes"], items)
+        return EntryRecord(entry_id, header["tool"], header["by"], header["undoes"], changes)
 
-    def remove(self, kept: Kept, *, idle: bool = False) -> None:
+    def remove_entry(self, entry_id: EntryId, *, only_idle: bool = False) -> None:
         """Forget a step and what it keeps; with `idle`, only if nobody is at work on it."""
-        with self.top() as top:
-            if not (idle and is_held(top, kept.name)):
-                _forget(top, kept.name, [name for name in top.names() if name.startswith(f"{kept.name}.")])
+        with self.open_folder() as top:
+            if not (only_idle and is_in_use(top, entry_id.name)):
+                _remove_entry_files(
+                    top, entry_id.name, [name for name in top.list_names() if name.startswith(f"{entry_id.name}.")]
+                )
 
     @contextmanager
-    def sparing(self, steps: Sequence[Kept]) -> Generator[None]:
+    def protect(self, entry_ids: Sequence[EntryId]) -> Generator[None]:
         """Forget none of these steps meanwhile, whatever the bounds want."""
-        self._spared.append(steps)
+        self._protected.append(entry_ids)
         try:
             yield
         finally:
-            self._spared.remove(steps)
+            self._protected.remove(entry_ids)
 
-    def tidy(self, more: int | None = None) -> None:
+    def enforce_limits(self, incoming_bytes: int | None = None) -> None:
         """Forget the oldest steps, as far as the bounds want it.
 
         Args:
             more: bytes that are to come, if that is why; then nothing is looked at that was just now.
         """
-        now, left = time.time(), more or 0
-        if more is not None and now - self._seen_at < _LOOK_SECONDS and self._seen_bytes + more <= self.most_bytes:
+        now, used_bytes = time.time(), incoming_bytes or 0
+        if (
+            incoming_bytes is not None
+            and now - self._checked_at < _CHECK_INTERVAL_SECONDS
+            and self._checked_bytes + incoming_bytes <= self.most_bytes
+        ):
             return
-        with self.top() as top:
-            too_much, spared = False, {kept.name for steps in self._spared for kept in steps}
-            steps, contents = _sorted(top.names())
+        with self.open_folder() as top:
+            is_over_limit, protected_names = False, {kept.name for steps in self._protected for kept in steps}
+            entry_ids, contents = _sort_names(top.list_names())
             # More is forgotten than must be, or each step that is recorded from now on would look at the whole store.
-            is_full = left + sum(kept.size for kept in steps) > self.most_bytes
-            most = self.most_bytes - self.most_bytes // _SPARE * is_full
-            for number, kept in enumerate(steps):
-                too_much = too_much or left + kept.size > most or number >= _MOST_STEPS
-                is_due = (too_much or now - kept.time > self._age) and kept.name not in spared
-                kept_for_it = contents.pop(kept.name, ())
-                if is_due and not is_held(top, kept.name):
-                    _forget(top, kept.name, kept_for_it)
+            is_full = used_bytes + sum(kept.size for kept in entry_ids) > self.most_bytes
+            max_bytes = self.most_bytes - self.most_bytes // _FREED_SHARE * is_full
+            for number, entry_id in enumerate(entry_ids):
+                is_over_limit = is_over_limit or used_bytes + entry_id.size > max_bytes or number >= _MAX_ENTRIES
+                is_due = (
+                    is_over_limit or now - entry_id.time > self._max_age_seconds
+                ) and entry_id.name not in protected_names
+                content_names = contents.pop(entry_id.name, ())
+                if is_due and not is_in_use(top, entry_id.name):
+                    _remove_entry_files(top, entry_id.name, content_names)
                 else:
-                    left += kept.size
+                    used_bytes += entry_id.size
             for stem, names in contents.items():  # of steps that were being forgotten
-                if (gone := _kept(stem)) is not None and now - gone.time > _DAY:
-                    _forget(top, stem, names)
-        self._seen_at, self._seen_bytes = now, left - (more or 0)
+                if (removed_id := _parse_entry_id(stem)) is not None and now - removed_id.time > _DAY_SECONDS:
+                    _remove_entry_files(top, stem, names)
+        self._checked_at, self._checked_bytes = now, used_bytes - (incoming_bytes or 0)
 
 
-def _sorted(names: Sequence[str]) -> tuple[list[Kept], dict[str, list[str]]]:
+def _sort_names(names: Sequence[str]) -> tuple[list[EntryId], dict[str, list[str]]]:
     """The steps among names in the store, the newest first, and by name of a step what is kept for it."""
     contents: dict[str, list[str]] = {}
-    steps: list[Kept] = []
+    entry_ids: list[EntryId] = []
     for name in names:
         stem, dot, _ = name.partition(".")
         if dot:
             contents.setdefault(stem, []).append(name)
-        elif (kept := _kept(name)) is not None:
-            steps.append(kept)
-    return sorted(steps, key=lambda kept: kept.name, reverse=True), contents
+        elif (entry_id := _parse_entry_id(name)) is not None:
+            entry_ids.append(entry_id)
+    return sorted(entry_ids, key=lambda kept: kept.name, reverse=True), contents
 
 
-def _forget(top: Folder[Writable], name: str, contents: Sequence[str]) -> None:
+def _remove_entry_files(top: Folder[WritablePath], name: str, contents: Sequence[str]) -> None:
     try:
         top.remove(name)  # a step is there whole or not at all
     except FileNotFoundError:
         pass
     except OSError:  # on Windows somebody is at work on it
         return
-    for kept in contents:
-        remove_quietly(top, kept)
+    for content_name in contents:
+        remove_quietly(top, content_name)
 
 
-def _told(state: State | None) -> Any:
+def _encode_state(state: EntryState | None) -> Any:
     if state is None:
         return None
-    return state.kind, state.device, state.number, state.size, state.changed, state.text
+    return state.kind, state.device, state.inode, state.size, state.modified_ns, state.fingerprint
 
 
-def _state(told: Any) -> State | None:
-    return None if told is None else State(*told)
+def _decode_state(encoded: Any) -> EntryState | None:
+    return None if encoded is None else EntryState(*encoded)
 
 
-def _kept(name: str) -> Kept | None:
+def _parse_entry_id(name: str) -> EntryId | None:
     try:
-        moment, size, mark = name.split("-")
-        return Kept(name, int(moment) / 1e9, int(size), mark)
+        moment, size, token = name.split("-")
+        return EntryId(name, int(moment) / 1e9, int(size), token)
     except ValueError:
         return None

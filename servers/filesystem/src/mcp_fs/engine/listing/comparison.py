@@ -14,13 +14,13 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.documents.source import open_content
-from mcp_fs.engine.handles.path_opening import open_file, read_link, status
+from mcp_fs.engine.handles.path_opening import open_file, read_link, read_status
 from mcp_fs.engine.listing.walk import WALK_SECONDS, Skipped, WalkFilter, display_path, walk, walk_order
 from mcp_fs.engine.listing.walk import entry_display_path as shown_path
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, decode, is_text, replace_undecodable
 from mcp_fs.models import Comparison, escape_line_breaks, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["compare"]
 
@@ -30,7 +30,7 @@ _SAMPLE_BYTES = 8 * 1024
 _Parts = tuple[str, ...]
 
 
-def compare(first: Readable, second: Readable, max_bytes: int, stop: Stop) -> Comparison:
+def compare(first: ReadablePath, second: ReadablePath, max_bytes: int, stop: Stop) -> Comparison:
     """Return what differs between two files, as a diff, or between two folders, entry by entry.
 
     Raises:
@@ -45,14 +45,14 @@ def compare(first: Readable, second: Readable, max_bytes: int, stop: Stop) -> Co
     return Comparison(names, head, lines, max_bytes)
 
 
-def _is_folder(place: Readable) -> bool:
+def _is_folder(place: ReadablePath) -> bool:
     try:
-        return stat.S_ISDIR(status(place).st_mode)
+        return stat.S_ISDIR(read_status(place).st_mode)
     except NotFound:
         return False  # perhaps in an archive
 
 
-def _compare_files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
+def _compare_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> tuple[str, list[str]]:
     with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
         begins = first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1)
         equal_bytes = _common_prefix_length(*begins)
@@ -73,12 +73,12 @@ def _compare_files(one: Readable, other: Readable, stop: Stop) -> tuple[str, lis
     return f"{kind}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {equal_bytes + equal_rest + 1:,} on", []
 
 
-def _have_same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
+def _have_same_bytes(one: ReadablePath, other: ReadablePath, stop: Stop) -> bool:
     with open_content(one, stop, raw=True) as (first, _), open_content(other, stop, raw=True) as (second, _):
         return _compare_rest(first, second, stop) is None
 
 
-def _diff_texts(before: Decoded, after: Decoded, one: Readable, other: Readable) -> tuple[str, list[str]]:
+def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: ReadablePath) -> tuple[str, list[str]]:
     facts: list[str] = []
     for property_name, values in (
         ("encoding", (before.encoding, after.encoding)),
@@ -136,7 +136,9 @@ def _read_block(file: BinaryIO) -> bytes:
     return data
 
 
-def _compare_folders(first: Readable, second: Readable, max_diff_bytes: int, stop: Stop) -> tuple[str, list[str]]:
+def _compare_folders(
+    first: ReadablePath, second: ReadablePath, max_diff_bytes: int, stop: Stop
+) -> tuple[str, list[str]]:
     """Return what differs between two folders; the diffs of small text files stand behind all the rest.
 
     Args:
@@ -162,7 +164,7 @@ class _FolderComparison:
         deadline: when, by `time.monotonic`, no more contents are compared.
     """
 
-    def __init__(self, first: Readable, second: Readable, stop: Stop) -> None:
+    def __init__(self, first: ReadablePath, second: ReadablePath, stop: Stop) -> None:
         self.lines: list[str] = []
         self.changed_files: list[_Parts] = []
         self.deadline = time.monotonic() + WALK_SECONDS
@@ -244,7 +246,7 @@ class _FolderComparison:
 
 
 def _collect_diffs(
-    one: Readable, other: Readable, changed: Sequence[_Parts], most_bytes: int, until: float, stop: Stop
+    one: ReadablePath, other: ReadablePath, changed: Sequence[_Parts], most_bytes: int, until: float, stop: Stop
 ) -> tuple[list[str], int]:
     """The diffs of files that differ, each whole, at most so many bytes; and how many text files have none here."""
     diffs = list[str]()
@@ -265,10 +267,10 @@ def _collect_diffs(
     return diffs, untold
 
 
-def _diff_small_files(one: Readable, other: Readable, stop: Stop) -> list[str] | None:
+def _diff_small_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> list[str] | None:
     """Return the diff of two files, of others than text no line; None where it would take long."""
     for place in (one, other):
-        if status(place).st_size > _MAX_DIFFED_BYTES:
+        if read_status(place).st_size > _MAX_DIFFED_BYTES:
             with open_file(place) as file:
                 if is_text(file.read(_SAMPLE_BYTES)):
                     return None
@@ -276,7 +278,7 @@ def _diff_small_files(one: Readable, other: Readable, stop: Stop) -> list[str] |
     return _compare_files(one, other, stop)[1]
 
 
-def _read_entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
+def _read_entries(start: ReadablePath, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
     """Return what each entry below a folder is."""
     kinds: dict[_Parts, str] = {}
     for entries in walk(start, WalkFilter(), stop, skipped):
@@ -289,8 +291,8 @@ def _read_entries(start: Readable, skipped: Skipped, stop: Stop) -> dict[_Parts,
             else:
                 kind = "special" if name in entries.special_files else "file"
             kinds[*entries.parts, name] = kind
-            place = entries.folder.place
-            if place.policy.protected((*place.parts, name)):
+            place = entries.folder.path
+            if place.policy.is_protected((*place.parts, name)):
                 kinds[*entries.parts, name] = "special"
                 skipped.add("protected", shown_path(place, name))
     return kinds
@@ -304,18 +306,18 @@ def _count_files(entries: dict[_Parts, str]) -> Counter[_Parts]:
     return file_counts
 
 
-def _entry_at(start: Readable, parts: _Parts) -> Readable:
+def _entry_at(start: ReadablePath, parts: _Parts) -> ReadablePath:
     return start.at(start.root, (*start.parts, *parts))
 
 
-def _describe_difference(one: Readable, other: Readable, kind: str, stop: Stop) -> str | None:
+def _describe_difference(one: ReadablePath, other: ReadablePath, kind: str, stop: Stop) -> str | None:
     """Return how two entries of one kind differ; None where they don't."""
     if kind == "link":
         return None if read_link(one) == read_link(other) else "\tlinks elsewhere"
     if kind != "file":
         return None
     with open_file(one) as first, open_file(other) as second:
-        sizes = [status(place).st_size for place in (one, other)]
+        sizes = [read_status(place).st_size for place in (one, other)]
         if sizes[0] == sizes[1] and _compare_rest(first, second, stop) is None:
             return None
     return f"\t{sizes[0]:,}\t{sizes[1]:,}"

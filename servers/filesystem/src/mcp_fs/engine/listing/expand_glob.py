@@ -10,11 +10,11 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.listing.selection import compile_choosers
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, walk
 from mcp_fs.engine.listing.walk import entry_display_path as shown_path
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["expand_glob"]
 
-_P = TypeVar("_P", bound=Readable)
+_P = TypeVar("_P", bound=ReadablePath)
 
 
 def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tuple[Sequence[_P], Sequence[str]]:
@@ -34,7 +34,7 @@ def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tupl
     paths = list[_P]()
     folders = glob.endswith("/")
     for entries in walk(start, WalkFilter(), stop, skipped):
-        folder = entries.folder.place
+        folder = entries.folder.path
         prefix = "".join(part + "/" for part in entries.parts)
         for entry, is_folder in entries.excluded:
             if is_folder == folders and chooses(prefix + entry):

@@ -19,7 +19,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.file_attributes import is_hidden
-from mcp_fs.engine.handles.path_opening import Folder, open_folder, status
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
 from mcp_fs.engine.listing.walk import (
     FolderEntries,
     Skipped,
@@ -32,7 +32,7 @@ from mcp_fs.engine.listing.walk import (
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.engine.patterns.ignore import IGNORE_FILES, Rules
 from mcp_fs.models import Entry, FolderPage
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["FolderSort", "complete_names", "format_time", "list_folder", "list_roots"]
 
@@ -44,7 +44,7 @@ _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
 def list_folder(
-    place: Readable,
+    place: ReadablePath,
     stop: Stop,
     *,
     sort: FolderSort = "name",
@@ -70,7 +70,7 @@ def list_folder(
     with open_folder(place) as folder:
         sizes = None
         if folder_sizes:
-            sizes = _FolderSizes(folder.place, walk_filter, stop)
+            sizes = _FolderSizes(folder.path, walk_filter, stop)
         keys_of_entries = _EntryKeys(folder, sort, walk_filter, stop, sizes)
         keys = (key for key in keys_of_entries if after is None or key > after)
         page = heapq.nsmallest(limit + 1, keys)
@@ -89,26 +89,28 @@ def list_folder(
     )
 
 
-def list_roots(places: Sequence[Readable]) -> FolderPage:
+def list_roots(places: Sequence[ReadablePath]) -> FolderPage:
     """Return the served folders, as entries."""
-    entries = tuple(Entry(display_path(place), "folder", None, format_time(status(place).st_mtime)) for place in places)
+    entries = tuple(
+        Entry(display_path(place), "folder", None, format_time(read_status(place).st_mtime)) for place in places
+    )
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
-def complete_names(place: Readable, prefix: str, stop: Stop) -> list[tuple[str, Readable]]:
+def complete_names(place: ReadablePath, prefix: str, stop: Stop) -> list[tuple[str, ReadablePath]]:
     """Return the names in a folder that begin with `prefix`, as a shell completes them, folders with a slash.
 
     None of a folder that can't be listed; at most 1,000.
     """
-    names: list[tuple[str, Readable]] = []
+    names: list[tuple[str, ReadablePath]] = []
     with suppress(Problem), open_folder(place) as open_listing:
         for entry in open_listing.scan():
             stop.check()
             name = entry.name
             if not fold_name(name).startswith(fold_name(prefix)) or (is_hidden(entry) and not prefix):
                 continue
-            if not place.policy.protected((*open_listing.place.parts, name)):
-                names.append((name + "/" * entry.is_dir(), open_listing.place / name))
+            if not place.policy.is_protected((*open_listing.path.parts, name)):
+                names.append((name + "/" * entry.is_dir(), open_listing.path / name))
                 if len(names) == _MAX_COMPLETIONS:
                     break
     return names
@@ -137,7 +139,7 @@ class _Key:
 class _EntryKeys:
     """The keys of a folder's entries, unsorted, counted on the way."""
 
-    folder: Folder[Readable]
+    folder: Folder[ReadablePath]
     sort: FolderSort
     walk_filter: WalkFilter
     stop: Stop
@@ -149,7 +151,7 @@ class _EntryKeys:
         rules = None
         if not self.walk_filter.ignored:
             rules = _load_rules(self.folder)
-        prefix = "/".join((*self.folder.place.parts, ""))
+        prefix = "/".join((*self.folder.path.parts, ""))
         for number, entry in enumerate(self.folder.scan()):
             if not number % _ENTRIES_PER_CHECK:
                 self.stop.check()
@@ -180,7 +182,7 @@ class _EntryKeys:
 class _FolderSizes:
     """The bytes of the files in folders, at any depth; a file with several names counts once."""
 
-    def __init__(self, above: Readable, walk_filter: WalkFilter, stop: Stop) -> None:
+    def __init__(self, above: ReadablePath, walk_filter: WalkFilter, stop: Stop) -> None:
         self._above = above
         self._walk_filter = walk_filter
         self._stop = stop
@@ -222,15 +224,15 @@ def _line_bytes(line: str) -> int:
     return len(line.encode("utf-8", "replace")) + 1
 
 
-def _read_entry(folder: Folder[Readable], name: str, sizes: _FolderSizes | None) -> Entry:
-    place = folder.place
+def _read_entry(folder: Folder[ReadablePath], name: str, sizes: _FolderSizes | None) -> Entry:
+    place = folder.path
     path = entry_display_path(place, name)
     try:
         status_result = folder.stat(name)
     except OSError:
         return Entry(path, "gone", None, "", "removed just now")
     kind = _KINDS.get(stat.S_IFMT(status_result.st_mode), "special")
-    note = "protected" if place.policy.protected((*place.parts, name)) else ""
+    note = "protected" if place.policy.is_protected((*place.parts, name)) else ""
     if kind == "link":
         note = _describe_link(folder, name, note)
     elif kind == "special":
@@ -245,12 +247,12 @@ def _read_entry(folder: Folder[Readable], name: str, sizes: _FolderSizes | None)
     return Entry(path, kind, size, format_time(status_result.st_mtime), note)
 
 
-def _describe_link(folder: Folder[Readable], name: str, note: str) -> str:
+def _describe_link(folder: Folder[ReadablePath], name: str, note: str) -> str:
     if note:
         return f"link, {note}"
     try:
         target = folder.read_link(name)
-        status(folder.place / name)
+        read_status(folder.path / name)
     except Problem as problem:
         reason = "leads outside or to something protected" if "outside" in problem.what else "dangling"
         return f"link, {reason}"
@@ -270,7 +272,7 @@ def format_time(seconds: float) -> str:
         return "out of the calendar"  # One odd file is not a reason to list none.
 
 
-def _load_rules(folder: Folder[Readable]) -> Rules:
+def _load_rules(folder: Folder[ReadablePath]) -> Rules:
     names: list[str] = []
     for name in (".git", *IGNORE_FILES):
         try:
@@ -278,4 +280,4 @@ def _load_rules(folder: Folder[Readable]) -> Rules:
             names.append(name)
         except OSError:
             continue
-    return Rules.load(folder, names, Rules.load_above(folder.place))
+    return Rules.load(folder, names, Rules.load_above(folder.path))

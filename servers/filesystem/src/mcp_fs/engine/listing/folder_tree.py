@@ -13,7 +13,7 @@ from mcp_fs.engine.handles.path_opening import Folder, open_folder
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, display_path, entry_display_path, read_entries
 from mcp_fs.engine.patterns.ignore import Rules
 from mcp_fs.models import Tree, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["list_tree"]
 
@@ -26,7 +26,7 @@ _Row = tuple[str, str, int]
 
 
 def list_tree(
-    place: Readable, stop: Stop, *, depth: int = 3, walk_filter: WalkFilter | None = None, max_bytes: int = 10_000
+    place: ReadablePath, stop: Stop, *, depth: int = 3, walk_filter: WalkFilter | None = None, max_bytes: int = 10_000
 ) -> Tree:
     """Return the folder's tree within `max_bytes`: level by level until they are spent, the rest folded.
 
@@ -38,8 +38,8 @@ def list_tree(
     """
     grower = _TreeBuilder(walk_filter or WalkFilter(), depth, max_bytes, stop)
     with open_folder(place) as folder:
-        top = _Branch(folder.place, (), display_path(place).rstrip("/") + "/")
-        grower.read_branch(top, folder, None if grower.walk_filter.ignored else Rules.load_above(folder.place))
+        top = _Branch(folder.path, (), display_path(place).rstrip("/") + "/")
+        grower.read_branch(top, folder, None if grower.walk_filter.ignored else Rules.load_above(folder.path))
     grower.expand(top)
     lines = tuple(_render(top))
     branches = list(_iterate_shown(top))
@@ -74,7 +74,7 @@ class _Branch:
         failure: why it is not known what is in it.
     """
 
-    place: Readable | None
+    place: ReadablePath | None
     parts: tuple[str, ...]
     label: str
     rows: list[_Row] = field(default_factory=list[_Row])
@@ -169,7 +169,7 @@ class _TreeBuilder:
                 if branch.shown_rows == len(branch.rows):  # there are no more to tell of
                     self._remaining_bytes += _line_bytes(_more_line(branch.file_count, "file"))
 
-    def read_branch(self, branch: _Branch, folder: Folder[Readable], above: Rules | None) -> None:
+    def read_branch(self, branch: _Branch, folder: Folder[ReadablePath], above: Rules | None) -> None:
         self._stop.check()
         self._listed_count += 1
         tell(self._listed_count, None, f"{self._listed_count:,} folders seen")
@@ -181,7 +181,7 @@ class _TreeBuilder:
             branch.rows = _group_numbered(entries.files, entries.links)
             branch.links = entries.links
             if entries.excluded:
-                branch.excluded_line = _describe_excluded(folder.place, entries.excluded)
+                branch.excluded_line = _describe_excluded(folder.path, entries.excluded)
 
     def _create_branch(self, above: _Branch, name: str) -> _Branch:
         assert above.place is not None
@@ -212,7 +212,7 @@ def _more_line(number: int, noun: str) -> str:
     return f"  ({pluralize(number, f'more {noun}')})"
 
 
-def _label(above: Readable, name: str, links: frozenset[str]) -> str:
+def _label(above: ReadablePath, name: str, links: frozenset[str]) -> str:
     if name.isprintable():
         text = name
     else:
@@ -248,7 +248,7 @@ def _next_in_sequence(name: str) -> str | None:
     return f"{before}{int(number) + 1:0{len(number)}}{after}"
 
 
-def _describe_excluded(above: Readable, entries: list[tuple[str, bool]]) -> str:
+def _describe_excluded(above: ReadablePath, entries: list[tuple[str, bool]]) -> str:
     named = [_label(above, name, frozenset()) + "/" * is_folder for name, is_folder in entries[:_MAX_NAMED]]
     more = ""
     if len(entries) > _MAX_NAMED:

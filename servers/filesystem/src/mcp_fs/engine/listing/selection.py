@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
-from mcp_fs.engine.handles.path_opening import status
+from mcp_fs.engine.handles.path_opening import read_status
 from mcp_fs.engine.listing.walk import find_nested_starts
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.engine.patterns.glob import path_glob, translate
 from mcp_fs.engine.patterns.regex import compile_path_set
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = [
     "Chooser",
@@ -40,7 +40,7 @@ _DRIVE = re.compile("[A-Za-z]:/")
 _PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
 
 
-def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
+def compile_choosers(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]:
     """For each of `starts`, which paths below it `glob` means.
 
     Raises:
@@ -69,7 +69,7 @@ def compile_choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
     )
 
 
-def _include_nested_starts(starts: Sequence[Readable], choosers: Sequence[Chooser]) -> list[Chooser]:
+def _include_nested_starts(starts: Sequence[ReadablePath], choosers: Sequence[Chooser]) -> list[Chooser]:
     """Return `choosers`, where a start that lies in another also has what is meant from there.
 
     Such a start is walked once, as its own.
@@ -137,7 +137,7 @@ def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
     return lambda path: not (is_excluded(path.rpartition("/")[0]) or (not folders and chooses(path)))
 
 
-def compile_relevance(starts: Sequence[Readable], start: Readable, glob: str, chooses: Chooser) -> Chooser:
+def compile_relevance(starts: Sequence[ReadablePath], start: ReadablePath, glob: str, chooses: Chooser) -> Chooser:
     """Return whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
     normalized = _with_slashes(fold_name(glob)).removeprefix("./")
     special = next((at for at, character in enumerate(normalized) if character in _SPECIAL), len(normalized))
@@ -201,9 +201,9 @@ def _choose_nothing(_: str) -> bool:
     return False
 
 
-def _strip_absolute_path(start: Readable, glob: str) -> str | None:
+def _strip_absolute_path(start: ReadablePath, glob: str) -> str | None:
     """Return the rest of a glob that begins with the absolute path of `start`; None for another."""
-    for top in (start.root.path, start.root.real):
+    for top in (start.root.path, start.root.real_path):
         base = _with_slashes(fold_name(os.path.join(top, *start.parts))).rstrip("/") + "/"
         if glob.startswith(base) or (_WINDOWS and glob.lower().startswith(base.lower())):
             # An anchor, so that a bare name stays one of the start's own.
@@ -213,7 +213,7 @@ def _strip_absolute_path(start: Readable, glob: str) -> str | None:
     return None
 
 
-def _strip_display_path(start: Readable, glob: str) -> list[str]:
+def _strip_display_path(start: ReadablePath, glob: str) -> list[str]:
     """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
     prefix = fold_name(start.display) + "/"
     if glob.startswith(prefix) and glob != prefix:
@@ -221,14 +221,14 @@ def _strip_display_path(start: Readable, glob: str) -> list[str]:
     return []
 
 
-def _refuse_glob_outside(starts: Sequence[Readable], glob: str) -> None:
+def _refuse_glob_outside(starts: Sequence[ReadablePath], glob: str) -> None:
     """Return when a glob with a slash in front may mean something directly below one of `starts`."""
     name = glob.split("/")[1]
     if _SPECIAL.intersection(name) and not _names_drive(glob):
         return
     for start in () if _names_drive(glob) else starts:
         try:
-            status(start / name, follow=False)
+            read_status(start / name, follow=False)
         except NotFound:
             continue
         except Problem:

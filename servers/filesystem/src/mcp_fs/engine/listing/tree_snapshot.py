@@ -22,8 +22,8 @@ from mcp_fs.engine.listing.selection import Chooser, compile_chooser
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import decode, is_text, replace_undecodable
-from mcp_fs.models import clipped_diff, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.models import clip_diff, pluralize
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["Subtree", "TextBudget", "TreeSnapshot", "describe_change"]
 
@@ -50,7 +50,7 @@ class Subtree:
         name: the one name in it.
     """
 
-    start: Readable
+    start: ReadablePath
     glob: str = ""
     name: str = ""
 
@@ -110,7 +110,7 @@ class TreeSnapshot:
         """
         changes: list[Change] = []
         files: dict[str, _FileSnapshot] = {}
-        roots_of_folders: dict[tuple[str, ...], Readable] = {}
+        roots_of_folders: dict[tuple[str, ...], ReadablePath] = {}
         kept_bytes = self._text_budget.total
         read_deadline = time.monotonic() + _READ_SECONDS
         folders: set[tuple[str, ...]] = {self.subtree.start.parts[:-1]}
@@ -136,7 +136,7 @@ class TreeSnapshot:
                 snapshot, added = self._read_contents(folder, name, snapshot, before)
             files[path] = snapshot
             if before is None:
-                place = folder.place
+                place = folder.path
                 if place.parts not in roots_of_folders:
                     roots_of_folders[place.parts] = _in_innermost_root(place)
                 self._names[path] = entry_display_path(roots_of_folders[place.parts], name)
@@ -158,7 +158,9 @@ class TreeSnapshot:
         self._text_budget.total -= _text_size(self._files.values())
         self._files = {}
 
-    def _iterate_files(self, folders: set[tuple[str, ...]], stop: Stop) -> Iterator[tuple[Folder[Readable], str, str]]:
+    def _iterate_files(
+        self, folders: set[tuple[str, ...]], stop: Stop
+    ) -> Iterator[tuple[Folder[ReadablePath], str, str]]:
         """(its folder, its path below the start, its name) for each file that is there and meant."""
         start = self.subtree.start
         only = self.subtree.name
@@ -169,12 +171,12 @@ class TreeSnapshot:
                     yield folder, only, only
                 return
             for entries in walk(start, WalkFilter(), stop, Skipped()):
-                folders.add(entries.folder.place.parts)
+                folders.add(entries.folder.path.parts)
                 prefix = "".join(part + "/" for part in entries.parts)
                 for name in entries.files:
                     if self._chooser is not None and not self._chooser(prefix + name):
                         continue
-                    if not start.policy.protected((*entries.folder.place.parts, name)):
+                    if not start.policy.is_protected((*entries.folder.path.parts, name)):
                         yield entries.folder, prefix + name, name
         except NotFound:
             if self.subtree.start.parts:
@@ -182,7 +184,7 @@ class TreeSnapshot:
             raise
 
     def _read_contents(
-        self, folder: Folder[Readable], name: str, snapshot: _FileSnapshot, before: _FileSnapshot | None
+        self, folder: Folder[ReadablePath], name: str, snapshot: _FileSnapshot, before: _FileSnapshot | None
     ) -> tuple[_FileSnapshot, str | None]:
         """Return the file with its text or the digest of its end, and what was added to a larger one."""
         had_text = before is not None and before.text is not None
@@ -247,13 +249,13 @@ def describe_change(change: Change) -> str:
         return _as_added_lines(change.added)
     if change.after.startswith(change.before) and change.before[-1:] in ("", "\n"):
         return _as_added_lines(change.after[len(change.before) :])
-    diff = clipped_diff(unified_diff(change.before, change.after, change.name))
+    diff = clip_diff(unified_diff(change.before, change.after, change.name))
     lines = diff.split("\n")
     header_end = next(number for number, line in enumerate(lines, 1) if line.startswith("+++ "))
     return "\n".join(lines[header_end:])
 
 
-def _in_innermost_root(folder: Readable) -> Readable:
+def _in_innermost_root(folder: ReadablePath) -> ReadablePath:
     """Return a folder as part of the innermost served folder that it lies in, so that each file has one name."""
     location = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
     if location is None:

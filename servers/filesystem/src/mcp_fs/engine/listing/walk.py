@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
-from mcp_fs.engine.handles.file_attributes import away_among, hidden_among
+from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_among
 from mcp_fs.engine.handles.path_opening import Folder, open_folder
 from mcp_fs.engine.patterns.ignore import Rules
 from mcp_fs.models import is_one_line
-from mcp_fs.paths import split
-from mcp_fs.policy import Readable
+from mcp_fs.paths import split_names
+from mcp_fs.policy import ReadablePath
 
 __all__ = [
     "NOT_DOWNLOADED",
@@ -105,7 +105,7 @@ class Skipped:
             else:
                 self.ignored += 1
             if len(self.excluded_examples) < _MAX_NAMED:
-                self.excluded_examples.append(entry_display_path(entries.folder.place, name) + "/" * is_folder)
+                self.excluded_examples.append(entry_display_path(entries.folder.path, name) + "/" * is_folder)
 
     def describe_excluded(self, *, named: bool) -> list[str]:
         """One phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
@@ -147,7 +147,7 @@ class FolderEntries:
         not_downloaded: those of `files` that reading would fetch from elsewhere; only their names are known.
     """
 
-    folder: Folder[Readable]
+    folder: Folder[ReadablePath]
     parts: tuple[str, ...]
     files: list[str]
     links: frozenset[str]
@@ -159,7 +159,7 @@ class FolderEntries:
 
 
 def walk(
-    start: Readable,
+    start: ReadablePath,
     walk_filter: WalkFilter,
     stop: Stop,
     skipped: Skipped,
@@ -175,21 +175,21 @@ def walk(
     Raises:
         Problem: `start` can't be opened.
     """
-    folder = open_folder(start.to_read())
+    folder = open_folder(start.to_readable())
     parts = tuple[str, ...]()
-    todo: list[tuple[Readable, tuple[str, ...], Rules | None]] = []
+    todo: list[tuple[ReadablePath, tuple[str, ...], Rules | None]] = []
     rules: Rules | None = None
     while True:
         with folder:
             stop.check()
             if not parts and not walk_filter.ignored:
-                rules = Rules.load_above(folder.place)
+                rules = Rules.load_above(folder.path)
             try:
                 entries, inner_rules = read_entries(folder, parts, walk_filter, rules)
             except OSError as error:
                 if not parts:
                     raise
-                skipped.add(_describe_read_error(error), entry_display_path(folder.place.parent, folder.place.name))
+                skipped.add(_describe_read_error(error), entry_display_path(folder.path.parent, folder.path.name))
             else:
                 skipped.count_excluded(entries)
                 if after is not None:
@@ -197,9 +197,9 @@ def walk(
                 yield entries
                 for name in reversed(entries.folders):
                     try:
-                        todo.append((folder.place / name, (*parts, name), inner_rules))
+                        todo.append((folder.path / name, (*parts, name), inner_rules))
                     except Problem:
-                        skipped.add("protected", entry_display_path(folder.place, name))
+                        skipped.add("protected", entry_display_path(folder.path, name))
         if todo and skipped.is_late():
             skipped.reasons[skipped.late_reason()] = [display_path(place) for place, _, _ in reversed(todo)]
             return
@@ -216,10 +216,10 @@ def exclude_folders(entries: FolderEntries, nested_starts: Set[tuple[str, ...]])
     return entries
 
 
-def find_nested_starts(starts: Sequence[Readable], start: Readable) -> frozenset[tuple[str, ...]]:
+def find_nested_starts(starts: Sequence[ReadablePath], start: ReadablePath) -> frozenset[tuple[str, ...]]:
     """Return those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
-    above = split(os.path.join(start.root.real, *start.parts))
-    paths = [split(os.path.join(other.root.real, *other.parts)) for other in starts]
+    above = split_names(os.path.join(start.root.real_path, *start.parts))
+    paths = [split_names(os.path.join(other.root.real_path, *other.parts)) for other in starts]
     return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)
 
 
@@ -233,7 +233,7 @@ def page_byte_limit(limit: int) -> int:
     return DEFAULT_PAGE_BYTES * max(limit, _USUAL_PATHS) // _USUAL_PATHS
 
 
-def entry_display_path(folder: Readable, name: str) -> str:
+def entry_display_path(folder: ReadablePath, name: str) -> str:
     """Return the path of an entry as tools take it, on one line: its URI where the text would not do."""
     display = folder.display
     if name.isprintable() and display.isprintable() and not display.startswith("file://"):
@@ -249,7 +249,7 @@ def entry_display_path(folder: Readable, name: str) -> str:
     return folder.uri_of(name)
 
 
-def display_path(place: Readable) -> str:
+def display_path(place: ReadablePath) -> str:
     """Return the path of `place` as tools take it, on one line: its URI where the text would not do."""
     return place.display if is_one_line(place.display) else place.uri
 
@@ -257,7 +257,7 @@ def display_path(place: Readable) -> str:
 class Visibility:
     """Whether a walk from `start` would come to a file, told without walking."""
 
-    def __init__(self, start: Readable, walk_filter: WalkFilter) -> None:
+    def __init__(self, start: ReadablePath, walk_filter: WalkFilter) -> None:
         self._start = start
         self._walk_filter = walk_filter
         above = None
@@ -299,8 +299,8 @@ class Visibility:
 
 
 def _open_next(
-    todo: list[tuple[Readable, tuple[str, ...], Rules | None]], skipped: Skipped
-) -> tuple[Folder[Readable], tuple[str, ...], Rules | None] | None:
+    todo: list[tuple[ReadablePath, tuple[str, ...], Rules | None]], skipped: Skipped
+) -> tuple[Folder[ReadablePath], tuple[str, ...], Rules | None] | None:
     while todo:
         place, parts, rules = todo.pop()
         try:
@@ -311,13 +311,13 @@ def _open_next(
 
 
 def read_entries(
-    folder: Folder[Readable], parts: tuple[str, ...], walk_filter: WalkFilter, outer_rules: Rules | None
+    folder: Folder[ReadablePath], parts: tuple[str, ...], walk_filter: WalkFilter, outer_rules: Rules | None
 ) -> tuple[FolderEntries, Rules | None]:
     """Return what is directly in a folder that is reached as `parts`, and the rules that hold in it."""
     folders: list[str] = []
     links: set[str] = set()
     special_files: set[str] = set()
-    dir_entries = folder.entries()
+    dir_entries = folder.list_entries()
     files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
     if len(files) < len(dir_entries):
         for entry in dir_entries:
@@ -345,7 +345,7 @@ def read_entries(
         folders,
         [],
         hidden,
-        away_among(dir_entries),
+        placeholders_among(dir_entries),
     )
     if rules is not None or not walk_filter.hidden:
         _exclude(entries, rules or _NO_RULES)
@@ -354,7 +354,7 @@ def read_entries(
 
 def _exclude(entries: FolderEntries, rules: Rules) -> None:
     """Take the hidden and ignored entries out of a folder's names."""
-    prefix = "/".join((*entries.folder.place.parts, ""))
+    prefix = "/".join((*entries.folder.path.parts, ""))
     for names, are_folders in ((entries.files, False), (entries.folders, True)):
         excluded_names = rules.exclude(prefix, names, are_folders, entries.hidden)
         if excluded_names:

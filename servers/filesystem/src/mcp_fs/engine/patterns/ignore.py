@@ -17,7 +17,7 @@ from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import Folder, open_file, open_folder, open_regular
 from mcp_fs.engine.patterns.glob import GlobError, translate
 from mcp_fs.engine.patterns.regex import compile_path_prefilter, compile_path_set
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["IGNORE_FILES", "Rules"]
 
@@ -71,7 +71,7 @@ class Rules:
     brings_back: bool
 
     @classmethod
-    def load(cls, folder: Folder[Readable], names: Collection[str], parent: Rules | None) -> Rules:
+    def load(cls, folder: Folder[ReadablePath], names: Collection[str], parent: Rules | None) -> Rules:
         """Return the rules in an open folder.
 
         Args:
@@ -86,7 +86,7 @@ class Rules:
             above = parent.chains
         else:
             above = ((), (), (), ())
-        length = sum(len(os.fsencode(part)) + 1 for part in folder.place.parts)
+        length = sum(len(os.fsencode(part)) + 1 for part in folder.path.parts)
         chains: list[_Chain] = []
         for number, rules in enumerate(own_files):
             chains.append(above[number] if rules is None else ((rules, length), *above[number]))
@@ -94,7 +94,7 @@ class Rules:
         return cls(tuple(chains), brings_back or (parent is not None and parent.brings_back))
 
     @classmethod
-    def load_above(cls, place: Readable) -> Rules | None:
+    def load_above(cls, place: ReadablePath) -> Rules | None:
         """The rules in the folder above `place`, from the served folder down; None for the served folder itself."""
         rules: Rules | None = None
         for depth in range(len(place.parts)):
@@ -102,7 +102,7 @@ class Rules:
         return rules
 
     @classmethod
-    def load_in_folder(cls, place: Readable, outer: Rules | None) -> Rules:
+    def load_in_folder(cls, place: ReadablePath, outer: Rules | None) -> Rules:
         """Return the rules in the folder `place`, which is not listed for them."""
         with open_folder(place) as folder:
             names = [name for name in (".git", *IGNORE_FILES) if _exists(folder, name)]
@@ -153,23 +153,23 @@ def _parse_rule_file(content: bytes) -> _RuleFile:
     return _RuleFile(content)
 
 
-def _load_rule_file(folder: Folder[Readable], name: str) -> _RuleFile | None:
+def _load_rule_file(folder: Folder[ReadablePath], name: str) -> _RuleFile | None:
     try:
-        with open_file(folder.place / name) as file:
+        with open_file(folder.path / name) as file:
             return _parse_rule_file(file.read(_MAX_BYTES))
     except (OSError, Problem):
         return None
 
 
-def _load_git_exclude(folder: Folder[Readable]) -> _RuleFile | None:
+def _load_git_exclude(folder: Folder[ReadablePath]) -> _RuleFile | None:
     try:
-        with open_folder(folder.place / ".git" / "info") as info, open_regular(info, "exclude") as file:
+        with open_folder(folder.path / ".git" / "info") as info, open_regular(info, "exclude") as file:
             return _parse_rule_file(file.read(_MAX_BYTES))
     except (OSError, Problem):
         return None
 
 
-def _exists(folder: Folder[Readable], name: str) -> bool:
+def _exists(folder: Folder[ReadablePath], name: str) -> bool:
     try:
         folder.stat(name)
     except OSError:

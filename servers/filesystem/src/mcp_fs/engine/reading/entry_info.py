@@ -6,31 +6,31 @@ import os
 import stat
 
 from mcp_batteries.errors import Problem, Refused
-from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_link, status
+from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_link, read_status
 from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, content_hash, detect_encoding
 from mcp_fs.models import FileInfo
 from mcp_fs.paths import is_absolute
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["read_info"]
 
 _MAX_HASHED_BYTES = 16 * 1024 * 1024
 
 
-def read_info(place: Readable) -> FileInfo:
+def read_info(place: ReadablePath) -> FileInfo:
     """Kind, size, times and more of `place`; of a link, what it leads to and how.
 
     Raises:
         Problem: it does not exist or can't be reached.
     """
-    status_result = status(place, follow=False)
+    status_result = read_status(place, follow=False)
     link_to = None
     if stat.S_ISLNK(status_result.st_mode):
         link_to = read_link(place)
         try:
-            status_result = status(place)
+            status_result = read_status(place)
         except Problem as problem:
             return _build_info(place, status_result, "link", link_to=f"{_describe_target(link_to)}: {problem.what}")
     target = None
@@ -49,12 +49,12 @@ def read_info(place: Readable) -> FileInfo:
     return _build_info(place, status_result, kind, link_to=target, **inside)
 
 
-def _describe_folder(place: Readable) -> dict[str, str | int | None]:
+def _describe_folder(place: ReadablePath) -> dict[str, str | int | None]:
     with open_folder(place) as folder:
-        return {"entries": len(folder.names())}
+        return {"entries": len(folder.list_names())}
 
 
-def _describe_file(place: Readable, size: int) -> dict[str, str | int | None]:
+def _describe_file(place: ReadablePath, size: int) -> dict[str, str | int | None]:
     with open_file(place) as file:
         head = file.read(SAMPLE_BYTES)
         encoding = detect_encoding(head)
@@ -68,7 +68,7 @@ def _describe_file(place: Readable, size: int) -> dict[str, str | int | None]:
     }
 
 
-def _build_info(place: Readable, status_result: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:
+def _build_info(place: ReadablePath, status_result: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:
     birth_time = getattr(status_result, "st_birthtime", None)
     return FileInfo.model_validate(
         {

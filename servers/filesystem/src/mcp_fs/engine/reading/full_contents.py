@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.file_attributes import is_hidden
-from mcp_fs.engine.handles.path_opening import open_file, open_folder, status
+from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_status
 from mcp_fs.engine.listing.folder_page import list_folder
 from mcp_fs.engine.mime_types import UNKNOWN, mime_type
 from mcp_fs.engine.reading.media import MAX_RESOURCE_BYTES
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, decode, detect_encoding, replace_undecodable
 from mcp_fs.models import FullContents
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["FOLDER_MIME_TYPE", "ListedFile", "list_files", "read_full_contents"]
 
@@ -28,14 +28,14 @@ _MAX_FILES = 1000
 _MAX_LISTED_ENTRIES = 1000
 
 
-def read_full_contents(place: Readable, stop: Stop) -> FullContents:
+def read_full_contents(place: ReadablePath, stop: Stop) -> FullContents:
     """Return the whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
 
     Raises:
         TooLarge: the file has more than 10 MiB.
         Problem: it can't be opened.
     """
-    if stat.S_ISDIR(status(place).st_mode):
+    if stat.S_ISDIR(read_status(place).st_mode):
         return FullContents(FOLDER_MIME_TYPE, list_folder(place, stop, limit=_MAX_LISTED_ENTRIES).text())
     with open_file(place) as file:
         size = os.fstat(file.fileno()).st_size
@@ -61,19 +61,19 @@ class ListedFile:
         modified: seconds since 1970.
     """
 
-    place: Readable
+    place: ReadablePath
     mime_type: str
     size: int
     modified: float
 
 
-def list_files(folder: Readable, stop: Stop) -> Sequence[ListedFile]:
+def list_files(folder: ReadablePath, stop: Stop) -> Sequence[ListedFile]:
     """Return the readable files directly in `folder` that are not hidden, by name; at most 1,000."""
     with open_folder(folder) as open_listing:
         names: list[str] = []
         for entry in open_listing.scan():
             stop.check()
-            if not is_hidden(entry) and not folder.policy.protected((*open_listing.place.parts, entry.name)):
+            if not is_hidden(entry) and not folder.policy.is_protected((*open_listing.path.parts, entry.name)):
                 names.append(entry.name)
                 if len(names) == _MAX_FILES:
                     break
@@ -81,7 +81,7 @@ def list_files(folder: Readable, stop: Stop) -> Sequence[ListedFile]:
     for name in sorted(names):
         stop.check()
         try:
-            at = status(folder / name)
+            at = read_status(folder / name)
         except Problem:  # gone meanwhile, or a link that leads nowhere or out
             continue
         if stat.S_ISREG(at.st_mode):

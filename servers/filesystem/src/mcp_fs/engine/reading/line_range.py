@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.source import open_content
-from mcp_fs.engine.handles.path_opening import told
+from mcp_fs.engine.handles.path_opening import translate_errors
 from mcp_fs.engine.handles.syscalls import write_all
 from mcp_fs.engine.text.lines import Lines
 from mcp_fs.models import pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["LineRange", "OpenedLines"]
 
@@ -30,7 +30,7 @@ class LineRange:
         display: as the caller spells it.
     """
 
-    place: Readable
+    place: ReadablePath
     first: int
     last: int | None
     display: str
@@ -113,7 +113,7 @@ class OpenedLines:
         write_all(fd, lines.encoding.bom)
         while at < self.end:
             lines.stop.check()
-            with told(lines.place):  # or else the target would be blamed
+            with translate_errors(lines.place):  # or else the target would be blamed
                 block = lines.read_at(at, min(_BLOCK_BYTES, self.end - at))
             if not block:
                 raise Conflict(f"{quote(lines.path)} was changed meanwhile; nothing was copied.", "Look at it again.")

@@ -23,7 +23,7 @@ from mcp_fs.engine.mime_types import UNKNOWN, mime_type
 from mcp_fs.engine.sounds import AUDIBLE_TYPES, is_whole_sound
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
 from mcp_fs.models import FullContents, Media, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["MAX_RESOURCE_BYTES", "is_media", "read_media", "with_safe_type"]
 
@@ -34,7 +34,7 @@ _MAX_PDF_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 
 
-def read_media(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media]:
+def read_media(place: ReadablePath, page: int = 1, stop: Stop | None = None) -> list[Media]:
     """Return the file at `place` as what can be shown of it; never nothing.
 
     Args:
@@ -78,7 +78,7 @@ def is_media(kind: str) -> bool:
     return kind.startswith(("image/", "audio/"))
 
 
-def with_safe_type(place: Readable, contents: FullContents, stop: Stop) -> FullContents:
+def with_safe_type(place: ReadablePath, contents: FullContents, stop: Stop) -> FullContents:
     """Return a whole file that is called a picture or a sound only if models take it as it is.
 
     Hosts give a model what a resource calls an image; of any other type they make no image.
@@ -96,7 +96,7 @@ def with_safe_type(place: Readable, contents: FullContents, stop: Stop) -> FullC
     return FullContents(UNKNOWN, None, contents.data)
 
 
-def _is_safe_picture(place: Readable, contents: FullContents, stop: Stop) -> bool:
+def _is_safe_picture(place: ReadablePath, contents: FullContents, stop: Stop) -> bool:
     with to_anonymous_file(contents.data) as file:
         try:
             verdict = extract(file, place.name, (), "safety", place.display, stop, mime_type=contents.mime_type)
@@ -105,7 +105,7 @@ def _is_safe_picture(place: Readable, contents: FullContents, stop: Stop) -> boo
     return verdict.label == SAFE_PICTURE
 
 
-def _show_picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
+def _show_picture(place: ReadablePath, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
     """Return a picture in a form that models take, or what can be said of it."""
     resource_hint = _describe_resource(place, size)
     if size > MOST_FILE_BYTES:
@@ -136,7 +136,7 @@ def _show_picture(place: Readable, file: BinaryIO, size: int, kind: str, facts: 
     return Media("image", place.display, place.uri, label["mime_type"], size, facts, picture.data)
 
 
-def _show_sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
+def _show_sound(place: ReadablePath, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
     """Return a sound that models take, or what can be said of it."""
     resource_hint = _describe_resource(place, size)
     if kind not in AUDIBLE_TYPES:
@@ -154,11 +154,11 @@ def _show_sound(place: Readable, file: BinaryIO, size: int, kind: str, facts: st
     return Media("audio", place.display, place.uri, kind, size, facts, data)
 
 
-def _describe(place: Readable, kind: str, size: int, note: str) -> Media:
+def _describe(place: ReadablePath, kind: str, size: int, note: str) -> Media:
     return Media("text", place.display, place.uri, kind, size, note)
 
 
-def _describe_resource(place: Readable, size: int) -> str:
+def _describe_resource(place: ReadablePath, size: int) -> str:
     """Return how a person gets at a file that is not shown."""
     if not (size <= MAX_RESOURCE_BYTES):
         return ""
@@ -169,7 +169,7 @@ def _is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def _show_bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
+def _show_bytes(place: ReadablePath, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
     """Return the file's bytes, whole when they are a page at most."""
     pages = max(1, -(-size // _PAGE_BYTES))
     _refuse_beyond(place, page, pages)
@@ -188,12 +188,12 @@ def _show_bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str
     return Media("blob", place.display, part, UNKNOWN, size, note, data)
 
 
-def _refuse_beyond(place: Readable, page: int, pages: int) -> None:
+def _refuse_beyond(place: ReadablePath, page: int, pages: int) -> None:
     if page > pages:
         raise Invalid(f"{quote(place.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
 
 
-def _show_pdf_page(place: Readable, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
+def _show_pdf_page(place: ReadablePath, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
     """Return a page of a PDF, or why it can't be shown."""
     if not _is_installed("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"

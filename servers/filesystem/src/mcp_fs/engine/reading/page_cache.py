@@ -13,8 +13,8 @@ import stat
 import sys
 from weakref import WeakKeyDictionary
 
-from mcp_fs.engine.handles.syscalls import file_system, open_cached
-from mcp_fs.policy import Readable, Root
+from mcp_fs.engine.handles.syscalls import file_system_type, open_cached
+from mcp_fs.policy import ReadablePath, Root
 
 __all__ = ["is_in_page_cache"]
 
@@ -26,7 +26,7 @@ _LOCAL_FILE_SYSTEMS = {_TMPFS, 0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC
 _file_system_types: WeakKeyDictionary[Root, int] = WeakKeyDictionary()
 
 
-def is_in_page_cache(place: Readable) -> bool:
+def is_in_page_cache(place: ReadablePath) -> bool:
     """True when `place` is a regular file of at most 64 KiB, in UTF-8, whose path and content are in memory now.
 
     Only a hint about time: who reads it afterwards checks all that has to be checked.
@@ -35,7 +35,7 @@ def is_in_page_cache(place: Readable) -> bool:
         return False
     kind = _file_system_types.get(place.root)
     if kind is None:
-        kind = _file_system_types[place.root] = file_system(place.root.fd)
+        kind = _file_system_types[place.root] = file_system_type(place.root.fd)
     if kind not in _LOCAL_FILE_SYSTEMS:
         return False
     fd = open_cached("/".join(place.parts) or ".", _OPEN_FLAGS, place.root.fd)

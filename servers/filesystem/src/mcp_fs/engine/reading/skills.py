@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.handles.path_opening import open_folder, status
+from mcp_fs.engine.handles.path_opening import open_folder, read_status
 from mcp_fs.engine.reading.full_contents import read_full_contents
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["skill_folders"]
 
@@ -24,8 +24,8 @@ _MOST_DEPTH = 8
 
 
 def skill_folders(
-    tops: Sequence[Readable], within_uri: str | None, stop: Stop
-) -> list[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+    tops: Sequence[ReadablePath], within_uri: str | None, stop: Stop
+) -> list[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]]:
     """Return each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
 
     Left out are skills that cannot be told whole: with over 100 files, 4 MiB, folders 8 deep, or a file that may not be
@@ -34,13 +34,13 @@ def skill_folders(
     Args:
         within_uri: read no folder but those that this URI is in.
     """
-    skills: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
+    skills: list[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]] = []
     for folder in _list_folders(tops, stop):
         stop.check()
         if within_uri is not None and not f"{within_uri}/".startswith(f"{folder.uri.rstrip('/')}/"):
             continue
         try:
-            if not stat.S_ISREG(status(folder / _SKILL_FILE).st_mode):
+            if not stat.S_ISREG(read_status(folder / _SKILL_FILE).st_mode):
                 continue
             files: dict[str, tuple[str, bytes]] = {}
             if _collect_files(folder, "", files, _MOST_BYTES, _MOST_DEPTH, stop) is not None:
@@ -52,7 +52,7 @@ def skill_folders(
     return skills
 
 
-def _list_folders(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
+def _list_folders(tops: Sequence[ReadablePath], stop: Stop) -> Iterator[ReadablePath]:
     for top in tops:
         yield top
         for parts in _SKILL_FOLDERS:
@@ -70,7 +70,7 @@ def _list_folders(tops: Sequence[Readable], stop: Stop) -> Iterator[Readable]:
 
 
 def _collect_files(
-    folder: Readable, prefix: str, files: dict[str, tuple[str, bytes]], max_bytes: int, depth: int, stop: Stop
+    folder: ReadablePath, prefix: str, files: dict[str, tuple[str, bytes]], max_bytes: int, depth: int, stop: Stop
 ) -> int | None:
     """Add the files of `folder` to `files`; how many bytes are left, None if there are too many."""
     with open_folder(folder) as open_listing:
@@ -83,7 +83,7 @@ def _collect_files(
             remaining_bytes = None
             if depth != 0:
                 remaining_bytes = _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
-        elif not stat.S_ISREG(status(place, follow=False).st_mode):
+        elif not stat.S_ISREG(read_status(place, follow=False).st_mode):
             continue
         else:
             place.policy.check(place)

@@ -21,7 +21,7 @@ from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.text.encodings import content_hash, is_text
 from mcp_fs.engine.text.lines import MAX_CHARACTER_BYTES, Lines
 from mcp_fs.models import FileSlices, TextSlice, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["MAX_PAGE_BYTES", "LineIndex", "NamedFile", "PageRequest", "read_page", "read_pages"]
 
@@ -77,8 +77,8 @@ class NamedFile(NamedTuple):
     """
 
     name: str
-    place: Readable | Problem | None
-    line_range: tuple[Readable, int, int | None] | None = None
+    place: ReadablePath | Problem | None
+    line_range: tuple[ReadablePath, int, int | None] | None = None
 
 
 class LineIndex:
@@ -151,7 +151,7 @@ class LineIndex:
                 self._files.popitem(last=False)
 
 
-def read_page(place: Readable, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
+def read_page(place: ReadablePath, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
     """Return the wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
 
     Raises:

@@ -23,16 +23,16 @@ from mcp_fs.engine.listing.walk import (
     walk,
 )
 from mcp_fs.models import FilePage, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["find_duplicates"]
 
 _BLOCK_BYTES = 1024 * 1024
-_Candidate = tuple[str, Readable]
+_Candidate = tuple[str, ReadablePath]
 
 
 def find_duplicates(
-    starts: Sequence[Readable], glob: str, walk_filter: WalkFilter, limit: int, cursor: str | None, stop: Stop
+    starts: Sequence[ReadablePath], glob: str, walk_filter: WalkFilter, limit: int, cursor: str | None, stop: Stop
 ) -> FilePage:
     """Files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
 
@@ -69,12 +69,12 @@ def find_duplicates(
 def _add_file(
     entries: FolderEntries,
     name: str,
-    start: Readable,
+    start: ReadablePath,
     by_size: dict[int, dict[tuple[int, int], _Candidate]],
     skipped: Skipped,
 ) -> None:
-    path = entry_display_path(entries.folder.place, name)
-    folder = entries.folder.place
+    path = entry_display_path(entries.folder.path, name)
+    folder = entries.folder.path
     if name in entries.not_downloaded:
         skipped.add(NOT_DOWNLOADED, path)
         return
@@ -105,7 +105,7 @@ def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) 
     return [paths for paths in groups.values() if len(paths) > 1]
 
 
-def _digest(place: Readable, stop: Stop) -> bytes:
+def _digest(place: ReadablePath, stop: Stop) -> bytes:
     digest = hashlib.sha256()
     with open_file(place) as file:
         while block := file.read(_BLOCK_BYTES):

@@ -15,7 +15,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members
-from mcp_fs.engine.handles.path_opening import open_folder, status
+from mcp_fs.engine.handles.path_opening import open_folder, read_status
 from mcp_fs.engine.listing.selection import (
     Chooser,
     as_file_glob,
@@ -41,7 +41,7 @@ from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.file_types import globs_of_type
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.sources import SearchedFile
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["FileList", "Position"]
 
@@ -75,7 +75,7 @@ class FileList:
     """
 
     def __init__(
-        self, starts: Sequence[Readable], query: Query, stop: Stop, skipped: Skipped, program: str | None
+        self, starts: Sequence[ReadablePath], query: Query, stop: Stop, skipped: Skipped, program: str | None
     ) -> None:
         self._starts = starts
         self._query = query
@@ -126,15 +126,15 @@ class FileList:
         self._skipped.hidden = self._skipped.ignored = 0
         self._skipped.excluded_examples.clear()
         for start in self._starts:
-            if stat.S_ISDIR(status(start).st_mode):
+            if stat.S_ISDIR(read_status(start).st_mode):
                 for _ in walk(start, self._query.walk_filter, self._stop, self._skipped):
                     pass
 
-    def _find_below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
+    def _find_below(self, start: ReadablePath, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
         if is_in_archive(start):
             yield from self._find_in_archive(start, after)
             return
-        if stat.S_ISREG(status(start).st_mode):
+        if stat.S_ISREG(read_status(start).st_mode):
             if after is None:
                 yield SearchedFile((), start)
             return
@@ -152,7 +152,7 @@ class FileList:
                 yield file
 
     def _find_in_archive(
-        self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False
+        self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
         """Yield the files in an archive, in order; behind `after`, or from there on."""
         inside, cut = read_members(start, self._stop)
@@ -166,11 +166,11 @@ class FileList:
 
     def _find_in_folder(self, entries: FolderEntries) -> Iterator[SearchedFile]:
         prefix = "".join(part + "/" for part in entries.parts)
-        place = entries.folder.place
+        place = entries.folder.path
         for name in entries.files:
             if name in entries.links or name in entries.special_files or not self._is_chosen(prefix + name):
                 continue
-            if place.policy.protected((*place.parts, name)):
+            if place.policy.is_protected((*place.parts, name)):
                 self._skipped.add("protected", entry_display_path(place, name))
                 continue
             if name in entries.not_downloaded:
@@ -181,11 +181,11 @@ class FileList:
     def _is_chosen(self, path: str) -> bool:
         return not self._choosers or all(choose(path) for choose in self._choosers)
 
-    def _find_with_ripgrep(self, start: Readable, begin: tuple[str, ...]) -> Iterator[SearchedFile] | None:
+    def _find_with_ripgrep(self, start: ReadablePath, begin: tuple[str, ...]) -> Iterator[SearchedFile] | None:
         """Yield the files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         query = self._query
         with open_folder(start) as folder:
-            top = folder.place
+            top = folder.path
             visibility = Visibility(top, query.walk_filter)
             if self.byte_pattern is None or self._program is None or visibility.may_bring_back:
                 return None
@@ -213,7 +213,7 @@ class FileList:
         return self._keep_visible(top, sorted(matching_files, key=walk_order), visibility)
 
     def _keep_visible(
-        self, top: Readable, matching_files: list[tuple[str, ...]], visibility: Visibility
+        self, top: ReadablePath, matching_files: list[tuple[str, ...]], visibility: Visibility
     ) -> Iterator[SearchedFile]:
         for parts in matching_files:
             if self._is_chosen("/".join(parts)):

@@ -25,7 +25,7 @@ from mcp_fs.engine.listing.walk import (
 )
 from mcp_fs.engine.search.duplicates import find_duplicates
 from mcp_fs.models import FilePage
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["FindSort", "find_files"]
 
@@ -67,7 +67,7 @@ class _FoundPath(NamedTuple):
 
 
 def find_files(
-    starts: Sequence[Readable],
+    starts: Sequence[ReadablePath],
     glob: str,
     stop: Stop,
     *,
@@ -127,7 +127,7 @@ class _Finder:
 
     def __init__(
         self,
-        starts: Sequence[Readable],
+        starts: Sequence[ReadablePath],
         glob: str,
         sort: FindSort,
         walk_filter: WalkFilter,
@@ -230,7 +230,7 @@ def _format_measure(measure: int, sort: FindSort) -> str:
 
 def _found_path(start: int, entries: FolderEntries, name: str, measure: int) -> _FoundPath:
     position = _Position(start, [*entries.parts, name], measure)
-    return _FoundPath(position.sort_key, position, entry_display_path(entries.folder.place, name))
+    return _FoundPath(position.sort_key, position, entry_display_path(entries.folder.path, name))
 
 
 def _read_measure(entries: FolderEntries, name: str, sort: FindSort) -> int:

@@ -13,7 +13,7 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.source import is_document, open_text, to_anonymous_file
 from mcp_fs.engine.handles.path_opening import Folder, open_file
 from mcp_fs.engine.listing.walk import Skipped, display_path, entry_display_path
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["DocumentReader", "SearchedFile", "describe_failure"]
 
@@ -34,9 +34,9 @@ class SearchedFile:
     """
 
     parts: tuple[str, ...]
-    place: Readable
+    place: ReadablePath
     name: str = ""
-    folder: Folder[Readable] | None = None
+    folder: Folder[ReadablePath] | None = None
     data: bytes | None = None
 
     @property
@@ -71,7 +71,7 @@ class DocumentReader:
     skipped: Skipped
     remaining_seconds: float = _DOCUMENT_SECONDS
 
-    def open_text(self, file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
+    def open_text(self, file: BinaryIO, place: ReadablePath, stop: Stop) -> BinaryIO:
         with ExitStack() as stack:
             stack.callback(file.close)
             if self.remaining_seconds < 0:

@@ -21,7 +21,7 @@ from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, c
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.sources import DocumentReader, SearchedFile, describe_failure
 from mcp_fs.models import Match, MatchCounts, MatchedFile, Matches, MatchTotal, pluralize
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["search_text"]
 
@@ -114,7 +114,7 @@ class _RunningTotal:
 
 
 def search_text(
-    starts: Sequence[Readable], query: Query, cursor: str | None, stop: Stop, program: str | None = None
+    starts: Sequence[ReadablePath], query: Query, cursor: str | None, stop: Stop, program: str | None = None
 ) -> Matches | MatchCounts:
     """Return a page of the lines that match in files at or below `starts`, or of what was counted.
 
@@ -157,7 +157,7 @@ class _Page:
 class _TextSearch:
     """One search in the contents of files."""
 
-    def __init__(self, starts: Sequence[Readable], query: Query, stop: Stop, program: str | None) -> None:
+    def __init__(self, starts: Sequence[ReadablePath], query: Query, stop: Stop, program: str | None) -> None:
         query.validate()
         self.query = query
         self.stop = stop

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, detect_encoding
-from mcp_fs.policy import Readable
+from mcp_fs.policy import ReadablePath
 
 __all__ = ["MAX_CHARACTER_BYTES", "Lines"]
 
@@ -42,7 +42,7 @@ class Lines:
         Invalid: no part of it is text.
     """
 
-    def __init__(self, place: Readable, file: BinaryIO, stop: Stop, extracted_from: str | None = None) -> None:
+    def __init__(self, place: ReadablePath, file: BinaryIO, stop: Stop, extracted_from: str | None = None) -> None:
         self.path = place.display
         self.file = file
         self.stop = stop

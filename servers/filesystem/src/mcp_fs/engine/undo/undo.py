@@ -11,140 +11,142 @@ from typing import Literal
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
-from mcp_fs.engine.changing.atomic_write import confirm, writing_to
-from mcp_fs.engine.changing.deleting import weight
+from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
+from mcp_fs.engine.changing.deleting import measure_bytes
 from mcp_fs.engine.changing.moving import create_folder, relocate
-from mcp_fs.engine.handles.locks import locked
-from mcp_fs.engine.handles.path_opening import Spot, open_file, open_folder, resolve, told
-from mcp_fs.engine.handles.temp_files import hold, remove_all
-from mcp_fs.engine.journal.journal import CALL, Intent, Step
-from mcp_fs.engine.journal.states import MADE, State, is_still, state_of
-from mcp_fs.engine.journal.store import Item, Kept, Record, Store
+from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, resolve, translate_errors
+from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
+from mcp_fs.engine.journal.journal import CURRENT_CALL, JournalEntry, PlannedChange
+from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, is_unchanged, read_state
+from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, decode, replace_undecodable
-from mcp_fs.models import Steps, Undone, UndoStep
-from mcp_fs.policy import Policy, Writable
+from mcp_fs.models import UndoResult, UndoStep, UndoStepPage
+from mcp_fs.policy import Policy, WritablePath
 
-__all__ = ["list_steps", "take_back"]
+__all__ = ["list_undoable_entries", "undo_entries"]
 
 _log = logging.getLogger(__name__)
 
-_MOST_LISTED = 50
-_MOST_NAMED = 3
-_YOUNG = 60.0
+_MAX_LISTED = 50
+_MAX_NAMED = 3
+_PENDING_SECONDS = 60.0
 """Seconds in which a step whose change has not happened may still be about to."""
 
-Standing = Literal["as it was left", "back already", "changed since"]
+UndoStatus = Literal["as it was left", "back already", "changed since"]
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _UndoChange:
     """One entry of a step, at trusted places."""
 
-    item: Item
-    place: Writable
-    source: Writable | None
-    kept: Writable | None
+    recorded: RecordedChange
+    path: WritablePath
+    source: WritablePath | None
+    content_path: WritablePath | None
 
     @property
-    def places(self) -> list[Writable]:
-        return [self.place] if self.source is None else [self.place, self.source]
+    def paths(self) -> list[WritablePath]:
+        return [self.path] if self.source is None else [self.path, self.source]
 
     @property
-    def way(self) -> str:
+    def description(self) -> str:
         """What taking it back does, in words."""
-        at, before = display_path(self.place), self.item.before
+        at, before = display_path(self.path), self.recorded.before
         if self.source is not None:
             return f"move {at} back to {display_path(self.source)}" + (
-                ", put back what it replaced" if self.kept else ""
+                ", put back what it replaced" if self.content_path else ""
             )
         if before is None:
             return f"delete {at}"
-        if self.item.after is None:
+        if self.recorded.after is None:
             return f"bring back {at}"
         return f"restore {at}"
 
 
 @dataclass(frozen=True)
-class _Step:
-    record: Record
-    entries: Sequence[_Entry]
+class _UndoEntry:
+    record: EntryRecord
+    changes: Sequence[_UndoChange]
 
     @property
-    def line(self) -> UndoStep:
-        paths = list(dict.fromkeys(display_path(place) for entry in self.entries for place in reversed(entry.places)))
-        return UndoStep(self.record.kept.id, self.record.kept.time, self.did, paths)
+    def summary(self) -> UndoStep:
+        paths = list(dict.fromkeys(display_path(path) for entry in self.changes for path in reversed(entry.paths)))
+        return UndoStep(self.record.entry_id.id, self.record.entry_id.time, self.label, paths)
 
     @property
-    def did(self) -> str:
-        return f"undo of {self.record.tool}" if self.record.undoes else self.record.tool
+    def label(self) -> str:
+        return f"undo of {self.record.tool}" if self.record.is_undo else self.record.tool
 
 
-class _Touched:
+class _ChangedPaths:
     """Places that later steps have changed: how those left what is there, in it or around it is not known."""
 
-    def __init__(self, places: Iterable[Writable] = ()) -> None:
-        self._places: set[tuple[str, ...]] = set()
-        self._above: set[tuple[str, ...]] = set()
-        for place in places:
-            self.add(place)
+    def __init__(self, paths: Iterable[WritablePath] = ()) -> None:
+        self._paths: set[tuple[str, ...]] = set()
+        self._parents: set[tuple[str, ...]] = set()
+        for path in paths:
+            self.add(path)
 
-    def add(self, place: Writable) -> None:
-        names = _names(place)
-        if names not in self._places:
-            self._places.add(names)
-            self._above.update(names[:depth] for depth in range(len(names)))
+    def add(self, path: WritablePath) -> None:
+        names = _full_names(path)
+        if names not in self._paths:
+            self._paths.add(names)
+            self._parents.update(names[:depth] for depth in range(len(names)))
 
-    def has(self, place: Writable) -> bool:
-        return _names(place) in self._places
+    def has(self, path: WritablePath) -> bool:
+        return _full_names(path) in self._paths
 
-    def meets(self, places: Iterable[Writable]) -> bool:
-        return any(_names(place) in self._above or self.covers(place) for place in places)
+    def meets(self, paths: Iterable[WritablePath]) -> bool:
+        return any(_full_names(path) in self._parents or self.covers(path) for path in paths)
 
-    def covers(self, place: Writable) -> bool:
+    def covers(self, path: WritablePath) -> bool:
         """Whether it was touched itself, or a folder on the way to it."""
-        names = _names(place)
-        return any(names[:depth] in self._places for depth in range(len(names) + 1))
+        names = _full_names(path)
+        return any(names[:depth] in self._paths for depth in range(len(names) + 1))
 
 
-def _names(place: Writable) -> tuple[str, ...]:
-    return (place.root.real, *place.parts)
+def _full_names(path: WritablePath) -> tuple[str, ...]:
+    return (path.root.real_path, *path.parts)
 
 
-def list_steps(policy: Policy, store: Store, stop: Stop) -> Steps:
+def list_undoable_entries(policy: Policy, store: JournalStore, stop: Stop) -> UndoStepPage:
     """The caller's steps that can be taken back in what is served now, the newest first."""
-    unread: list[Kept] = []
-    steps = _mine(policy, store, stop, unread)
-    return Steps([step.line for step in steps[:_MOST_LISTED]], len(steps), len(unread))
+    unread: list[EntryId] = []
+    entries = _list_own_entries(policy, store, stop, unread)
+    return UndoStepPage([step.summary for step in entries[:_MAX_LISTED]], len(entries), len(unread))
 
 
-def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run: bool, stop: Stop) -> Undone:
+def undo_entries(
+    policy: Policy, store: JournalStore, entry_id: str, *, later: bool, dry_run: bool, stop: Stop
+) -> UndoResult:
     """Take back one step, or all of the caller's from that one on; that is a step too, and can be taken back.
 
     Raises:
         NotFound: there is no such step.
         Conflict: something is no longer as the step left it; what is told in the message was not touched.
     """
-    steps = _mine(policy, store, stop, [])
-    number = next((number for number, one in enumerate(steps) if one.record.kept.id == wanted), None)
+    steps = _list_own_entries(policy, store, stop, [])
+    number = next((number for number, one in enumerate(steps) if one.record.entry_id.id == entry_id), None)
     if number is None:
-        raise NotFound(f"There is no step {quote(wanted)} to take back.", "Call without `step` for the list.")
+        raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
     # What was taken back in between has cancelled itself out.
-    chosen = [*(one for one in steps[:number] if later and not one.record.undoes), steps[number]]
-    all_places = _Touched(place for one in chosen for entry in one.entries for place in entry.places)
+    chosen = [*(one for one in steps[:number] if later and not one.record.is_undo), steps[number]]
+    all_places = _ChangedPaths(path for one in chosen for entry in one.changes for path in entry.paths)
     chosen = [_without_kept_folders(one, all_places) for one in chosen]
-    touched = _Touched()
+    touched = _ChangedPaths()
     for one in chosen:
-        _refuse_changed(one.entries, touched, steps[:number])
+        _refuse_changed(one.changes, touched, steps[:number])
     notes: list[str] = []
-    diffs = _diffs(chosen, stop) if dry_run else []
+    diffs = _preview_diffs(chosen, stop) if dry_run else []
     # What is written down for the first may not make room by forgetting the others.
-    with store.sparing([one.record.kept for one in chosen]):
+    with store.protect([one.record.entry_id for one in chosen]):
         for count, one in enumerate(() if dry_run else chosen):
-            with Step(store, stop, None if one.record.undoes else one.record.tool) as step:
+            with JournalEntry(store, stop, None if one.record.is_undo else one.record.tool) as step:
                 try:
-                    _take_back(one, store, step, stop)
+                    _undo_entry(one, store, step, stop)
                 except Problem as failure:
                     if not count:
                         raise
@@ -153,176 +155,195 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
                         failure.fix,
                     ) from failure
             notes += step.notes
-    lines = [f"{one.record.kept.id} {one.did}: {entry.way}" for one in chosen for entry in one.entries]
-    return Undone(lines, dry_run, notes, diffs)
+    lines = [f"{one.record.entry_id.id} {one.label}: {entry.description}" for one in chosen for entry in one.changes]
+    return UndoResult(lines, dry_run, notes, diffs)
 
 
-def _without_kept_folders(one: _Step, going: _Touched) -> _Step:
+def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) -> _UndoEntry:
     """The step without folders that were made for a file in them and hold others by now: those stay."""
-    if all(entry.item.after == MADE for entry in one.entries):
-        return one
-    return replace(one, entries=[e for e in one.entries if e.item.after != MADE or not _holds_others(e.place, going)])
+    if all(entry.recorded.after == NEW_FOLDER for entry in undo_entry.changes):
+        return undo_entry
+    return replace(
+        undo_entry,
+        entries=[
+            e
+            for e in undo_entry.changes
+            if e.recorded.after != NEW_FOLDER or not _has_other_entries(e.path, removed_paths)
+        ],
+    )
 
 
-def _diffs(chosen: Sequence[_Step], stop: Stop) -> list[str]:
+def _preview_diffs(chosen: Sequence[_UndoEntry], stop: Stop) -> list[str]:
     """What taking steps back, the newest first, does to text files."""
-    ends = {entry.place: entry for one in chosen for entry in one.entries if entry.source is None}
+    ends = {entry.path: entry for one in chosen for entry in one.changes if entry.source is None}
     diffs: list[str] = []
-    for place, entry in ends.items():
+    for path, entry in ends.items():
         stop.check()
-        if entry.kept is not None and _is_free(entry.kept):
+        if entry.content_path is not None and _is_absent(entry.content_path):
             continue  # back already
         try:
-            now, then = _text(place), None if entry.kept is None else _text(entry.kept)
+            now, then = _read_text(path), None if entry.content_path is None else _read_text(entry.content_path)
         except (OSError, Problem):
             continue  # no text
         if now != then:
-            name = display_path(place)
+            name = display_path(path)
             diffs.append(unified_diff(now or "", then or "", name, created=now is None, deleted=then is None))
         if sum(map(len, diffs)) > DEFAULT_PAGE_BYTES:
             break
     return diffs
 
 
-def _text(place: Writable) -> str | None:
+def _read_text(path: WritablePath) -> str | None:
     """The text of a file; None for nothing.
 
     Raises:
         Problem: it is not text, or too large.
     """
     try:
-        with open_file(place) as file:
+        with open_file(path) as file:
             data = file.read(MAX_EDIT_BYTES + 1)
     except NotFound:
         return None
     decoded = decode(data) if len(data) <= MAX_EDIT_BYTES else None
     if decoded is None:
-        raise Invalid(f"{quote(display_path(place))} is not text.")
+        raise Invalid(f"{quote(display_path(path))} is not text.")
     return replace_undecodable(decoded.text)
 
 
-def _mine(policy: Policy, store: Store, stop: Stop, unread: list[Kept]) -> list[_Step]:
+def _list_own_entries(policy: Policy, store: JournalStore, stop: Stop, unreadable: list[EntryId]) -> list[_UndoEntry]:
     """The steps of who calls, the newest first, whose entries are all served and not all back."""
     try:
-        return list(_steps(policy, store, stop, unread))
+        return list(_iterate_own_entries(policy, store, stop, unreadable))
     except OSError as error:
         raise Unavailable(f"The old contents that are kept can't be read: {reason(error)}.") from error
 
 
-def _steps(policy: Policy, store: Store, stop: Stop, unread: list[Kept]) -> Iterator[_Step]:
-    store.tidy()
-    _, caller = CALL.get()
-    touched = _Touched()
-    for kept in store.steps():
+def _iterate_own_entries(
+    policy: Policy, store: JournalStore, stop: Stop, unreadable: list[EntryId]
+) -> Iterator[_UndoEntry]:
+    store.enforce_limits()
+    _, caller = CURRENT_CALL.get()
+    touched = _ChangedPaths()
+    for entry_id in store.list_entries():
         stop.check()
         try:
-            record = store.read(kept)
+            record = store.read_entry(entry_id)
         except (NotFound, FileNotFoundError):
             continue  # another process has forgotten it
         except (OSError, Problem, ValueError, TypeError, KeyError) as damage:
-            _log.warning("a step that could be taken back can't be read: %s: %r", kept.name, damage)
-            unread.append(kept)
+            _log.warning("a step that could be taken back can't be read: %s: %r", entry_id.name, damage)
+            unreadable.append(entry_id)
             continue
-        if record.by != caller:
+        if record.caller != caller:
             continue
         try:
-            entries = [_entry(policy, store, record, item) for item in record.items]
+            changes = [_to_undo_change(policy, store, record, item) for item in record.changes]
         except Problem:
             continue  # outside of what this server serves, or protected
-        places = [place for entry in entries for place in entry.places]
-        if not touched.meets(places) and all(_standing(entry) == "back already" for entry in entries):
-            if time.time() - kept.time > _YOUNG:
-                store.remove(kept, idle=True)
+        paths = [place for entry in changes for place in entry.paths]
+        if not touched.meets(paths) and all(_undo_status(entry) == "back already" for entry in changes):
+            if time.time() - entry_id.time > _PENDING_SECONDS:
+                store.remove_entry(entry_id, only_idle=True)
             continue
-        for place in places:
-            touched.add(place)
-        yield _Step(record, entries)
+        for path in paths:
+            touched.add(path)
+        yield _UndoEntry(record, changes)
 
 
-def _entry(policy: Policy, store: Store, record: Record, item: Item) -> _Entry:
-    return _Entry(
-        item,
-        policy.writable(item.uri),
-        None if item.source is None else policy.writable(item.source),
-        None if item.kept is None else store.place(f"{record.kept.name}.{item.kept}"),
+def _to_undo_change(policy: Policy, store: JournalStore, record: EntryRecord, recorded: RecordedChange) -> _UndoChange:
+    return _UndoChange(
+        recorded,
+        policy.writable(recorded.uri),
+        None if recorded.source is None else policy.writable(recorded.source),
+        None if recorded.content_name is None else store.path_of(f"{record.entry_id.name}.{recorded.content_name}"),
     )
 
 
-def _standing(entry: _Entry) -> Standing:
-    item = entry.item
+def _undo_status(change: _UndoChange) -> UndoStatus:
+    item = change.recorded
     try:
-        if entry.source is not None:
-            if _still(entry.place, item.after):
+        if change.source is not None:
+            if _is_unchanged(change.path, item.after):
                 # With both names there, taking it back has begun.
-                both = entry.kept is not None and not _is_free(entry.kept) and _still(entry.source, item.after)
-                replaces = item.left is not None and _still(entry.source, item.left)
-                is_left = both or replaces or _is_free(entry.source) or _is_unmoved(entry)
+                both = (
+                    change.content_path is not None
+                    and not _is_absent(change.content_path)
+                    and _is_unchanged(change.source, item.after)
+                )
+                replaces = item.left_at_source is not None and _is_unchanged(change.source, item.left_at_source)
+                is_left = both or replaces or _is_absent(change.source) or _was_never_moved(change)
                 return "as it was left" if is_left else "changed since"
-            if not (_still(entry.source, item.after) or _is_unmoved(entry)):
+            if not (_is_unchanged(change.source, item.after) or _was_never_moved(change)):
                 return "changed since"
-            if entry.kept is None or _is_free(entry.kept) or _still(entry.place, item.before):
+            if (
+                change.content_path is None
+                or _is_absent(change.content_path)
+                or _is_unchanged(change.path, item.before)
+            ):
                 return "back already"
-            return "as it was left" if _is_free(entry.place) else "changed since"
-        if item.kept is not None and entry.kept is not None and _is_free(entry.kept):
+            return "as it was left" if _is_absent(change.path) else "changed since"
+        if item.content_name is not None and change.content_path is not None and _is_absent(change.content_path):
             return "back already"  # or it never went
-        if item.before == MADE:
-            return "as it was left" if _is_free(entry.place) else "back already"
-        if _still(entry.place, item.before):
+        if item.before == NEW_FOLDER:
+            return "as it was left" if _is_absent(change.path) else "back already"
+        if _is_unchanged(change.path, item.before):
             return "back already"
-        if _is_free(entry.place):
+        if _is_absent(change.path):
             return "as it was left"  # nothing is overwritten
-        return "as it was left" if _still(entry.place, item.after) else "changed since"
+        return "as it was left" if _is_unchanged(change.path, item.after) else "changed since"
     except Problem:
         return "changed since"
 
 
-def _still(place: Writable, state: State | None) -> bool:
+def _is_unchanged(path: WritablePath, state: EntryState | None) -> bool:
     try:
-        with resolve(place, follow=False) as spot:
-            return is_still(spot.folder, spot.name, state)
+        with resolve(path, follow=False) as resolved:
+            return is_unchanged(resolved.folder, resolved.name, state)
     except NotFound:
         return state is None
 
 
-def _is_unmoved(entry: _Entry) -> bool:
+def _was_never_moved(change: _UndoChange) -> bool:
     """Whether something was copied to be deleted then, and never was."""
-    origin = entry.item.origin
-    return entry.source is not None and origin is not None and _still(entry.source, origin)
+    origin = change.recorded.copied_source
+    return change.source is not None and origin is not None and _is_unchanged(change.source, origin)
 
 
-def _is_free(place: Writable) -> bool:
-    return _still(place, None)
+def _is_absent(path: WritablePath) -> bool:
+    return _is_unchanged(path, None)
 
 
-def _holds_others(place: Writable, touched: _Touched) -> bool:
+def _has_other_entries(path: WritablePath, touched: _ChangedPaths) -> bool:
     """Whether there is anything in a folder but what will have gone by then."""
     try:
-        with open_folder(place) as folder:
-            return any(not touched.has(folder.place / entry.name) for entry in folder.scan())
+        with open_folder(path) as folder:
+            return any(not touched.has(folder.path / entry.name) for entry in folder.scan())
     except NotFound:
         return False
     except Problem:
         return True
 
 
-def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequence[_Step] = ()) -> None:
+def _refuse_changed(
+    changes: Sequence[_UndoChange], touched: _ChangedPaths, later_entries: Sequence[_UndoEntry] = ()
+) -> None:
     """Return when all that is known to be as the step left it is so; what is not known yet is looked at in its turn."""
-    changed: list[Writable] = []
-    for entry in reversed(entries):
-        if entry.item.after == MADE:
-            is_changed = not touched.covers(entry.place) and _holds_others(entry.place, touched)
+    changed: list[WritablePath] = []
+    for entry in reversed(changes):
+        if entry.recorded.after == NEW_FOLDER:
+            is_changed = not touched.covers(entry.path) and _has_other_entries(entry.path, touched)
         else:
-            is_changed = not touched.meets(entry.places) and _standing(entry) == "changed since"
+            is_changed = not touched.meets(entry.paths) and _undo_status(entry) == "changed since"
         if is_changed:
-            changed.append(entry.place)
-        for place in entry.places:
-            touched.add(place)
+            changed.append(entry.path)
+        for path in entry.paths:
+            touched.add(path)
     if not changed:
         return
-    named = ", ".join(quote(display_path(place)) for place in changed[:_MOST_NAMED])
-    more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
-    about = _Touched(changed)
-    others = [one.record.kept.id for one in later if any(about.meets(entry.places) for entry in one.entries)]
+    named = ", ".join(quote(display_path(place)) for place in changed[:_MAX_NAMED])
+    more = f" and {len(changed) - _MAX_NAMED} more" if len(changed) > _MAX_NAMED else ""
+    about = _ChangedPaths(changed)
+    others = [one.record.entry_id.id for one in later_entries if any(about.meets(entry.paths) for entry in one.changes)]
     fix = (
         f"Step {others[0]} came later: take that back first, or set `later`."
         if others
@@ -331,83 +352,93 @@ def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequenc
     raise Conflict(f"{named}{more} changed since that step; nothing was taken back.", fix)
 
 
-def _take_back(one: _Step, store: Store, step: Step, stop: Stop) -> None:
-    with told(one.entries[0].place), ExitStack() as stack:
-        hold(stack.enter_context(open_file(store.place(one.record.kept.name))).fileno())
-        entries = [entry for entry in one.entries if _standing(entry) != "back already"]
-        if made := [entry for entry in reversed(entries) if entry.item.before == MADE]:
-            step.begin([Intent(entry.place, None, MADE) for entry in made])
-            for entry in made:
-                create_folder(entry.place, stop)
-            entries = [entry for entry in entries if entry.item.before != MADE]
-        reached = [_Reached(entry, stack) for entry in reversed(entries)]
-        stack.enter_context(locked([spot for each in reached for spot in each.spots], stop))
-        _refuse_changed(entries, _Touched())
-        given = step.record([each.intent(step, stop) for each in reached]) if reached else ()
-        for each, where in zip(reached, given, strict=True):
-            with told(each.entry.place):
-                each.bring_back(where, stop)
-            for spot in each.spots:
-                confirm(spot.folder, each.entry.place, "taken back")
-                spot.folder.close()  # the next may remove it, which Windows does of none that is open
+def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, stop: Stop) -> None:
+    with translate_errors(undo_entry.changes[0].path), ExitStack() as stack:
+        mark_in_use(stack.enter_context(open_file(store.path_of(undo_entry.record.entry_id.name))).fileno())
+        changes = [entry for entry in undo_entry.changes if _undo_status(entry) != "back already"]
+        if removed_folders := [entry for entry in reversed(changes) if entry.recorded.before == NEW_FOLDER]:
+            journal_entry.record_first([PlannedChange(entry.path, None, NEW_FOLDER) for entry in removed_folders])
+            for entry in removed_folders:
+                create_folder(entry.path, stop)
+            changes = [entry for entry in changes if entry.recorded.before != NEW_FOLDER]
+        opened_changes = [_OpenedChange(entry, stack) for entry in reversed(changes)]
+        stack.enter_context(lock_names([spot for each in opened_changes for spot in each.resolved_paths], stop))
+        _refuse_changed(changes, _ChangedPaths())
+        content_paths = (
+            journal_entry.record([each.plan_change(journal_entry, stop) for each in opened_changes])
+            if opened_changes
+            else ()
+        )
+        for opened, content_path in zip(opened_changes, content_paths, strict=True):
+            with translate_errors(opened.change.path):
+                opened.restore(content_path, stop)
+            for resolved in opened.resolved_paths:
+                fsync_folder(resolved.folder, opened.change.path, "taken back")
+                resolved.folder.close()  # the next may remove it, which Windows does of none that is open
     with suppress(OSError):  # it is not listed any more in any case
-        store.remove(one.record.kept)
+        store.remove_entry(undo_entry.record.entry_id)
 
 
-class _Reached:
+class _OpenedChange:
     """An entry with the open folders it is about."""
 
-    def __init__(self, entry: _Entry, stack: ExitStack) -> None:
-        self.entry = entry
-        self.end = stack.enter_context(writing_to(entry.place, follow=False))
-        self.source = None if entry.source is None else stack.enter_context(writing_to(entry.source, follow=False))
-        self.kept = None if entry.kept is None else stack.enter_context(resolve(entry.kept, follow=False))
+    def __init__(self, entry: _UndoChange, stack: ExitStack) -> None:
+        self.change = entry
+        self.target = stack.enter_context(resolve_for_writing(entry.path, follow=False))
+        self.source = (
+            None if entry.source is None else stack.enter_context(resolve_for_writing(entry.source, follow=False))
+        )
+        self.content = (
+            None if entry.content_path is None else stack.enter_context(resolve(entry.content_path, follow=False))
+        )
 
     @property
-    def spots(self) -> list[Spot[Writable]]:
-        return [self.end] if self.source is None else [self.end, self.source]
+    def resolved_paths(self) -> list[ResolvedPath[WritablePath]]:
+        return [self.target] if self.source is None else [self.target, self.source]
 
-    def intent(self, step: Step, stop: Stop) -> Intent:
+    def plan_change(self, journal_entry: JournalEntry, stop: Stop) -> PlannedChange:
         """What `bring_back` will do, by which it could be taken back itself."""
-        place, folder = self.end.place, self.end.folder
+        path, folder = self.target.path, self.target.folder
         if self.source is not None:
-            now = state_of(folder, self.end.name, thorough=step.is_far(folder))
-            if now is not None and now.kind == "folder":
-                now = replace(now, kind="tree")
-            left = state_of(self.kept.folder, self.kept.name, thorough=True) if self.kept else None
-            over = self.source.folder if self.entry.item.left else None  # what is there is kept, and replaced
-            return Intent(self.source.place, over, now, source=place, left=left)
-        if self.entry.item.after == MADE:
-            return Intent(place, None, None, before=MADE)
-        if self.kept is None:
-            return Intent(place, folder, None, gives=weight(self.end, stop))
-        return Intent(place, folder, state_of(self.kept.folder, self.kept.name, thorough=True))
+            current = read_state(folder, self.target.name, thorough=journal_entry.is_on_other_disk(folder))
+            if current is not None and current.kind == "folder":
+                current = replace(current, kind="tree")
+            left_at_source = read_state(self.content.folder, self.content.name, thorough=True) if self.content else None
+            source_folder = (
+                self.source.folder if self.change.recorded.left_at_source else None
+            )  # what is there is kept, and replaced
+            return PlannedChange(self.source.path, source_folder, current, source=path, left_at_source=left_at_source)
+        if self.change.recorded.after == NEW_FOLDER:
+            return PlannedChange(path, None, None, before=NEW_FOLDER)
+        if self.content is None:
+            return PlannedChange(path, folder, None, handover_bytes=measure_bytes(self.target, stop))
+        return PlannedChange(path, folder, read_state(self.content.folder, self.content.name, thorough=True))
 
-    def bring_back(self, where: Writable | None, stop: Stop) -> None:
+    def restore(self, handover_path: WritablePath | None, stop: Stop) -> None:
         """Do it; what has to go, goes to `where`, if that is anywhere."""
-        entry, end = self.entry, self.end
-        if self.source is not None and entry.source is not None:
-            if _is_unmoved(entry):
-                remove_all(end.folder, end.name, stop)
-            elif state_of(end.folder, end.name) is not None and not self._has_both_names():
-                over = entry.item.left is not None
-                relocate(end, entry.place, self.source, entry.source, overwrite=over, stop=stop)
-        elif entry.item.after == MADE:
-            end.folder.remove_folder(end.name)
-        elif self.kept is None and where is None:
-            remove_all(end.folder, end.name, stop)
-        elif where is not None:
-            with resolve(where, follow=False) as trash:
-                relocate(end, entry.place, trash, where, overwrite=False, stop=stop)
-        if self.kept is not None and entry.kept is not None:
-            relocate(self.kept, entry.kept, end, entry.place, overwrite=True, stop=stop)
+        change, target = self.change, self.target
+        if self.source is not None and change.source is not None:
+            if _was_never_moved(change):
+                remove_all(target.folder, target.name, stop)
+            elif read_state(target.folder, target.name) is not None and not self._has_both_names():
+                overwrite = change.recorded.left_at_source is not None
+                relocate(target, change.path, self.source, change.source, overwrite=overwrite, stop=stop)
+        elif change.recorded.after == NEW_FOLDER:
+            target.folder.remove_folder(target.name)
+        elif self.content is None and handover_path is None:
+            remove_all(target.folder, target.name, stop)
+        elif handover_path is not None:
+            with resolve(handover_path, follow=False) as trash:
+                relocate(target, change.path, trash, handover_path, overwrite=False, stop=stop)
+        if self.content is not None and change.content_path is not None:
+            relocate(self.content, change.content_path, target, change.path, overwrite=True, stop=stop)
 
     def _has_both_names(self) -> bool:
         """Give what is moved back its old name beside the new one, which what it had replaced takes in one step."""
-        if self.source is None or self.kept is None:
+        if self.source is None or self.content is None:
             return False
         try:
-            self.end.folder.add_name(self.end.name, self.source.folder, self.source.name)
+            self.target.folder.add_name(self.target.name, self.source.folder, self.source.name)
         except FileExistsError:
             return True
         except OSError:  # a folder, or another file system
