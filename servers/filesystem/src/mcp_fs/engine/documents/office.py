@@ -24,6 +24,7 @@ _MOST_PARTS = 8 * 1024 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # What is shown a second time for older programs, what was deleted, and codes of fields.
 _IGNORED_ELEMENTS = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
+_ADDITIONAL_PART = re.compile(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml")
 # In a sheet of any spreadsheet.
 _MOST_CELLS = 16_384
 _MOST_ROWS = 1_048_576
@@ -62,35 +63,33 @@ class _LineBuilder:
         self._rows: list[list[str]] = []  # of each open row its cells
         self._repeated: list[int] = []  # how often each open row and cell stands there
         self._remaining_bytes = MAX_OUTPUT_BYTES
-        self._paragraphs = self._texts = self._skipped = 0
+        self._paragraphs = 0
+        self._texts = 0
+        self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         name = _local_name(name)
         if self._skipped or name in _IGNORED_ELEMENTS:
             self._skipped += 1
             return
-        above = ""
+        parent = ""
         if self._path:
-            above = self._path[-1]
+            parent = self._path[-1]
         self._path.append(name)
         local_attributes = {_local_name(key): value for key, value in attributes.items()}
         match name:
             case "p" | "h":
-                self._end_line()
-                self._paragraphs += 1
-                if name == "h":
-                    self._prefix = "#" * min(int(local_attributes.get("outline-level", "1") or 1), 6) + " "
+                self._start_paragraph(name, local_attributes)
             case "t":
                 self._texts += 1
-            case "tab" if above != "tabs":
+            case "tab" if parent != "tabs":
                 self._line.append("\t")
             case "br" | "cr" | "line-break":
                 self._line.append("\n")
             case "s" if self._all_text:
                 self._line.append(" " * min(int(local_attributes.get("c", "1")), 1000))
             case "pStyle":
-                if heading := _HEADING.match(local_attributes.get("val", "")):
-                    self._prefix = "#" * int(heading[1] or 1) + " "
+                self._apply_style(local_attributes.get("val", ""))
             case "numPr" | "list-item":
                 self._prefix = self._prefix or "- "
             case "tr" | "table-row":
@@ -99,8 +98,8 @@ class _LineBuilder:
             case "tc" | "table-cell" | "covered-table-cell":
                 self._cells.append([])
                 self._repeated.append(int(local_attributes.get("number-columns-repeated", "1")))
-            case "page" | "table" if "name" in local_attributes and not self._cells:
-                self.ready.append(f"[{local_attributes['name']}]\n")
+            case "page" | "table":
+                self._name_sheet(local_attributes.get("name"))
             case _:
                 pass
 
@@ -116,17 +115,9 @@ class _LineBuilder:
             case "t":
                 self._texts -= 1
             case "tc" | "table-cell" | "covered-table-cell":
-                cell = " ".join(filter(None, self._cells.pop()))
-                times = self._repeated.pop()
-                if self._rows:
-                    self._rows[-1] += [cell] * min(times, _MOST_CELLS - len(self._rows[-1]))
+                self._end_cell()
             case "tr" | "table-row":
-                row = self._rows.pop()
-                times = self._repeated.pop()
-                while row and not row[-1]:
-                    row.pop()
-                if row:
-                    self._add_line(" | ".join(row), times)
+                self._end_row()
             case _:
                 pass
 
@@ -134,22 +125,57 @@ class _LineBuilder:
         if not self._skipped and (self._texts or (self._all_text and self._paragraphs)):
             self._line.append(data)
 
+    def _start_paragraph(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._end_line()
+        self._paragraphs += 1
+        if name == "h":
+            level = int(attributes.get("outline-level", "1") or 1)
+            self._prefix = "#" * min(level, 6) + " "
+
+    def _apply_style(self, style: str) -> None:
+        heading = _HEADING.match(style)
+        if heading:
+            self._prefix = "#" * int(heading[1] or 1) + " "
+
+    def _name_sheet(self, name: str | None) -> None:
+        """Write the name of a page or a table that lies in no cell."""
+        if name is not None and not self._cells:
+            self.ready.append(f"[{name}]\n")
+
+    def _end_cell(self) -> None:
+        cell = " ".join(filter(None, self._cells.pop()))
+        times = self._repeated.pop()
+        if self._rows:
+            row = self._rows[-1]
+            row += [cell] * min(times, _MOST_CELLS - len(row))
+
+    def _end_row(self) -> None:
+        row = self._rows.pop()
+        times = self._repeated.pop()
+        while row and not row[-1]:
+            row.pop()
+        if row:
+            self._add_line(" | ".join(row), times)
+
     def _end_line(self, *, always: bool = False) -> None:
         if self._line or always:
             text = "".join(self._line)
             self._line = []
-            if text or not self._cells:
-                self._add_line(self._prefix * bool(text) + text)
+            if text:
+                self._add_line(self._prefix + text)
+            elif not self._cells:
+                self._add_line("")
         self._prefix = ""
 
     def _add_line(self, line: str, times: int = 1) -> None:
         if self._cells:
             self._cells[-1].append(line.replace("\n", " "))
-        else:
-            # Equal rows of a sheet are written once. One more than there is room for tells that the text is cut.
-            times = max(1, min(times, _MOST_ROWS, self._remaining_bytes // (len(line) + 1) + 1))
-            self._remaining_bytes = max(0, self._remaining_bytes - times * (len(line) + 1))
-            self.ready += [line + "\n"] * times
+            return
+        # Equal rows of a sheet are written once. One more than there is room for tells that the text is cut.
+        line_bytes = len(line) + 1
+        times = max(1, min(times, _MOST_ROWS, self._remaining_bytes // line_bytes + 1))
+        self._remaining_bytes = max(0, self._remaining_bytes - times * line_bytes)
+        self.ready += [line + "\n"] * times
 
 
 def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
@@ -198,32 +224,53 @@ def read_word(file: Zip) -> Iterator[str]:
         raise Unreadable("is damaged: it has no text")
     yield from _read_xml_lines(body, all_text=False)
     for name in sorted(file.names()):
-        match = re.fullmatch(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml", name)
-        stream = None
-        if match:
-            stream = file.member(name)
-        if match and stream is not None:
-            text = "".join(_read_xml_lines(stream, all_text=False))
-            if text.strip():
-                yield f"\n[{match[1].rstrip('0123456789')}]\n{text.strip()}\n"
+        match = _ADDITIONAL_PART.fullmatch(name)
+        if match is None:
+            continue
+        text = _read_part(file, name).strip()
+        if text:
+            yield f"\n[{match[1].rstrip('0123456789')}]\n{text}\n"
+
+
+def _read_part(file: Zip, name: str) -> str:
+    """Return the text of a part; nothing for one that is not there."""
+    stream = file.member(name)
+    if stream is None:
+        return ""
+    return "".join(_read_xml_lines(stream, all_text=False))
 
 
 def read_slides(file: Zip) -> Iterator[str]:
-    """Slides of ECMA-376 in their order, each with its notes."""
+    """Yield the slides of ECMA-376 in their order, each with its notes."""
     main = _find_main_part(file, "ppt/presentation.xml")
     targets = _find_related_parts(file, main)
-    show = file.member(main)
-    if show is None:
+    presentation = file.member(main)
+    if presentation is None:
         raise Unreadable("is damaged: it has no slides")
-    order = [
-        targets.get(attributes.get("r:id", ""), "") for name, attributes in _read_elements(show) if name == "sldId"
-    ]
-    for number, name in enumerate(filter(None, order), 1):
+    number = 0
+    for element, attributes in _read_elements(presentation):
+        slide = targets.get(attributes.get("r:id", ""), "")
+        if element != "sldId" or not slide:
+            continue
+        number += 1
         yield f"[slide {number}]\n"
-        for part in (name, *(target for target in _find_related_parts(file, name).values() if "/notesSlide" in target)):
-            if (stream := file.member(part)) is not None:
-                text = "".join(_read_xml_lines(stream, all_text=False)).strip("\n")
-                yield "[notes]\n" * (part != name) + text + "\n" * bool(text)
+        yield from _read_slide(file, slide)
+
+
+def _read_slide(file: Zip, slide: str) -> Iterator[str]:
+    """Yield the text of a slide, then its notes."""
+    related_parts = _find_related_parts(file, slide).values()
+    if file.member(slide) is not None:
+        yield _end_with_newline(_read_part(file, slide).strip("\n"))
+    for part in related_parts:
+        if "/notesSlide" in part and file.member(part) is not None:
+            yield "[notes]\n" + _end_with_newline(_read_part(file, part).strip("\n"))
+
+
+def _end_with_newline(text: str) -> str:
+    if not text:
+        return ""
+    return text + "\n"
 
 
 def _find_main_part(file: Zip, usual: str) -> str:
@@ -234,18 +281,19 @@ def _find_main_part(file: Zip, usual: str) -> str:
 
 
 def _find_related_parts(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
-    """The parts that another, or the package, refers to: by the names it has for them, or by the end of their types."""
+    """Return the parts that another, or the package, refers to.
+
+    Args:
+        key: `Id` for their names in that part, `Type` for the ends of their types.
+    """
     folder, name = posixpath.split(part)
-    elements = _read_elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels")))
-    return {
-        attributes[key].rpartition("/")[2]: posixpath.normpath(
-            posixpath.join("/" + folder, attributes["Target"])
-        ).lstrip("/")
-        for element, attributes in elements
-        if element == "Relationship"
-        and attributes.get("TargetMode") != "External"
-        and {key, "Target"} <= attributes.keys()
-    }
+    parts: dict[str, str] = {}
+    for element, attributes in _read_elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels"))):
+        is_inside = element == "Relationship" and attributes.get("TargetMode") != "External"
+        if is_inside and key in attributes and "Target" in attributes:
+            target = posixpath.normpath(posixpath.join("/" + folder, attributes["Target"]))
+            parts[attributes[key].rpartition("/")[2]] = target.lstrip("/")
+    return parts
 
 
 def read_open_document(file: Zip) -> Iterator[str]:
@@ -258,18 +306,34 @@ def read_open_document(file: Zip) -> Iterator[str]:
 
 def read_epub(file: Zip) -> Iterator[str]:
     """Yield a book of EPUB: its pages in the order of reading."""
-    roots = [given.get("full-path", "") for _, given in _read_elements(file.member("META-INF/container.xml"))]
-    package = next(filter(None, roots), "")
-    elements = _read_elements(file.member(package))
-    pages = {given.get("id", ""): given.get("href", "") for name, given in elements if name == "item"}
-    order = [pages.get(given.get("idref", ""), "") for name, given in elements if name == "itemref"]
+    package = _find_package(file)
+    pages: dict[str, str] = {}
+    order: list[str] = []
+    for name, attributes in _read_elements(file.member(package)):
+        if name == "item":
+            pages[attributes.get("id", "")] = attributes.get("href", "")
+        elif name == "itemref":
+            order.append(attributes.get("idref", ""))
     if not order:
         raise Unreadable("is damaged: it has no pages")
-    for href in filter(None, order):
-        stream = file.member(posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(href))))
+    folder = posixpath.dirname(package)
+    for page in order:
+        href = pages.get(page)
+        if not href:
+            continue
+        stream = file.member(posixpath.normpath(posixpath.join(folder, unquote(href))))
         if stream is not None:
             yield from read_html(stream)
             yield "\n"
+
+
+def _find_package(file: Zip) -> str:
+    """Return the part that lists the pages of a book; nothing if it is not named."""
+    for _, attributes in _read_elements(file.member("META-INF/container.xml")):
+        path = attributes.get("full-path")
+        if path:
+            return path
+    return ""
 
 
 class _PageParser(HTMLParser):
@@ -290,13 +354,18 @@ class _PageParser(HTMLParser):
         if tag in self._SILENT:
             self._silent += 1
         elif tag in self._BREAKS:
-            self.parts.append("\n")
-            if tag[0] == "h" and tag[1:].isdigit():
-                self.parts.append("#" * int(tag[1:]) + " ")
-            elif tag == "li":
-                self.parts.append("- ")
+            self.parts.append("\n" + self._line_prefix(tag))
         elif tag in self._CELLS:
             self.parts.append("\t")
+
+    @staticmethod
+    def _line_prefix(tag: str) -> str:
+        """Return what the line of a heading or of an item in a list begins with."""
+        if tag == "li":
+            return "- "
+        if tag[0] == "h" and tag[1:].isdigit():
+            return "#" * int(tag[1:]) + " "
+        return ""
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._SILENT:

@@ -116,19 +116,25 @@ class LineIndex:
             return None
         if contents is not None and len(contents) <= _QUICKLY_HASHED_BYTES:
             return content_hash(contents)
+        return self._known_hash(lines) or self._compute_hash(lines, contents)
+
+    def _known_hash(self, lines: Lines) -> str | None:
         version = _file_version(lines.status)
-        current_version = _file_version(os.fstat(lines.file.fileno()))
+        if not _is_still(lines, version):
+            return None
         with self._lock:
-            known_hash = self._hashes.get(version)
-        if known_hash is not None and current_version == version:
-            return known_hash
+            return self._hashes.get(version)
+
+    def _compute_hash(self, lines: Lines, contents: bytes | None) -> str | None:
+        """Return the hash of `contents`, or of the file; remember it if the file can't change unseen."""
+        version = _file_version(lines.status)
         if contents is None:
             new_hash = content_hash(lines.read_at(0, _MAX_HASHED_BYTES + 1))
+            if not _is_still(lines, version):
+                return None
         else:
             new_hash = content_hash(contents)
-        if _file_version(os.fstat(lines.file.fileno())) != version:
-            return None if contents is None else new_hash
-        if _is_settled(lines.status, lines.opened_ns):
+        if _is_still(lines, version) and _is_settled(lines.status, lines.opened_ns):
             self._remember_hash(version, new_hash)
         return new_hash
 
@@ -232,6 +238,9 @@ def _missing_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextS
     total_lines = lines.total_lines
     if total_lines is None:
         total_lines = lines.count_lines(lines.start, lines.size)
+    content_digest = None
+    if request.with_hash:
+        content_digest = index.hash_of(lines)
     return TextSlice(
         path=lines.path,
         body="",
@@ -250,7 +259,7 @@ def _missing_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextS
         requested_tail=None,
         has_undecodable=False,
         lacks_final_newline=False,
-        hash=index.hash_of(lines) if request.with_hash else None,
+        hash=content_digest,
     )
 
 
@@ -260,7 +269,8 @@ def _find_column(lines: Lines, offset: int, request: PageRequest) -> int:
     end = lines.find_line_end(offset, min(begin, lines.size))
     if end is None and begin < lines.size:
         return lines.find_character_boundary(offset, begin)
-    end = lines.size if end is None else end
+    if end is None:
+        end = lines.size
     next_line = ""
     if end < lines.size:
         next_line = f", or `start_line={request.start_line + 1}`"
@@ -272,31 +282,49 @@ def _find_column(lines: Lines, offset: int, request: PageRequest) -> int:
 
 def _read_tail(lines: Lines, request: PageRequest, count: int, index: LineIndex) -> TextSlice:
     """Return the last lines; when they are more than a page, the last of them, and of one line its end."""
-    begin = lines.size
-    lines_found = 0
     is_numbered = lines.total_lines is not None or request.line_numbers
+    tail = _find_tail(lines, request, count, is_numbered=is_numbered)
+    first_line = None
+    if is_numbered:
+        first_line = lines.count_lines(lines.start, tail.offset) + 1
+    request = replace(request, end_line=None)
+    if not tail.line_count:
+        cut = lines.find_character_boundary(lines.start, lines.size - request.max_bytes)
+        return _read_lines(lines, _PageBegin(cut, first_line, None), request, index, count)
+    if lines.size - tail.offset > request.max_bytes:
+        cut = lines.find_character_boundary(tail.offset, lines.size - request.max_bytes)
+        return _read_lines(lines, _PageBegin(cut, first_line, cut - tail.offset + 1), request, index, count)
+    begin = _PageBegin(tail.offset, first_line, 1)
+    if tail.line_count == count or tail.offset == lines.start:
+        return _read_lines(lines, begin, request, index)
+    return _read_lines(lines, begin, request, index, count)
+
+
+def _find_tail(lines: Lines, request: PageRequest, count: int, *, is_numbered: bool) -> _Tail:
+    """Return the last `count` lines, or as many of them as fit on a page."""
+    tail = _Tail(lines.size, 0)
     for offset, begins_line in lines.iterate_backwards():
         # Where a line of more than a page begins matters only to who can tell its number.
         is_beyond_page = lines.size - offset > request.max_bytes
-        if is_beyond_page and (lines_found or not (begins_line or is_numbered)):
-            break
+        if is_beyond_page and (tail.line_count or not (begins_line or is_numbered)):
+            return tail
         if begins_line:
-            begin = offset
-            lines_found += 1
-            if lines_found == count:
-                break
-    first_line = None
-    if is_numbered:
-        first_line = lines.count_lines(lines.start, begin) + 1
-    request = replace(request, end_line=None)
-    if not lines_found:
-        cut = lines.find_character_boundary(lines.start, lines.size - request.max_bytes)
-        return _read_lines(lines, _PageBegin(cut, first_line, None), request, index, count)
-    if lines.size - begin > request.max_bytes:
-        cut = lines.find_character_boundary(begin, lines.size - request.max_bytes)
-        return _read_lines(lines, _PageBegin(cut, first_line, cut - begin + 1), request, index, count)
-    has_all = lines_found == count or begin == lines.start
-    return _read_lines(lines, _PageBegin(begin, first_line, 1), request, index, None if has_all else count)
+            tail = _Tail(offset, tail.line_count + 1)
+            if tail.line_count == count:
+                return tail
+    return tail
+
+
+class _Tail(NamedTuple):
+    """Lines at the end of a file.
+
+    Attributes:
+        offset: byte that the first of them begins at.
+        line_count: how many they are; 0 if the last line has no known beginning.
+    """
+
+    offset: int
+    line_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,18 +361,28 @@ class _Extent:
     cuts_line: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _NextPage:
+    """Where the page after one begins; nothing is known of it by default.
+
+    Attributes:
+        line: the line that it begins with; None where the page before ends within a line.
+        column: byte of the line that was cut, from 1.
+        line_after_cut: the line behind the one that was cut.
+    """
+
+    line: int | None = None
+    column: int | None = None
+    line_after_cut: int | None = None
+
+
 def _read_lines(
     lines: Lines, begin: _PageBegin, request: PageRequest, index: LineIndex, requested_tail: int | None = None
 ) -> TextSlice:
     """Return the page that begins at `begin`."""
     data = lines.read_at(begin.offset, request.max_bytes + MAX_CHARACTER_BYTES)
     extent = _measure_page(lines, data, begin.offset, request)
-    page = data
-    if extent.size < len(data):
-        page = data[: extent.size]
-    if lines.binary and not is_text(page):
-        raise lines.binary_error()
-    text = page.decode(lines.encoding.name, "replace")
+    text = _decode_page(lines, data, extent)
     is_unterminated = bool(text) and not text.endswith("\n")
     line_count = extent.line_ends + is_unterminated
     last_line = None
@@ -353,31 +391,13 @@ def _read_lines(
     total_lines = lines.total_lines
     if extent.reaches_file_end and text and last_line is not None:
         total_lines = last_line
-    next_line = None
-    line_after_cut = None
-    if last_line is not None and not extent.cuts_line and extent.has_more:
-        next_line = last_line + 1
-    if last_line is not None and extent.cuts_line:
-        cut_offset = begin.offset + extent.size
-        if request.line_count != 1 and lines.has_next_line(cut_offset):
-            line_after_cut = last_line + 1
-    next_column = None
-    if extent.cuts_line and begin.column is not None:
-        next_column = begin.column + extent.size
+    following = _find_next_page(lines, begin, extent, request, last_line)
     content_digest = None
     if request.with_hash:
-        contents = None
-        if extent.reaches_file_end and begin.offset == lines.start:
-            contents = lines.read_at(0, lines.start) + data
-        content_digest = index.hash_of(lines, contents)
-    if lines.binary:
-        text = _NULS.sub(lambda match: f"[{len(match[0]):,} NUL bytes]", text)
-    body = text
-    if request.line_numbers and begin.line is not None:
-        body = _number_lines(text, begin.line)
+        content_digest = _hash_of_file(lines, begin, extent, data, index)
     return TextSlice(
         path=lines.path,
-        body=body,
+        body=_format_page(lines, text, begin, request),
         encoding=lines.encoding_label,
         first_line=begin.line,
         last_line=last_line,
@@ -386,15 +406,62 @@ def _read_lines(
         bytes_shown=extent.size,
         column=begin.column,
         end_line=request.end_line,
-        next_line=next_line,
-        next_column=next_column,
-        line_after_cut=line_after_cut,
+        next_line=following.line,
+        next_column=following.column,
+        line_after_cut=following.line_after_cut,
         lines_shown=line_count,
         requested_tail=requested_tail,
         has_undecodable="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
         lacks_final_newline=extent.reaches_file_end and is_unterminated,
         hash=content_digest,
     )
+
+
+def _decode_page(lines: Lines, data: bytes, extent: _Extent) -> str:
+    """Return the text of the page that `data` begins with.
+
+    Raises:
+        Invalid: it is binary.
+    """
+    page = data
+    if extent.size < len(data):
+        page = data[: extent.size]
+    if lines.binary and not is_text(page):
+        raise lines.binary_error()
+    return page.decode(lines.encoding.name, "replace")
+
+
+def _find_next_page(
+    lines: Lines, begin: _PageBegin, extent: _Extent, request: PageRequest, last_line: int | None
+) -> _NextPage:
+    """Return where the page after this one begins, as far as its lines are numbered."""
+    if not extent.cuts_line:
+        if last_line is None or not extent.has_more:
+            return _NextPage()
+        return _NextPage(line=last_line + 1)
+    column = None
+    if begin.column is not None:
+        column = begin.column + extent.size
+    is_one_line = request.line_count == 1
+    if last_line is None or is_one_line or not lines.has_next_line(begin.offset + extent.size):
+        return _NextPage(column=column)
+    return _NextPage(column=column, line_after_cut=last_line + 1)
+
+
+def _hash_of_file(lines: Lines, begin: _PageBegin, extent: _Extent, data: bytes, index: LineIndex) -> str | None:
+    """Return the hash of the file that a page is of, from `data` where that is all of it."""
+    if not extent.reaches_file_end or begin.offset != lines.start:
+        return index.hash_of(lines)
+    return index.hash_of(lines, lines.read_at(0, lines.start) + data)
+
+
+def _format_page(lines: Lines, text: str, begin: _PageBegin, request: PageRequest) -> str:
+    """Return the text of a page as it is shown."""
+    if lines.binary:
+        text = _NULS.sub(lambda match: f"[{len(match[0]):,} NUL bytes]", text)
+    if request.line_numbers and begin.line is not None:
+        return _number_lines(text, begin.line)
+    return text
 
 
 def _measure_page(lines: Lines, data: bytes, offset: int, request: PageRequest) -> _Extent:
@@ -419,10 +486,21 @@ def _file_version(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
+def _is_still(lines: Lines, version: tuple[int, ...]) -> bool:
+    """Return whether an open file has not changed since it had this version."""
+    return _file_version(os.fstat(lines.file.fileno())) == version
+
+
 def _is_settled(status: os.stat_result, opened_ns: int) -> bool:
-    """Whether a change after `opened_ns` would show in the times: kernels stamp by ticks, some file systems by 2 s."""
+    """Return whether a change after `opened_ns` would show in the times.
+
+    Kernels stamp them by ticks, some file systems by two seconds.
+    """
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    return opened_ns - changed > (_TICK_NS if changed % 1_000_000_000 else _LONG_TICK_NS)
+    tick = _LONG_TICK_NS
+    if changed % 1_000_000_000:
+        tick = _TICK_NS
+    return opened_ns - changed > tick
 
 
 def _number_lines(text: str, first: int) -> str:
