@@ -49,24 +49,45 @@ _MAIN_BRANDS = {b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"M4P ": "audio/mp4"
 
 def mime_type(head: bytes, name: str) -> str:
     """Return the MIME type of a file: by its first bytes, else for what is not an image or sound by its name."""
-    picture = picture_type(head)
-    if picture is not None:
-        return picture
-    brands = brands_of(head)
-    if brands:
-        return _MAIN_BRANDS.get(brands[0], "video/mp4")
-    for offset, magic, kind in _MAGIC:
-        if head.startswith(magic, offset) and _CONFIRMATIONS.get(kind, bool)(head):
-            if kind != "application/zip":
-                return kind
-            return _zip_mime_type(name)
+    certain_type = picture_type(head) or _film_type(head) or _magic_type(head, name)
+    if certain_type is not None:
+        return certain_type
     guessed = mimetypes.guess_type(name, strict=False)[0]
     if detect_encoding(head[:SAMPLE_BYTES]) is not None:
-        is_shown = guessed != "image/svg+xml" and (guessed or "image").startswith(("audio", "image", "video"))
-        return "text/plain" if guessed is None or is_shown else guessed
-    return guessed if guessed is not None and guessed.startswith("application/") else UNKNOWN
+        return _text_type(guessed)
+    if guessed is not None and guessed.startswith("application/"):
+        return guessed
+    return UNKNOWN
+
+
+def _film_type(head: bytes) -> str | None:
+    """Return the type of sound and film in a container of ISO/IEC 14496-12."""
+    brands = brands_of(head)
+    if not brands:
+        return None
+    return _MAIN_BRANDS.get(brands[0], "video/mp4")
+
+
+def _magic_type(head: bytes, name: str) -> str | None:
+    for offset, magic, kind in _MAGIC:
+        if head.startswith(magic, offset) and _CONFIRMATIONS.get(kind, bool)(head):
+            if kind == "application/zip":
+                return _zip_mime_type(name)
+            return kind
+    return None
+
+
+def _text_type(guessed: str | None) -> str:
+    """Return the type of what is text, by the type of its name: no name makes a picture of it, but that of SVG."""
+    if guessed is None:
+        return "text/plain"
+    if guessed != "image/svg+xml" and guessed.startswith(("audio", "image", "video")):
+        return "text/plain"
+    return guessed
 
 
 def _zip_mime_type(name: str) -> str:
-    guessed = mimetypes.guess_type(name, strict=False)[0] or ""
-    return guessed if guessed.startswith("application/") else "application/zip"
+    guessed = mimetypes.guess_type(name, strict=False)[0]
+    if guessed is not None and guessed.startswith("application/"):
+        return guessed
+    return "application/zip"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.results import TextResult, below
@@ -15,8 +15,8 @@ __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "WriteRes
 _MAX_NAMED = 50
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _MAX_PLACES = 20
+# Of a diff that a view gets beyond those of the answer.
 _MAX_VIEW_CHARACTERS = 1_000_000
-"""Characters of a diff that a view gets beyond those of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class WriteResult(TextResult):
     notes: Sequence[str]
 
     def text(self) -> str:
-        verb = "created" if self.created else "replaced"
+        verb = "replaced"
+        if self.created:
+            verb = "created"
         facts = [f"{verb} {self.path}", f"{self.size:,} bytes", *self.notes]
         return ", ".join(facts)
 
@@ -50,7 +52,7 @@ class EditResult(TextResult):
         diffs: their unified diffs, in the same order.
         dry_run: whether nothing was written.
         notes: what could not be kept.
-        before: the hash of the file as it was, where it is one file.
+        old_hash: the hash of the file as it was, where it is one file.
     """
 
     files: Sequence[tuple[str, str]]
@@ -67,54 +69,114 @@ class EditResult(TextResult):
     @property
     def for_views(self) -> dict[str, str]:
         """What a person must see but a model need not: all lines, and the content that an approval is for."""
-        cut = any(len(diff) > DEFAULT_PAGE_BYTES for diff in self.diffs)
-        # As the text of a dry run ends: a view compares what it approved with what was then written.
-        diff = self.diff if self.diff.endswith("\n") else f"{self.diff}\n"
-        return {
-            **({"diff": diff} if (cut or not self.dry_run) and len(diff) <= _MAX_VIEW_CHARACTERS else {}),
-            **({"hash": self.old_hash} if self.dry_run and self.old_hash else {}),
-        }
+        contents: dict[str, str] = {}
+        diff = self.diff
+        if not diff.endswith("\n"):
+            # As the text of a dry run ends: a view compares what it approved with what was then written.
+            diff += "\n"
+        is_all_shown = self.dry_run and all(len(one) <= DEFAULT_PAGE_BYTES for one in self.diffs)
+        if not is_all_shown and len(diff) <= _MAX_VIEW_CHARACTERS:
+            contents["diff"] = diff
+        if self.dry_run and self.old_hash:
+            contents["hash"] = self.old_hash
+        return contents
 
     def text(self) -> str:
         if self.dry_run:
-            would = [f"would be {did}: {path}" for path, did in self.files]
-            return "\n".join(["[dry run: nothing was written]", *would, *self.notes, *map(clip_diff, self.diffs)])
+            plans = [f"would be {verb}: {path}" for path, verb in self.files]
+            return "\n".join(["[dry run: nothing was written]", *plans, *self.notes, *map(clip_diff, self.diffs)])
         lines: list[str] = []
-        for (path, did), diff in zip(self.files, self.diffs, strict=True):
-            where = _describe_places(diff) if did == "edited" else ""
-            lines.append(", ".join(filter(None, (f"{did} {path}", where))))
+        for (path, verb), diff in zip(self.files, self.diffs, strict=True):
+            line = f"{verb} {path}"
+            places = ""
+            if verb == "edited":
+                places = _describe_places(diff)
+            if places:
+                line += f", {places}"
+            lines.append(line)
         return "\n".join([*lines, *self.notes])
 
 
 def _describe_places(diff: str) -> str:
-    """Where lines were added and removed, by the new line numbers: `line 7 (+1), lines 20-22 (+3 -1)`."""
+    """Say where lines were added and removed, by the new line numbers: `line 7 (+1), lines 20-22 (+3 -1)`."""
     _, _, *lines = diff.rstrip("\n").split("\n")
     if lines and not _HUNK.match(lines[0]):
         return lines[0]
-    places: list[str] = []
-    number = added_count = removed_count = 0
-    for line in [*lines, " "]:
+    reader = _PlaceReader()
+    for line in lines:
+        reader.add(line)
+    reader.end_place()
+    places = reader.places[:_MAX_PLACES]
+    if len(reader.places) > _MAX_PLACES:
+        places.append(f"{len(reader.places) - _MAX_PLACES:,} places more")
+    return ", ".join(places)
+
+
+@dataclass(slots=True)
+class _PlaceReader:
+    """Finds the places that a unified diff changes, line by line of its hunks.
+
+    Attributes:
+        places: those that are complete.
+        number: of the line in the new file that comes next.
+        added_count: lines added at the current place.
+        removed_count: lines removed there.
+    """
+
+    places: list[str] = field(default_factory=list[str])
+    number: int = 0
+    added_count: int = 0
+    removed_count: int = 0
+
+    def add(self, line: str) -> None:
         match line[:1]:
             case "+":
-                added_count, number = added_count + 1, number + 1
+                self.added_count += 1
+                self.number += 1
             case "-":
-                removed_count += 1
+                self.removed_count += 1
             case "\\":
                 pass
             case _:
-                if added_count or removed_count:
-                    at = f"line {number - 1}" if added_count == 1 else f"lines {number - added_count}-{number - 1}"
-                    signs = [f"+{added_count:,}"] * bool(added_count) + [f"-{removed_count:,}"] * bool(removed_count)
-                    places.append(f"{at if added_count else f'line {number}'} ({' '.join(signs)})")
-                added_count = removed_count = 0
-                hunk = _HUNK.match(line)
-                number = number + 1 if hunk is None else int(hunk[1]) + (hunk[2] == "0")
-    more = [f"{len(places) - _MAX_PLACES:,} places more"] if len(places) > _MAX_PLACES else []
-    return ", ".join([*places[:_MAX_PLACES], *more])
+                self.end_place()
+                self.move_past(line)
+
+    def end_place(self) -> None:
+        if self.added_count or self.removed_count:
+            self.places.append(f"{self._describe_lines()} ({self._describe_counts()})")
+        self.added_count = 0
+        self.removed_count = 0
+
+    def move_past(self, line: str) -> None:
+        """Follow a line of context, or the head of a hunk."""
+        hunk = _HUNK.match(line)
+        if hunk is None:
+            self.number += 1
+            return
+        self.number = int(hunk[1])
+        if hunk[2] == "0":
+            self.number += 1
+
+    def _describe_lines(self) -> str:
+        match self.added_count:
+            case 0:
+                return f"line {self.number}"
+            case 1:
+                return f"line {self.number - 1}"
+            case count:
+                return f"lines {self.number - count}-{self.number - 1}"
+
+    def _describe_counts(self) -> str:
+        signs: list[str] = []
+        if self.added_count:
+            signs.append(f"+{self.added_count:,}")
+        if self.removed_count:
+            signs.append(f"-{self.removed_count:,}")
+        return " ".join(signs)
 
 
 def clip_diff(diff: str) -> str:
-    """As much of a diff as one answer may contain, after a line that says so."""
+    """Return as much of a diff as one answer may contain, after a line that says so."""
     if len(diff) <= DEFAULT_PAGE_BYTES:
         return diff
     return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
@@ -136,19 +198,31 @@ class ReplaceResult(TextResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        number = sum(count for _, count in self.files)
-        did = "would replace" if self.dry_run else "replaced"
-        head = [f"{did} {pluralize(number, 'place')} in {pluralize(len(self.files), 'file')}", *self.notes]
+        complete_files = {path for path, _, is_complete in self.page if is_complete}
+        others = [_describe_replacements(path, count) for path, count in self.files if path not in complete_files]
+        lines = [self._head(len(others)), *below(("", name, ()) for name in others[:_MAX_NAMED])]
+        if len(others) > _MAX_NAMED:
+            lines.append(f"and {len(others) - _MAX_NAMED:,} more")
+        return "\n".join([*lines, *below(("", path, changed_lines) for path, changed_lines, _ in self.page)])
+
+    def _head(self, other_count: int) -> str:
+        """Return the first line, where so many files are not on the page with all their lines."""
+        verb = "replaced"
+        if self.dry_run:
+            verb = "would replace"
+        place_count = sum(count for _, count in self.files)
+        facts = [f"{verb} {pluralize(place_count, 'place')} in {pluralize(len(self.files), 'file')}", *self.notes]
         if self.dry_run and self.files:
-            head.append("nothing was written: repeat with dry_run=false")
-        whole = {path for path, _, is_whole in self.page if is_whole}
-        others = [path if count == 1 else f"{path} {count}" for path, count in self.files if path not in whole]
-        more = [f"and {len(others) - _MAX_NAMED:,} more"] if len(others) > _MAX_NAMED else []
-        if others and self.page:
-            head.append(f"the lines of {pluralize(len(others), 'file')} are not all shown")
-        lines = below(("", path, shown) for path, shown, _ in self.page)
-        named = below(("", name, ()) for name in others[:_MAX_NAMED])
-        return "\n".join([f"[{'; '.join(head)}]", *named, *more, *lines])
+            facts.append("nothing was written: repeat with dry_run=false")
+        if other_count and self.page:
+            facts.append(f"the lines of {pluralize(other_count, 'file')} are not all shown")
+        return f"[{'; '.join(facts)}]"
+
+
+def _describe_replacements(path: str, count: int) -> str:
+    if count == 1:
+        return path
+    return f"{path} {count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +230,7 @@ class MoveResult(TextResult):
     """What happened to an entry of the tree, in one line.
 
     Attributes:
-        did: a verb in the past tense, such as `moved`.
+        verb: in the past tense, such as `moved`.
         path: what it was done to, as tools take it.
         target: where it is now, when it has moved or was copied.
         notes: what else the caller should know.
@@ -168,7 +242,9 @@ class MoveResult(TextResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        head = f"{self.verb} {self.path}" + ("" if self.target is None else f" to {self.target}")
+        head = f"{self.verb} {self.path}"
+        if self.target is not None:
+            head += f" to {self.target}"
         return ", ".join([head, *self.notes])
 
 
@@ -178,7 +254,7 @@ class BatchResult(TextResult):
 
     Attributes:
         notes: what the caller should know about all of them.
-        asked: whether the caller named each of them.
+        names_all: whether the caller named each of them.
     """
 
     entries: Sequence[MoveResult]

@@ -135,28 +135,34 @@ def main() -> None:
     os.dup2(nowhere, 1)
     _limit_resources()
     while (request := pipes.request()) is not None:
-        _set_cpu_timer(PAGE_CPU_SECONDS if request["want"] in _SLOW_OUTPUTS else CPU_SECONDS)
-        try:
-            _handle_request(pipes, request)
-        except OutputTooLarge:
-            pipes.send(b"X", CUT_AT_LIMIT.encode())
-        except MemberNotFound as missing:
-            _send_error(pipes, "missing", str(missing))
-        except libraries.NotInstalled as missing:
-            _send_error(pipes, "not installed", str(missing))
-        except Unreadable as unreadable:
-            _send_damage(pipes, request["want"], str(unreadable))
-        except MemoryError:
-            _send_error(pipes, "unreadable", "takes more memory than it may")
-        except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
-            if isinstance(error, EOFError):
-                failure = "ends too early"
-            else:
-                failure = f"is damaged: {type(error).__name__}"
-            _send_damage(pipes, request["want"], failure)
+        cpu_seconds = CPU_SECONDS
+        if request["want"] in _SLOW_OUTPUTS:
+            cpu_seconds = PAGE_CPU_SECONDS
+        _set_cpu_timer(cpu_seconds)
+        _answer_request(pipes, request)
         _set_cpu_timer(0)
         pipes.send(b"D")
         pipes.flush()
+
+
+def _answer_request(pipes: _Pipes, request: dict[str, Any]) -> None:
+    """Send what a request asks for, or why it can't be had."""
+    try:
+        _handle_request(pipes, request)
+    except OutputTooLarge:
+        pipes.send(b"X", CUT_AT_LIMIT.encode())
+    except MemberNotFound as missing:
+        _send_error(pipes, "missing", str(missing))
+    except libraries.NotInstalled as missing:
+        _send_error(pipes, "not installed", str(missing))
+    except Unreadable as unreadable:
+        _send_damage(pipes, request["want"], str(unreadable))
+    except MemoryError:
+        _send_error(pipes, "unreadable", "takes more memory than it may")
+    except EOFError:
+        _send_damage(pipes, request["want"], "ends too early")
+    except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
+        _send_damage(pipes, request["want"], f"is damaged: {type(error).__name__}")
 
 
 def _send_damage(pipes: _Pipes, want: str, failure: str) -> None:
@@ -192,37 +198,41 @@ def _set_cpu_timer(seconds: float) -> None:
 
 
 def _handle_request(pipes: _Pipes, request: dict[str, Any]) -> None:
-    name: str = request["name"]
     file = cast("BinaryIO", io.BufferedReader(_RemoteFile(pipes, request["size"]), _BLOCK_BYTES))
-    parts: list[str] = request["path"]
-    if request["want"] == "page":
-        pages, content = libraries.read_pdf_page(file, request["page"])
-        pipes.send(b"K", str(pages).encode())
-        pipes.send_content(b"B", content)
-        return
-    if request["want"] == "picture":
-        _send_picture(pipes, file, request["mime_type"])
-        return
-    if request["want"] == "safety":
-        verdict = SAFE_PICTURE if pictures.is_safe(file, request["mime_type"]) else ""
-        pipes.send(b"K", verdict.encode())
-        return
+    match request["want"]:
+        case "page":
+            pages, content = libraries.read_pdf_page(file, request["page"])
+            pipes.send(b"K", str(pages).encode())
+            pipes.send_content(b"B", content)
+        case "picture":
+            _send_picture(pipes, file, request["mime_type"])
+        case "safety":
+            verdict = ""
+            if pictures.is_safe(file, request["mime_type"]):
+                verdict = SAFE_PICTURE
+            pipes.send(b"K", verdict.encode())
+        case "all":
+            file, _, kind = decompress(file, request["name"])
+            _send_all(pipes, file, kind, request["path"])
+        case output:
+            _send_contents(pipes, file, request["name"], request["path"], as_bytes=output == "bytes")
+
+
+def _send_contents(pipes: _Pipes, file: BinaryIO, name: str, parts: list[str], *, as_bytes: bool) -> None:
+    """Send a file, or the member of an archive that `parts` name, as text or as it is."""
     file, name, kind = decompress(file, name)
-    if request["want"] == "all":
-        _send_all(pipes, file, kind, parts)
-        return
     if parts:
         archive = _open_as_archive(file, kind)
         file, name = _open_member(archive, parts)
         if name.endswith("/"):
             _send_text(pipes, _list_members(archive, name), "listing of a folder in an archive")
             return
-        if request["want"] == "text":
-            file, name, kind = decompress(file, name)
-    if request["want"] == "bytes":
+    if as_bytes:
         _send_bytes(pipes, file)
-    else:
-        _send_file(pipes, file, kind)
+        return
+    if parts:
+        file, _, kind = decompress(file, name)
+    _send_file(pipes, file, kind)
 
 
 def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
@@ -243,36 +253,40 @@ def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
 
 
 def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
-    """A file as text where it is a document or an archive, else as it is."""
-    texts: Iterable[str]
+    """Send a file as text where it is a document or an archive, else as it is."""
+    texts = _read_texts(file, kind)
+    if texts is None or kind is None:
+        _send_bytes(pipes, file)
+    else:
+        _send_text(pipes, texts, LABELS[kind])
+
+
+def _read_texts(file: BinaryIO, kind: Kind | None) -> Iterable[str] | None:
+    """Return the text of a document or the listing of an archive; None for what is neither."""
     match kind:
         case "zip" | "tar":
-            texts = _list_members(_open_as_archive(file, kind), "")
-        case "word" | "slides" | "odf" | "epub":
-            take = {
-                "word": office.read_word,
-                "slides": office.read_slides,
-                "odf": office.read_open_document,
-                "epub": office.read_epub,
-            }
-            texts = take[kind](Zip(file))
+            return _list_members(_open_as_archive(file, kind), "")
+        case "word":
+            return office.read_word(Zip(file))
+        case "slides":
+            return office.read_slides(Zip(file))
+        case "odf":
+            return office.read_open_document(Zip(file))
+        case "epub":
+            return office.read_epub(Zip(file))
         case "sheet":
-            texts = libraries.read_workbook(file)
+            return libraries.read_workbook(file)
         case "pdf":
-            texts = libraries.read_pdf(file)
+            return libraries.read_pdf(file)
         case "mail":
-            texts = Mail(file).text()
+            return Mail(file).text()
         case "notebook":
             cells = Notebook(file).text()
             if cells is None:
                 file.seek(0)
-                _send_bytes(pipes, file)
-                return
-            texts = cells
+            return cells
         case _:
-            _send_bytes(pipes, file)
-            return
-    _send_text(pipes, texts, LABELS[kind])
+            return None
 
 
 def _send_text(pipes: _Pipes, texts: Iterable[str], label: str) -> None:
@@ -290,12 +304,12 @@ def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
 
 
 def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
-    if kind == "mail":
-        archive = Mail(file)
-    else:
-        if kind == "notebook":
-            archive = Notebook(file)
-        else:
+    match kind:
+        case "mail":
+            return Mail(file)
+        case "notebook":
+            return Notebook(file)
+        case _:
             archive = open_archive(file, kind or "")
     if archive is None:
         raise MemberNotFound("is not an archive that can be looked into")
@@ -350,38 +364,62 @@ def _find_member(archive: Archive, parts: list[str]) -> _Member | None:
     Raises:
         MemberNotFound: they name nothing, or a link.
     """
-    paths = _possible_members(parts)
-    folder_prefix = fold_name("/".join((*parts, "")))
-    best: _Member | None = None
-    best_rank = (0, False)
-    is_folder = not parts
-    names: list[str] = []
+    search = _MemberSearch(archive, parts)
     damage: Unreadable | None = None
     try:
         for entry, content in archive.entries():
-            names.append(entry.name)
-            name = fold_name(entry.name)
-            is_folder = is_folder or name.startswith(folder_prefix)
-            if name not in paths:
-                continue
-            if entry.link_target:
-                raise MemberNotFound(f"is a link in the archive ({entry.link_target}), which is not followed")
-            # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
-            rank = (len(name), entry.name == paths[name].name)
-            if content is not None and (best is None or rank >= best_rank):
-                if not isinstance(archive, Zip):
-                    content = read_beginning(content)
-                best_rank = rank
-                best = _Member(content, name.rpartition("/")[2], paths[name].remaining_parts)
+            search.add(entry, content)
     except Unreadable as error:
         damage = error  # what stands before it is whole
-    if best is not None:
-        return best._replace(content=read_beginning(best.content))
-    if is_folder:
+    if search.best is not None:
+        return search.best._replace(content=read_beginning(search.best.content))
+    if search.is_folder:
         return None
     if damage is not None:
         raise MemberNotFound(f"is not in what can be read of the archive, which {damage}")
-    raise MemberNotFound("is not in the archive" + _name_similar(names, parts[-1]))
+    raise MemberNotFound("is not in the archive" + _name_similar(search.names, parts[-1]))
+
+
+class _MemberSearch:
+    """The search for what `parts` name among the members of an archive.
+
+    Attributes:
+        best: the member that they name, as far as it is known.
+        is_folder: whether they name a folder.
+        names: of all members.
+    """
+
+    def __init__(self, archive: Archive, parts: list[str]) -> None:
+        self.best: _Member | None = None
+        self.is_folder = not parts
+        self.names: list[str] = []
+        self._paths = _possible_members(parts)
+        self._folder_prefix = fold_name("/".join((*parts, "")))
+        self._best_rank = (0, False)
+        self._has_lasting_contents = isinstance(archive, Zip)
+
+    def add(self, entry: ArchiveEntry, content: BinaryIO | None) -> None:
+        """Compare a member with what is named.
+
+        Raises:
+            MemberNotFound: it is named, and a link.
+        """
+        self.names.append(entry.name)
+        name = fold_name(entry.name)
+        self.is_folder = self.is_folder or name.startswith(self._folder_prefix)
+        path = self._paths.get(name)
+        if path is None:
+            return
+        if entry.link_target:
+            raise MemberNotFound(f"is a link in the archive ({entry.link_target}), which is not followed")
+        # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
+        rank = (len(name), entry.name == path.name)
+        if content is None or (self.best is not None and rank < self._best_rank):
+            return
+        if not self._has_lasting_contents:
+            content = read_beginning(content)
+        self._best_rank = rank
+        self.best = _Member(content, name.rpartition("/")[2], path.remaining_parts)
 
 
 def _name_similar(names: list[str], name: str) -> str:
@@ -393,20 +431,17 @@ def _name_similar(names: list[str], name: str) -> str:
 
 
 def _list_members(archive: Archive, folder: str) -> Iterator[str]:
-    folder = fold_name(folder)
+    prefix = fold_name(folder).lstrip("/")
     for number, (entry, _) in enumerate(archive.entries()):
         if number >= _MOST_LISTED:
             yield "[more are not listed]\n"
             return
-        if fold_name(entry.name).startswith(folder.lstrip("/")) and (entry.is_file or entry.link_target):
+        if fold_name(entry.name).startswith(prefix) and (entry.is_file or entry.link_target):
             yield _format_entry(entry)
 
 
 def _format_entry(entry: ArchiveEntry) -> str:
-    # A line of a listing stays one line, whatever a name holds.
-    name = "".join(
-        char if char.isprintable() or fold_name(char) == " " else "?" for char in entry.name or entry.raw_name
-    )
+    name = "".join(map(_on_one_line, entry.name or entry.raw_name))
     if entry.link_target:
         return f"{name}\tlink\n"
     size = "not readable: its path leads out, or is not text"
@@ -415,19 +450,21 @@ def _format_entry(entry: ArchiveEntry) -> str:
     return f"{name}\t{size}\n"
 
 
+def _on_one_line(character: str) -> str:
+    """Return a character of a name, so that a line of a listing stays one line."""
+    if character.isprintable() or fold_name(character) == " ":
+        return character
+    return "?"
+
+
 def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:
     """Send every file of an archive, or of a folder in it: documents as text, archives not at all."""
     if not parts and kind not in ("zip", "tar", "mail", "notebook"):
         pipes.send(b"M")
         _send_file(pipes, file, kind)
         return
-    archive = _open_as_archive(file, kind)
     depth = _depth_of_innermost_archive(parts)
-    if depth:
-        member_path = [*parts[: depth - 1], parts[depth - 1].removesuffix("!")]
-        file, name = _open_member(archive, member_path)
-        file, name, kind = decompress(file, name)
-        archive = _open_as_archive(file, kind)
+    archive = _open_innermost_archive(_open_as_archive(file, kind), parts[:depth])
     folder = fold_name("/".join(parts[depth:]))
     has_members = False
     for entry, content in archive.entries():
@@ -438,6 +475,16 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         _send_member(pipes, content, entry.name.rpartition("/")[2])
     if folder and not has_members:
         raise MemberNotFound("is not in the archive")
+
+
+def _open_innermost_archive(archive: Archive, parts: list[str]) -> Archive:
+    """Return the archive that `parts`, the last of which ends in `!`, name in another; without any, the other."""
+    if not parts:
+        return archive
+    *folders, name = parts
+    content, name = _open_member(archive, [*folders, name.removesuffix("!")])
+    content, _, kind = decompress(content, name)
+    return _open_as_archive(content, kind)
 
 
 def _depth_of_innermost_archive(parts: list[str]) -> int:

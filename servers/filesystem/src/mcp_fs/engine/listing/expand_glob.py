@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.listing.selection import compile_choosers
-from mcp_fs.engine.listing.walk import Skipped, WalkFilter, walk
-from mcp_fs.engine.listing.walk import entry_display_path as shown_path
+from mcp_fs.engine.listing.selection import Chooser, compile_choosers
+from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["expand_glob"]
@@ -18,7 +17,7 @@ _P = TypeVar("_P", bound=ReadablePath)
 
 
 def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tuple[Sequence[_P], Sequence[str]]:
-    """The files below `start` whose path fits `glob`, or folders where it ends in a slash; and what was left out.
+    """Return the files below `start` whose path fits `glob`, or folders where it ends in a slash; and what is left out.
 
     Args:
         name: what the caller wrote, for messages.
@@ -30,28 +29,51 @@ def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tupl
         Problem: the start can't be opened, or the glob can't be read.
     """
     (chooses,) = compile_choosers([start], f"/{glob}")
-    skipped = Skipped()
-    paths = list[_P]()
-    folders = glob.endswith("/")
-    for entries in walk(start, WalkFilter(), stop, skipped):
-        folder = entries.folder.path
-        prefix = "".join(part + "/" for part in entries.parts)
-        for entry, is_folder in entries.excluded:
-            if is_folder == folders and chooses(prefix + entry):
-                skipped.add("left out, as hidden or git-ignored", shown_path(folder, entry))
-        for entry in entries.folders if folders else entries.files:
-            if not chooses(prefix + entry):
-                continue
-            try:
-                paths.append(start.at(folder.root, (*folder.parts, entry)))
-            except Problem:
-                skipped.add("protected", shown_path(folder, entry))
-        if len(paths) > limit:
+    expansion = _Expansion(start, chooses, folders=glob.endswith("/"))
+    for entries in walk(start, WalkFilter(), stop, expansion.skipped):
+        expansion.add(entries)
+        if len(expansion.paths) > limit:
             raise TooLarge(f"{quote(name)} means more than {limit}.", "Narrow it, or do a part at a time.")
-    if not paths:
-        notes = "".join(f"; {note}" for note in skipped.notes())
+    if not expansion.paths:
+        notes = "".join(f"; {note}" for note in expansion.skipped.notes())
         raise NotFound(
             f"{quote(name)} means no file that is not hidden or git-ignored{notes}.",
             "`find_files` lists those too; then name them one by one. `**/*.x` is at any depth, `x/` a folder.",
         )
-    return paths, skipped.notes()
+    return expansion.paths, expansion.skipped.notes()
+
+
+class _Expansion(Generic[_P]):
+    """What a glob means, folder by folder.
+
+    Attributes:
+        paths: what it means.
+        skipped: what is left out.
+    """
+
+    def __init__(self, start: _P, chooses: Chooser, *, folders: bool) -> None:
+        self.paths: list[_P] = []
+        self.skipped = Skipped()
+        self._start = start
+        self._chooses = chooses
+        self._folders = folders
+
+    def add(self, entries: FolderEntries) -> None:
+        """Add what is meant in one folder."""
+        folder = entries.folder.path
+        prefix = "".join(part + "/" for part in entries.parts)
+        for entry, is_folder in entries.excluded:
+            if is_folder == self._folders and self._chooses(prefix + entry):
+                self.skipped.add("left out, as hidden or git-ignored", entry_display_path(folder, entry))
+        names = entries.files
+        if self._folders:
+            names = entries.folders
+        for name in names:
+            if self._chooses(prefix + name):
+                self._add_path(folder, name)
+
+    def _add_path(self, folder: ReadablePath, name: str) -> None:
+        try:
+            self.paths.append(self._start.at(folder.root, (*folder.parts, name)))
+        except Problem:
+            self.skipped.add("protected", entry_display_path(folder, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
@@ -36,23 +37,24 @@ def list_tree(
     Raises:
         Problem: the folder can't be opened.
     """
-    grower = _TreeBuilder(walk_filter or WalkFilter(), depth, max_bytes, stop)
+    builder = _TreeBuilder(walk_filter or WalkFilter(), depth, max_bytes, stop)
     with open_folder(place) as folder:
         top = _Branch(folder.path, (), display_path(place).rstrip("/") + "/")
-        grower.read_branch(top, folder, None if grower.walk_filter.ignored else Rules.load_above(folder.path))
-    grower.expand(top)
+        outer_rules = None
+        if not builder.walk_filter.ignored:
+            outer_rules = Rules.load_above(folder.path)
+        builder.read_branch(top, folder, outer_rules)
+    builder.expand(top)
     lines = tuple(_render(top))
     branches = list(_iterate_shown(top))
-    folded = [branch for branch in branches if not branch.is_expanded and branch.entry_count]
     return Tree(
         display_path(place),
         lines,
         sum(branch.file_count for branch in branches),
         sum(len(branch.folder_names) for branch in branches),
-        len(folded),
-        is_whole=all(len(branch.branches) == len(branch.folder_names) for branch in branches)
-        and not grower.skipped.reasons,
-        notes=grower.skipped.notes(),
+        sum(branch.is_folded for branch in branches),
+        is_whole=not builder.skipped.reasons and all(branch.has_all_folders for branch in branches),
+        notes=builder.skipped.notes(),
     )
 
 
@@ -102,12 +104,24 @@ class _Branch:
         return self.file_count + len(self.folder_names)
 
     @property
+    def is_folded(self) -> bool:
+        return not self.is_expanded and self.entry_count > 0
+
+    @property
+    def has_all_folders(self) -> bool:
+        return len(self.branches) == len(self.folder_names)
+
+    @property
     def folded_line(self) -> str:
-        numbers = ((self.file_count, "file"), (len(self.folder_names), "folder"))
-        facts = [pluralize(number, noun) for number, noun in numbers if number]
+        facts: list[str] = []
+        if self.file_count:
+            facts.append(pluralize(self.file_count, "file"))
+        if self.folder_names:
+            facts.append(pluralize(len(self.folder_names), "folder"))
         if self.excluded_count:
             facts.append(f"{self.excluded_count:,} left out")
-        facts += [self.failure] if self.failure else []
+        if self.failure:
+            facts.append(self.failure)
         if not facts:
             return self.label
         return f"{self.label} ({', '.join(facts)})"
@@ -127,53 +141,61 @@ class _TreeBuilder:
 
     def expand(self, top: _Branch) -> None:
         self._remaining_bytes -= _line_bytes(top.folded_line) + 200  # for the first line
-        level = [top]
-        expanded_branches = list[_Branch]()
+        level: list[_Branch] = [top]
+        expanded_branches: list[_Branch] = []
         while level:
             expanded = [branch for branch in level if self._expand_branch(branch, always=branch is top)]
-            level = [inner for branch in expanded for inner in branch.branches]
+            level = list(chain.from_iterable(branch.branches for branch in expanded))
             expanded_branches += expanded
             self._show_files(expanded, self._remaining_bytes // 2)
         self._show_files(expanded_branches, self._remaining_bytes)
 
     def _expand_branch(self, branch: _Branch, *, always: bool) -> bool:
+        """Draw what is in a folder where there is room for it, at least folded; return whether there was."""
         if branch.failure or len(branch.parts) >= self._depth:
             return False
-        inner = [self._create_branch(branch, name) for name in branch.folder_names[: self._max_branches]]
-        own = _line_bytes(_more_line(branch.file_count, "file")) + _line_bytes(branch.excluded_line) + 2
-        if own + sum(_line_bytes(one.label) for one in inner) > self._remaining_bytes and not always:
+        inner_branches = [self._create_branch(branch, name) for name in branch.folder_names[: self._max_branches]]
+        own_bytes = _line_bytes(_more_line(branch.file_count, "file")) + _line_bytes(branch.excluded_line) + 2
+        label_bytes = sum(_line_bytes(inner.label) for inner in inner_branches)
+        if own_bytes + label_bytes > self._remaining_bytes and not always:
             return False
-        self._remaining_bytes -= own
-        for one in inner:
-            self._read_inner(one, branch.rules)
-            if (cost := _line_bytes(one.folded_line)) > self._remaining_bytes:
-                self._remaining_bytes -= _line_bytes(_more_line(len(inner), "folder"))
+        self._remaining_bytes -= own_bytes
+        for inner in inner_branches:
+            self._read_inner(inner, branch.rules)
+            cost = _line_bytes(inner.folded_line)
+            if cost > self._remaining_bytes:
+                self._remaining_bytes -= _line_bytes(_more_line(len(inner_branches), "folder"))
                 break
             self._remaining_bytes -= cost
-            branch.branches.append(one)
+            branch.branches.append(inner)
         branch.is_expanded = True
         return True
 
+    def _show_rows(self, branch: _Branch, max_bytes: int) -> int:
+        """Show as many rows of a folder as fit; return the bytes that they take."""
+        shown_bytes = 0
+        for row in branch.rows[branch.shown_rows :]:
+            cost = _line_bytes(branch.row_label(row)) + 2
+            if shown_bytes + cost > max_bytes:
+                break
+            shown_bytes += cost
+            branch.shown_rows += 1
+            if branch.shown_rows == len(branch.rows):  # there are no more to tell of
+                self._remaining_bytes += _line_bytes(_more_line(branch.file_count, "file"))
+        self._remaining_bytes -= shown_bytes
+        return shown_bytes
+
     def _show_files(self, branches: list[_Branch], max_bytes: int) -> None:
         """Show the files of folders, of each as many as fit into its share; what some don't need, others get."""
-        wants = [(sum(len(row[0]) for row in branch.rows[branch.shown_rows :]), branch) for branch in branches]
-        for number, (_, branch) in enumerate(sorted(wants, key=lambda want: want[0])):
-            share = max_bytes // (len(wants) - number)
-            for row in branch.rows[branch.shown_rows :]:
-                if (cost := _line_bytes(branch.row_label(row)) + 2) > share:
-                    break
-                share = share - cost
-                max_bytes = max_bytes - cost
-                self._remaining_bytes = self._remaining_bytes - cost
-                branch.shown_rows += 1
-                if branch.shown_rows == len(branch.rows):  # there are no more to tell of
-                    self._remaining_bytes += _line_bytes(_more_line(branch.file_count, "file"))
+        for number, branch in enumerate(sorted(branches, key=_hidden_row_bytes)):
+            max_bytes -= self._show_rows(branch, max_bytes // (len(branches) - number))
 
     def read_branch(self, branch: _Branch, folder: Folder[ReadablePath], above: Rules | None) -> None:
         self._stop.check()
         self._listed_count += 1
         tell(self._listed_count, None, f"{self._listed_count:,} folders seen")
-        entries, branch.rules = read_entries(folder, branch.parts, self.walk_filter, above)
+        entries = read_entries(folder, branch.parts, self.walk_filter, above)
+        branch.rules = entries.rules
         branch.file_count = len(entries.files)
         branch.excluded_count = len(entries.excluded)
         branch.folder_names = entries.folders
@@ -208,31 +230,28 @@ class _TreeBuilder:
             self.skipped.add(branch.failure, branch.label.rstrip("/"))
 
 
+def _hidden_row_bytes(branch: _Branch) -> int:
+    """Return about how much the rows take that are not drawn yet."""
+    return sum(len(first) for first, _, _ in branch.rows[branch.shown_rows :])
+
+
 def _more_line(number: int, noun: str) -> str:
     return f"  ({pluralize(number, f'more {noun}')})"
 
 
 def _label(above: ReadablePath, name: str, links: frozenset[str]) -> str:
-    if name.isprintable():
-        text = name
-    else:
-        text = entry_display_path(above, name)
-    if name not in links:
-        return text
-    return f"{text} (link)"
+    label = name
+    if not name.isprintable():
+        label = entry_display_path(above, name)
+    if name in links:
+        label += " (link)"
+    return label
 
 
 def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
     """Return a row for each file, and one for files that are numbered in turn with none left out."""
-    runs: list[list[str]] = []
-    for name in names:
-        previous = runs[-1][-1] if runs else ""
-        if len(name) == len(previous) and name == _next_in_sequence(previous) and not links & {name, previous}:
-            runs[-1].append(name)
-        else:
-            runs.append([name])
     rows: list[_Row] = []
-    for run in runs:
+    for run in _split_into_runs(names, links):
         if len(run) >= _MIN_SEQUENCE:
             rows.append((run[0], run[-1], len(run)))
         else:
@@ -240,9 +259,24 @@ def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
     return rows
 
 
+def _split_into_runs(names: Sequence[str], links: Set[str]) -> list[list[str]]:
+    """Return names, those that are numbered in turn together; a link is on its own."""
+    runs: list[list[str]] = []
+    previous = ""
+    for name in names:
+        follows = len(name) == len(previous) and name == _next_in_sequence(previous)
+        if follows and name not in links and previous not in links:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+        previous = name
+    return runs
+
+
 def _next_in_sequence(name: str) -> str | None:
     """Return the name whose number is one more."""
-    if (match := _NUMBERED.fullmatch(name)) is None:
+    match = _NUMBERED.fullmatch(name)
+    if match is None:
         return None
     before, number, after = match.groups()
     return f"{before}{int(number) + 1:0{len(number)}}{after}"
@@ -261,22 +295,26 @@ def _render(branch: _Branch) -> Iterator[str]:
         yield branch.folded_line
         return
     yield branch.label
-    for row in branch.rows[: branch.shown_rows]:
+    rows = branch.rows[: branch.shown_rows]
+    for row in rows:
         yield f"  {branch.row_label(row)}"
-    if more := branch.file_count - sum(number for _, _, number in branch.rows[: branch.shown_rows]):
-        yield _more_line(more, "file")
+    hidden_files = branch.file_count - sum(number for _, _, number in rows)
+    if hidden_files:
+        yield _more_line(hidden_files, "file")
     if branch.excluded_line:
         yield f"  {branch.excluded_line}"
-    if more := len(branch.folder_names) - len(branch.branches):
-        yield _more_line(more, "folder")
+    if not branch.has_all_folders:
+        yield _more_line(len(branch.folder_names) - len(branch.branches), "folder")
     for inner in branch.branches:
         yield from _render(inner)
 
 
 def _iterate_shown(branch: _Branch) -> Iterator[_Branch]:
+    """Yield a folder and those below it that are drawn."""
     yield branch
-    for inner in branch.branches if branch.is_expanded else ():
-        yield from _iterate_shown(inner)
+    if branch.is_expanded:
+        for inner in branch.branches:
+            yield from _iterate_shown(inner)
 
 
 def _line_bytes(line: str) -> int:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mcp_batteries.errors import Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
@@ -96,27 +97,32 @@ class Skipped:
     def count_excluded(self, entries: FolderEntries) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
         for name, is_folder in entries.excluded:
-            if self.is_relevant is not None and not self.is_relevant(
-                "/".join((*entries.parts, name)) + "/" * is_folder
-            ):
+            slash = "/" if is_folder else ""
+            if self.is_relevant is not None and not self.is_relevant("/".join((*entries.parts, name)) + slash):
                 continue
             if name in entries.hidden:
                 self.hidden += 1
             else:
                 self.ignored += 1
             if len(self.excluded_examples) < _MAX_NAMED:
-                self.excluded_examples.append(entry_display_path(entries.folder.path, name) + "/" * is_folder)
+                self.excluded_examples.append(entry_display_path(entries.folder.path, name) + slash)
 
     def describe_excluded(self, *, named: bool) -> list[str]:
-        """One phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
-        kinds = [(number, kind) for number, kind in ((self.hidden, "hidden"), (self.ignored, "ignored")) if number]
-        if not kinds:
+        """Return one phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
+        counts: list[str] = []
+        flags: list[str] = []
+        for number, kind in ((self.hidden, "hidden"), (self.ignored, "ignored")):
+            if number:
+                counts.append(f"{number:,} {kind}")
+                flags.append(f"include_{kind}")
+        if not counts:
             return []
-        phrase = "left out " + " and ".join(f"{number:,} {kind}" for number, kind in kinds)
+        phrase = "left out " + " and ".join(counts)
         if named:
-            more = ", ..." if self.hidden + self.ignored > len(self.excluded_examples) else ""
-            flags = " and ".join(f"include_{kind}" for _, kind in kinds)
-            phrase += f" ({', '.join(self.excluded_examples)}{more}); set {flags}"
+            examples = list(self.excluded_examples)
+            if self.hidden + self.ignored > len(examples):
+                examples.append("...")
+            phrase += f" ({', '.join(examples)}); set {' and '.join(flags)}"
         return [phrase]
 
     def notes(self) -> list[str]:
@@ -145,6 +151,7 @@ class FolderEntries:
         excluded: hidden and ignored entries.
         hidden: names of the hidden entries, where they are not wanted.
         not_downloaded: those of `files` that reading would fetch from elsewhere; only their names are known.
+        rules: those that hold in the folder, where ignored entries are left out.
     """
 
     folder: Folder[ReadablePath]
@@ -156,6 +163,7 @@ class FolderEntries:
     excluded: list[tuple[str, bool]]
     hidden: Set[str]
     not_downloaded: Set[str]
+    rules: Rules | None = None
 
 
 def walk(
@@ -175,38 +183,77 @@ def walk(
     Raises:
         Problem: `start` can't be opened.
     """
-    folder = open_folder(start.to_readable())
-    parts = tuple[str, ...]()
-    todo: list[tuple[ReadablePath, tuple[str, ...], Rules | None]] = []
-    rules: Rules | None = None
-    while True:
+    folder: Folder[ReadablePath] | None = open_folder(start.to_readable())
+    pending = _PendingFolder(folder.path, (), None)
+    todo: list[_PendingFolder] = []
+    while folder is not None:
         with folder:
             stop.check()
-            if not parts and not walk_filter.ignored:
-                rules = Rules.load_above(folder.path)
-            try:
-                entries, inner_rules = read_entries(folder, parts, walk_filter, rules)
-            except OSError as error:
-                if not parts:
-                    raise
-                skipped.add(_describe_read_error(error), entry_display_path(folder.path.parent, folder.path.name))
-            else:
+            entries = _read_pending(folder, pending, walk_filter, skipped)
+            if entries is not None:
                 skipped.count_excluded(entries)
                 if after is not None:
                     _skip_until(entries, after)
                 yield entries
-                for name in reversed(entries.folders):
-                    try:
-                        todo.append((folder.path / name, (*parts, name), inner_rules))
-                    except Problem:
-                        skipped.add("protected", entry_display_path(folder.path, name))
+                _add_inner_folders(todo, entries, skipped)
         if todo and skipped.is_late():
             skipped.reasons[skipped.late_reason()] = [display_path(place) for place, _, _ in reversed(todo)]
             return
-        next_folder = _open_next(todo, skipped)
-        if next_folder is None:
-            return
-        folder, parts, rules = next_folder
+        folder = None
+        while todo and folder is None:
+            pending = todo.pop()
+            folder = _open_pending(pending, skipped)
+
+
+class _PendingFolder(NamedTuple):
+    """A folder that a walk has not come to yet.
+
+    Attributes:
+        parts: names from the start of the walk down to it.
+        rules: those of the folder above.
+    """
+
+    place: ReadablePath
+    parts: tuple[str, ...]
+    rules: Rules | None
+
+
+def _read_pending(
+    folder: Folder[ReadablePath], pending: _PendingFolder, walk_filter: WalkFilter, skipped: Skipped
+) -> FolderEntries | None:
+    """Return what is in an open folder; None if it can't be read.
+
+    Raises:
+        OSError: it is the start of the walk, and can't be read.
+    """
+    rules = pending.rules
+    if not pending.parts and not walk_filter.ignored:
+        rules = Rules.load_above(folder.path)
+    try:
+        return read_entries(folder, pending.parts, walk_filter, rules)
+    except OSError as error:
+        if not pending.parts:
+            raise
+        skipped.add(_describe_read_error(error), entry_display_path(folder.path.parent, folder.path.name))
+        return None
+
+
+def _add_inner_folders(todo: list[_PendingFolder], entries: FolderEntries, skipped: Skipped) -> None:
+    """Put the folders of a folder on top of what is to do, the first of them last."""
+    place = entries.folder.path
+    for name in reversed(entries.folders):
+        try:
+            todo.append(_PendingFolder(place / name, (*entries.parts, name), entries.rules))
+        except Problem:
+            skipped.add("protected", entry_display_path(place, name))
+
+
+def _open_pending(pending: _PendingFolder, skipped: Skipped) -> Folder[ReadablePath] | None:
+    try:
+        return open_folder(pending.place)
+    except Problem:
+        skipped.add("could not be opened", entry_display_path(pending.place.parent, pending.place.name))
+        return None
 
 
 def exclude_folders(entries: FolderEntries, nested_starts: Set[tuple[str, ...]]) -> FolderEntries:
@@ -236,50 +283,50 @@ def page_byte_limit(limit: int) -> int:
 def entry_display_path(folder: ReadablePath, name: str) -> str:
     """Return the path of an entry as tools take it, on one line: its URI where the text would not do."""
     display = folder.display
-    if name.isprintable() and display.isprintable() and not display.startswith("file://"):
-        if display == ".":
-            return name
-        return f"{display}/{name}"
+    path = f"{display}/{name}"
     if display == ".":
         path = name
-    else:
-        path = f"{display}/{name}"
-    if is_one_line(path) and not display.startswith("file://"):
+    if display.startswith("file://"):
+        return folder.uri_of(name)
+    if path.isprintable() or is_one_line(path):
         return path
     return folder.uri_of(name)
 
 
 def display_path(place: ReadablePath) -> str:
     """Return the path of `place` as tools take it, on one line: its URI where the text would not do."""
-    return place.display if is_one_line(place.display) else place.uri
+    if is_one_line(place.display):
+        return place.display
+    return place.uri
 
 
 class Visibility:
-    """Whether a walk from `start` would come to a file, told without walking."""
+    """Whether a walk from `start` would come to a file, told without walking.
+
+    Attributes:
+        may_bring_back: whether rules above `start` may show what those below it alone would leave out.
+    """
 
     def __init__(self, start: ReadablePath, walk_filter: WalkFilter) -> None:
         self._start = start
         self._walk_filter = walk_filter
-        above = None
+        self._outer_rules: Rules | None = None
         if not walk_filter.ignored:
-            above = Rules.load_above(start)
-        self._outer_rules = above
-        self._rules_by_folder: dict[tuple[str, ...], Rules | None] = {}
-        # True when rules above `start` may show what those below it alone would leave out.
-        self.may_bring_back = above is not None and above.brings_back
+            self._outer_rules = Rules.load_above(start)
+        self._rules_by_folder: dict[tuple[str, ...], Rules] = {}
+        self.may_bring_back = self._outer_rules is not None and self._outer_rules.brings_back
 
     def is_visible(self, parts: tuple[str, ...]) -> bool:
-        """True when the file `parts` below the start would be visited now."""
+        """Return whether the file `parts` below the start would be visited now."""
         if self._walk_filter.hidden and self._walk_filter.ignored:
             return True
         for depth in range(len(parts)):
             rules = self._rules_of(parts[:depth])
             prefix = "/".join((*self._start.parts, *parts[:depth], ""))
             name = parts[depth]
+            hidden = set[str]()
             if name.startswith(".") and not self._walk_filter.hidden:
                 hidden = {name}
-            else:
-                hidden = set[str]()
             if rules.exclude(prefix, [name], depth < len(parts) - 1, hidden):
                 return False
         return True
@@ -289,47 +336,26 @@ class Visibility:
             return _NO_RULES
         rules = self._rules_by_folder.get(parts)
         if rules is None:
+            outer_rules = self._outer_rules
             if parts:
-                above = self._rules_of(parts[:-1])
-            else:
-                above = self._outer_rules
+                outer_rules = self._rules_of(parts[:-1])
             place = self._start.at(self._start.root, (*self._start.parts, *parts))
-            rules = self._rules_by_folder[parts] = Rules.load_in_folder(place, above)
+            rules = Rules.load_in_folder(place, outer_rules)
+            self._rules_by_folder[parts] = rules
         return rules
-
-
-def _open_next(
-    todo: list[tuple[ReadablePath, tuple[str, ...], Rules | None]], skipped: Skipped
-) -> tuple[Folder[ReadablePath], tuple[str, ...], Rules | None] | None:
-    while todo:
-        place, parts, rules = todo.pop()
-        try:
-            return open_folder(place), parts, rules
-        except Problem:
-            skipped.add("could not be opened", entry_display_path(place.parent, place.name))
-    return None
 
 
 def read_entries(
     folder: Folder[ReadablePath], parts: tuple[str, ...], walk_filter: WalkFilter, outer_rules: Rules | None
-) -> tuple[FolderEntries, Rules | None]:
-    """Return what is directly in a folder that is reached as `parts`, and the rules that hold in it."""
-    folders: list[str] = []
-    links: set[str] = set()
-    special_files: set[str] = set()
+) -> FolderEntries:
+    """Return what is directly in a folder that is reached as `parts`.
+
+    Args:
+        outer_rules: those of the folder above.
+    """
     dir_entries = folder.list_entries()
-    files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
-    if len(files) < len(dir_entries):
-        for entry in dir_entries:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-            elif not entry.is_file(follow_symlinks=False):
-                files.append(entry.name)
-                kind = links if entry.is_symlink() else special_files
-                kind.add(entry.name)
-    files.sort()
-    folders.sort()
-    hidden_names = hidden_among(dir_entries, files, folders)
+    names = _sort_by_kind(dir_entries)
+    hidden_names = hidden_among(dir_entries, names.files, names.folders)
     hidden = set[str]()
     if not walk_filter.hidden:
         hidden = hidden_names
@@ -339,17 +365,52 @@ def read_entries(
     entries = FolderEntries(
         folder,
         parts,
-        files,
-        frozenset(links),
-        frozenset(special_files),
-        folders,
+        names.files,
+        frozenset(names.links),
+        frozenset(names.special_files),
+        names.folders,
         [],
         hidden,
         placeholders_among(dir_entries),
+        rules,
     )
     if rules is not None or not walk_filter.hidden:
         _exclude(entries, rules or _NO_RULES)
-    return entries, rules
+    return entries
+
+
+class _NamesByKind(NamedTuple):
+    """The names in a folder; links and special files are among the files too."""
+
+    files: list[str]
+    folders: list[str]
+    links: set[str]
+    special_files: set[str]
+
+
+def _sort_by_kind(dir_entries: Sequence[os.DirEntry[str]]) -> _NamesByKind:
+    files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
+    names = _NamesByKind(files, [], set(), set())
+    if len(files) < len(dir_entries):
+        for entry in dir_entries:
+            _add_other_kind(names, entry)
+    names.files.sort()
+    names.folders.sort()
+    return names
+
+
+def _add_other_kind(names: _NamesByKind, entry: os.DirEntry[str]) -> None:
+    """Add the name of what is not a regular file."""
+    if entry.is_dir(follow_symlinks=False):
+        names.folders.append(entry.name)
+        return
+    if entry.is_file(follow_symlinks=False):
+        return
+    names.files.append(entry.name)
+    if entry.is_symlink():
+        names.links.add(entry.name)
+    else:
+        names.special_files.add(entry.name)
 
 
 def _exclude(entries: FolderEntries, rules: Rules) -> None:

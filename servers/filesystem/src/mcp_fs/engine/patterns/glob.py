@@ -7,6 +7,7 @@ walk over 50,000 names: here a glob becomes an RE2 expression, and all of one fi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from mcp_batteries.errors import Invalid, quote
 
@@ -16,6 +17,13 @@ _CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
 # A whole one where the bytes are UTF-8, else one byte.
 _CHARACTER_OR_BYTE = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+|[\x80-\xff])"
 _RECURSIVE = re.compile(rb"(/?)\*\*(?:/\*\*)*(/|$|(?=[,}]))")
+# Of `**`: whether a slash stands before it and behind it -> any number of names.
+_NAMES_BETWEEN = {
+    (False, False): rb".*",
+    (False, True): rb"(?:/?|.*/)",
+    (True, False): rb"/.*",
+    (True, True): rb"(?:/|/.*/)",
+}
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
 
@@ -30,14 +38,12 @@ def path_glob(glob: str) -> str:
         Invalid: it can't be read.
     """
     if glob.startswith("./"):
-        if glob.strip("./"):
-            glob = glob[1:]
-        else:
+        glob = glob[1:]
+        if not glob.strip("./"):
             glob = ""
+    path_pattern = "**/" + glob
     if "/" in glob.rstrip("/"):
         path_pattern = glob.removeprefix("/")
-    else:
-        path_pattern = "**/" + glob
     path_pattern = path_pattern.removesuffix("/") or "**"
     try:
         translate(path_pattern)
@@ -49,14 +55,20 @@ def path_glob(glob: str) -> str:
 
 
 def translate(glob: str, *, utf8: bool = False) -> bytes:
-    """The regular expression (RE2, over bytes) of a glob; `utf8` for paths that are UTF-8, whose characters stay whole.
+    """Return the regular expression (RE2, over bytes) of a glob.
 
     `*` and `?` stop at slashes; `**` as a whole name is any number of names; `[a-z]`, `[!a-z]`, `{a,b}`, `\\x`.
+
+    Args:
+        utf8: for paths that are UTF-8, whose characters stay whole.
 
     Raises:
         GlobError: it can't be read.
     """
-    return _Translator(glob.encode("utf-8", "surrogateescape"), _CHARACTER if utf8 else _CHARACTER_OR_BYTE).translate()
+    single_character = _CHARACTER_OR_BYTE
+    if utf8:
+        single_character = _CHARACTER
+    return _Translator(glob.encode("utf-8", "surrogateescape"), single_character).translate()
 
 
 class _Translator:
@@ -81,9 +93,7 @@ class _Translator:
         self.position += 1
         match char:
             case b"*":
-                while self.glob[self.position : self.position + 1] == b"*":
-                    self.position += 1
-                return rb"[^/]*"
+                return self.translate_star()
             case b"?":
                 return self.single_character
             case b"[":
@@ -97,48 +107,70 @@ class _Translator:
                 self.depth -= 1
                 return rb")"
             case b"\\":
-                if self.position == len(self.glob):
-                    raise GlobError("ends in a backslash")
-                self.position += 1
-                return _escape_byte(self.glob[self.position - 1])
+                return self.translate_escape()
             case _:
                 return _escape_byte(char[0])
 
+    def translate_star(self) -> bytes:
+        while self.glob[self.position : self.position + 1] == b"*":
+            self.position += 1
+        return rb"[^/]*"
+
+    def translate_escape(self) -> bytes:
+        if self.position == len(self.glob):
+            raise GlobError("ends in a backslash")
+        self.position += 1
+        return _escape_byte(self.glob[self.position - 1])
+
     def translate_double_star(self) -> bytes:
-        """Any number of names, when `**` stands here as a whole name; nothing otherwise."""
+        """Translate any number of names, when `**` stands here as a whole name; nothing otherwise."""
         match = _RECURSIVE.match(self.glob, self.position)
         if match is None:
             return b""
         slash_before, slash_after = match.groups()
-        begins = not self.position or (self.depth and self.glob[self.position - 1] in b"{,")
-        ends = slash_after or match.end() == len(self.glob) or self.depth
-        if not ends or not (slash_before or begins):
+        if not slash_before and not self.is_at_begin():
+            return b""
+        if not slash_after and match.end() != len(self.glob) and not self.depth:
             return b""
         self.position = match.end()
-        if slash_after:
-            return rb"(?:/|/.*/)" if slash_before else rb"(?:/?|.*/)"
-        return rb"/.*" if slash_before else rb".*"
+        return _NAMES_BETWEEN[bool(slash_before), bool(slash_after)]
+
+    def is_at_begin(self) -> bool:
+        """Return whether a path may begin here: at the beginning of the glob, or of a choice in braces."""
+        if not self.position:
+            return True
+        return self.depth > 0 and self.glob[self.position - 1] in b"{,"
 
     def translate_bracket(self) -> bytes:
-        negated = self.glob[self.position : self.position + 1] in (b"!", b"^") and self.position < len(self.glob)
-        first = self.position + negated
+        is_negated = self.glob[self.position : self.position + 1] in (b"!", b"^")
+        first = self.position + is_negated
         end = self.glob.find(b"]", first + 1)
         if end < 0:
             raise GlobError("has an open bracket")
-        inner = self.glob[first:end]
         self.position = end + 1
-        ranges = [b"[^/" if negated else b"["]
-        index = 0
-        while index < len(inner):
-            low = high = inner[index]
-            if inner[index + 1 : index + 2] == b"-" and index + 2 < len(inner):
-                high = inner[index + 2]
-                index = index + 2
-            if low > high:
-                raise GlobError("has a range in the wrong order")
-            ranges.append(b"\\x%02x-\\x%02x" % (low, high))
-            index += 1
-        return b"".join([*ranges, b"]"])
+        ranges = b"".join(_translate_ranges(self.glob[first:end]))
+        if is_negated:
+            return b"[^/" + ranges + b"]"
+        return b"[" + ranges + b"]"
+
+
+def _translate_ranges(inner: bytes) -> Iterator[bytes]:
+    """Yield each item between brackets as a range.
+
+    Raises:
+        GlobError: a range is in the wrong order.
+    """
+    index = 0
+    while index < len(inner):
+        low = inner[index]
+        high = low
+        if inner[index + 1 : index + 2] == b"-" and index + 2 < len(inner):
+            index += 2
+            high = inner[index]
+        if low > high:
+            raise GlobError("has a range in the wrong order")
+        yield b"\\x%02x-\\x%02x" % (low, high)
+        index += 1
 
 
 def _escape_byte(byte: int) -> bytes:

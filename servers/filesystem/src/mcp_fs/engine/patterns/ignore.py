@@ -12,6 +12,8 @@ import sys
 from collections.abc import Collection, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import Folder, open_file, open_folder, open_regular
@@ -32,30 +34,42 @@ class _RuleFile:
     """The rules of one file, over paths relative to the folder they hold for."""
 
     def __init__(self, content: bytes) -> None:
-        self._kinds: list[tuple[bool, bool]] = []  # (brings back, folders only) for each glob
-        globs: list[bytes] = []
+        self._rules: list[_Rule] = []
         for line in content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"):
             rule = _parse_rule(line)
             if rule is not None:
-                globs.append(rule[0])
-                self._kinds.append(rule[1:])
-        self._match = compile_path_set(globs)
-        if globs:
-            self.may_apply = compile_path_prefilter(globs)
-        else:
-            self.may_apply = _never_applies
-        self.brings_back = any(brings_back for brings_back, _ in self._kinds)
+                self._rules.append(rule)
+        expressions = [rule.expression for rule in self._rules]
+        self._match = compile_path_set(expressions)
+        self.may_apply = _never_applies
+        if expressions:
+            self.may_apply = compile_path_prefilter(expressions)
+        self.brings_back = any(rule.brings_back for rule in self._rules)
 
     def decide(self, path: bytes, is_folder: bool) -> bool | None:
-        """True when the path is left out, False when it is brought back, None when no rule speaks of it."""
+        """Return True when the path is left out, False when it is brought back, None when no rule speaks of it."""
         matching = self._match(path)
         if not matching:
             return None
         for index in sorted(matching, reverse=True):
-            brings_back, folders_only = self._kinds[index]
-            if is_folder or not folders_only:
-                return not brings_back
+            rule = self._rules[index]
+            if is_folder or not rule.folders_only:
+                return not rule.brings_back
         return None
+
+
+class _Rule(NamedTuple):
+    """One line of a file of rules.
+
+    Attributes:
+        expression: what it matches, over the bytes of a path.
+        brings_back: whether it brings back what another rule leaves out.
+        folders_only: whether it holds for folders only.
+    """
+
+    expression: bytes
+    brings_back: bool
+    folders_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +92,21 @@ class Rules:
             names: its entries; those that hold rules are enough.
             parent: the rules of the folder above.
         """
-        own_files = [_load_rule_file(folder, name) if name in names else None for name in IGNORE_FILES]
-        own_files.append(_load_git_exclude(folder) if ".git" in names else None)
-        if parent is not None and own_files == [None] * 4:
+        own_files = _load_rule_files(folder, names)
+        if parent is None:
+            parent = _NO_RULES
+        elif not any(own_files):
             return parent
-        if parent is not None:
-            above = parent.chains
-        else:
-            above = ((), (), (), ())
         length = sum(len(os.fsencode(part)) + 1 for part in folder.path.parts)
+        brings_back = parent.brings_back
         chains: list[_Chain] = []
-        for number, rules in enumerate(own_files):
-            chains.append(above[number] if rules is None else ((rules, length), *above[number]))
-        brings_back = any(rules is not None and rules.brings_back for rules in own_files)
-        return cls(tuple(chains), brings_back or (parent is not None and parent.brings_back))
+        for rules, outer_chain in zip(own_files, parent.chains, strict=True):
+            if rules is None:
+                chains.append(outer_chain)
+                continue
+            chains.append(((rules, length), *outer_chain))
+            brings_back = brings_back or rules.brings_back
+        return cls(tuple(chains), brings_back)
 
     @classmethod
     def load_above(cls, place: ReadablePath) -> Rules | None:
@@ -115,33 +130,64 @@ class Rules:
             folder: path below the served folder of where they lie, empty or with a slash at its end.
             hidden: names that are hidden, unless they are wanted.
         """
-        path = folder.encode("utf-8", _ERRORS)
-        lines = dict[bytes, bytes]()
-        deciders: list[tuple[_RuleFile, bytes]] = []
-        for chain in self.chains if names else ():
-            for rules, length in chain:
-                above = path[length:]
-                if above not in lines:
-                    start = above.decode("utf-8", _ERRORS)
-                    lines[above] = (start + f"\n{start}".join(names)).encode("utf-8", _ERRORS)
-                if rules.may_apply(lines[above]):
-                    deciders.append((rules, above))
+        if not names:
+            return set()
+        deciders = self._find_deciders(folder, names)
         if not deciders:
             if hidden:
                 return set(names) & hidden
             return set()
         excluded: set[str] = set()
         for name in names:
-            for rules, above in deciders:
-                decision = rules.decide(above + name.encode("utf-8", _ERRORS), are_folders)
-                if decision is not None:
-                    if decision:
-                        excluded.add(name)
-                    break
-            else:
-                if name in hidden:
-                    excluded.add(name)
+            decision = _decide(deciders, name.encode("utf-8", _ERRORS), are_folders)
+            if decision is None:
+                decision = name in hidden
+            if decision:
+                excluded.add(name)
         return excluded
+
+    def _find_deciders(self, folder: str, names: list[str]) -> list[tuple[_RuleFile, bytes]]:
+        """Return the files of rules that may speak of some of `names`, each with the path of the folder below its own.
+
+        The first that speaks of a name decides.
+        """
+        path = folder.encode("utf-8", _ERRORS)
+        lines = dict[bytes, bytes]()
+        deciders: list[tuple[_RuleFile, bytes]] = []
+        for rules, length in chain.from_iterable(self.chains):
+            above = path[length:]
+            if above not in lines:
+                start = above.decode("utf-8", _ERRORS)
+                lines[above] = (start + f"\n{start}".join(names)).encode("utf-8", _ERRORS)
+            if rules.may_apply(lines[above]):
+                deciders.append((rules, above))
+        return deciders
+
+
+_NO_RULES = Rules(((),) * (len(IGNORE_FILES) + 1), brings_back=False)
+
+
+def _decide(deciders: list[tuple[_RuleFile, bytes]], name: bytes, is_folder: bool) -> bool | None:
+    for rules, above in deciders:
+        decision = rules.decide(above + name, is_folder)
+        if decision is not None:
+            return decision
+    return None
+
+
+def _load_rule_files(folder: Folder[ReadablePath], names: Collection[str]) -> list[_RuleFile | None]:
+    """Return the files of rules in a folder in their precedence; None for each that is not there."""
+    files: list[_RuleFile | None] = []
+    for name in IGNORE_FILES:
+        if name in names:
+            files.append(_load_rule_file(folder, name))
+        else:
+            files.append(None)
+    if ".git" in names:
+        files.append(_load_git_exclude(folder))
+    else:
+        files.append(None)
+    return files
 
 
 def _never_applies(_: bytes) -> bool:
@@ -177,31 +223,36 @@ def _exists(folder: Folder[ReadablePath], name: str) -> bool:
     return True
 
 
-def _parse_rule(line: str) -> tuple[bytes, bool, bool] | None:
-    """(expression, brings back, folders only) of a line of rules; gitignore(5) as ripgrep reads it."""
+def _parse_rule(line: str) -> _Rule | None:
+    """Return a line of rules as gitignore(5) has it and ripgrep reads it; None for a comment or what can't be read."""
     if line.startswith("#"):
         return None
     if not line.endswith("\\ "):
         line = line.rstrip()
-    brings_back = anchored = False
+    brings_back = False
+    is_anchored = False
     if line.startswith(("\\!", "\\#")):
         line = line[1:]
     else:
-        if line.startswith("!"):
-            line = line[1:]
-            brings_back = True
-        if line.startswith("/"):
-            line = line[1:]
-            anchored = True
+        brings_back = line.startswith("!")
+        line = line.removeprefix("!")
+        is_anchored = line.startswith("/")
+        line = line.removeprefix("/")
     folders_only = line.endswith("/")
     line = line.removesuffix("/")
     if not line:
         return None
-    if not anchored and "/" not in line and line != "**":
-        line = "**/" + line
-    if line.endswith("/**"):
-        line += "/*"  # what lies in the folder, not the folder
     try:
-        return translate(line), brings_back, folders_only
+        expression = translate(_as_path_glob(line, is_anchored=is_anchored))
     except GlobError:
         return None
+    return _Rule(expression, brings_back, folders_only)
+
+
+def _as_path_glob(glob: str, *, is_anchored: bool) -> str:
+    """Return the glob of a rule over whole paths: without a slash it is a name at any depth."""
+    if not is_anchored and "/" not in glob and glob != "**":
+        glob = "**/" + glob
+    if glob.endswith("/**"):
+        glob += "/*"  # what lies in the folder, not the folder
+    return glob

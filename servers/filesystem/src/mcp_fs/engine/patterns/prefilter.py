@@ -7,6 +7,7 @@ least where the first would in UTF-8 and in every encoding that keeps ASCII's by
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from mcp_fs.engine.text.encodings import ASCII_ENCODINGS
 
@@ -16,6 +17,8 @@ __all__ = ["byte_pattern", "wide_pattern"]
 _NON_ASCII = r"[\x80-\xff][^\n]{0,3}"
 
 _DIGITS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
+_CONTROL_ESCAPES = {"t": "\t", "f": "\f", "v": "\v", "r": "\r", "a": "\a", "n": "\n"}
+_CLASS_ESCAPES = tuple("dwsDWS")
 _SAME = frozenset("tfvra")
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
 _QUANTIFIERS = tuple("*+?{")
@@ -42,28 +45,45 @@ def wide_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str:
     It asks for the plain characters that a match begins with, each apart from the next by one NUL or three; for a
     NUL alone where there are fewer than two such characters.
     """
-    begin = _PLAIN.match(pattern)
-    run = ""
-    if begin:
-        run = begin[0]
-    if not literal:
-        if "|" in pattern:
-            return r"\x00"
-        # The last one may be repeated, or not be there at all.
-        if len(run) == len(pattern):
-            run = run
-        else:
-            run = run[:-1]
+    run = _plain_beginning(pattern, literal=literal)
     if ignore_case:
         run = re.split("[kKsS]", run, maxsplit=1)[0]
-    # Two texts as they stand: what an engine finds fastest.
-    if not (len(run) > 1):
+    if len(run) < 2:
         return r"\x00"
-    return "|".join(gap.join(run) for gap in (r"\x00", r"\x00\x00\x00"))
+    # Two texts as they stand: what an engine finds fastest.
+    one_nul = r"\x00".join(run)
+    three_nuls = r"\x00\x00\x00".join(run)
+    return f"{one_nul}|{three_nuls}"
+
+
+def _plain_beginning(pattern: str, *, literal: bool) -> str:
+    """Return the plain characters that each match begins with."""
+    begin = _PLAIN.match(pattern)
+    if begin is None:
+        return ""
+    run = begin[0]
+    if literal or run == pattern:
+        return run
+    if "|" in pattern:
+        return ""
+    # The last one may be repeated, or not be there at all.
+    return run[:-1]
 
 
 class _NoEquivalent(Exception):
     """Raised when a part of a pattern has no twin."""
+
+
+class _ClassMember(NamedTuple):
+    """What one item of a class stands for.
+
+    Attributes:
+        ascii: the item over ASCII.
+        has_foreign: whether it holds other characters too.
+    """
+
+    ascii: str
+    has_foreign: bool
 
 
 class _Translator:
@@ -97,7 +117,9 @@ class _Translator:
             case "[":
                 return self.translate_bracket()
             case ".":
-                return r"[^\n]" if self.lookahead.startswith(("*", "+")) else r"(?:[^\n]{1,4})"
+                if self.lookahead.startswith(("*", "+")):
+                    return r"[^\n]"
+                return r"(?:[^\n]{1,4})"
             case "(":
                 return self.match_token(_GROUP)
             case "{":
@@ -117,36 +139,38 @@ class _Translator:
         return match[0]
 
     def translate_character(self, char: str) -> str:
-        """One that stands for itself, in every way it is spelled."""
+        """Translate a character that stands for itself, in every way it is spelled."""
         if not char.isascii():
             if self.ignore_case:
                 return f"(?:{_NON_ASCII}|[kKsS])"
             return _encode_in_all(char)
+        plain = char
         if char in _META:
             plain = "\\" + char
-        else:
-            plain = char
-        folded = None
-        if self.ignore_case:
-            folded = _FOLDED.get(char.lower())
-        if folded is None:
+        if not self.ignore_case or char.lower() not in _FOLDED:
             return plain
-        return f"(?:{plain}|{_encode_in_all(folded)})"
+        return f"(?:{plain}|{_encode_in_all(_FOLDED[char.lower()])})"
 
     def translate_escape(self) -> str:
-        begin = self.position == 1
+        is_at_begin = self.position == 1
         char = self.next_character()
-        if char in "bB":
-            if self.lookahead.startswith(_QUANTIFIERS):
-                raise _NoEquivalent
-            # The second byte of a character may look like a letter, which hides a boundary.
-            is_certain = begin and char == "b" and _PLAIN.match(self.lookahead)
-            return r"(?:\b|[\x80-\xff][^\n]{1,3})" if is_certain else ""
-        if char in "dws":
-            return f"(?:[{_DIGITS[char]}]|{_NON_ASCII})"
-        if char in "DWS":
-            return rf"(?:[^{_DIGITS[char.lower()]}\n]|{_NON_ASCII})"
-        return self.translate_escaped(char)
+        match char:
+            case "b" | "B":
+                return self.translate_boundary(char, is_at_begin=is_at_begin)
+            case "d" | "w" | "s":
+                return f"(?:[{_DIGITS[char]}]|{_NON_ASCII})"
+            case "D" | "W" | "S":
+                return rf"(?:[^{_DIGITS[char.lower()]}\n]|{_NON_ASCII})"
+            case _:
+                return self.translate_escaped(char)
+
+    def translate_boundary(self, char: str, *, is_at_begin: bool) -> str:
+        if self.lookahead.startswith(_QUANTIFIERS):
+            raise _NoEquivalent
+        # The second byte of a character may look like a letter, which hides a boundary.
+        if is_at_begin and char == "b" and _PLAIN.match(self.lookahead):
+            return r"(?:\b|[\x80-\xff][^\n]{1,3})"
+        return ""
 
     def translate_escaped(self, char: str) -> str:
         if char in _SAME:
@@ -156,58 +180,72 @@ class _Translator:
         return self.translate_character(char)
 
     def translate_bracket(self) -> str:
-        negated = self.lookahead.startswith("^")
-        self.position += negated
+        is_negated = self.lookahead.startswith("^")
+        self.position += is_negated
         members: list[str] = []
-        beyond = negated
-        first = True
-        while (char := self.next_character()) != "]" or first:
-            first = False
-            member, foreign = self.member(char)
-            beyond = beyond or foreign
-            members.append(member)
+        has_foreign = False
+        is_first = True
+        while (char := self.next_character()) != "]" or is_first:
+            is_first = False
+            member = self.translate_member(char)
+            members.append(member.ascii)
+            has_foreign = has_foreign or member.has_foreign
         inner = "".join(members)
-        if negated:
+        if is_negated:
             return rf"(?:[^{inner}\n]|{_NON_ASCII})"
         if not inner:
             return f"(?:{_NON_ASCII})"
-        if beyond or self.ignore_case:
+        if has_foreign or self.ignore_case:
             return f"(?:[{inner}]|{_NON_ASCII})"
         return f"[{inner}]"
 
-    def member(self, char: str) -> tuple[str, bool]:
-        """(ASCII members, whether there are others) of one item of a class that begins with `char`."""
+    def translate_member(self, char: str) -> _ClassMember:
+        """Translate one item of a class, which begins with `char`."""
         if char == "[" and self.lookahead.startswith(":"):
-            end = self.pattern.find(":]", self.position)
-            if end < 0:
-                raise _NoEquivalent
-            name = self.pattern[self.position - 1 : end + 2]
-            self.position = end + 2
-            return name, "^" in name
-        if char == "\\" and self.lookahead[:1] in tuple("dws"):
-            return _DIGITS[self.next_character()], True
-        if char == "\\" and self.lookahead[:1] in tuple("DW"):
-            return "\\" + self.next_character(), True
-        if char == "\\" and self.lookahead[:1] == "S":
-            self.next_character()
-            return r"\S\x0b", True
+            return self.translate_named_class()
+        if char == "\\" and self.lookahead[:1] in _CLASS_ESCAPES:
+            return self.translate_class_escape(self.next_character())
         low = self.class_character(char)
-        if not self.lookahead.startswith("-") or self.lookahead in ("-", "-]"):
-            if low.isascii():
-                return (_hex_escape(low), False)
-            return ("", True)
+        if self.lookahead.startswith("-") and self.lookahead not in ("-", "-]"):
+            return self.translate_range(low)
+        if low.isascii():
+            return _ClassMember(_hex_escape(low), has_foreign=False)
+        return _ClassMember("", has_foreign=True)
+
+    def translate_named_class(self) -> _ClassMember:
+        end = self.pattern.find(":]", self.position)
+        if end < 0:
+            raise _NoEquivalent
+        name = self.pattern[self.position - 1 : end + 2]
+        self.position = end + 2
+        return _ClassMember(name, has_foreign="^" in name)
+
+    @staticmethod
+    def translate_class_escape(char: str) -> _ClassMember:
+        match char:
+            case "d" | "w" | "s":
+                return _ClassMember(_DIGITS[char], has_foreign=True)
+            case "S":
+                return _ClassMember(r"\S\x0b", has_foreign=True)
+            case _:
+                return _ClassMember("\\" + char, has_foreign=True)
+
+    def translate_range(self, low: str) -> _ClassMember:
+        """Translate a range that begins with `low`, before its hyphen."""
         self.next_character()
         high = self.class_character(self.next_character())
         if low > high or not low.isascii():
-            return "", True
-        return f"{_hex_escape(low)}-{_hex_escape(min(high, chr(127)))}", not high.isascii()
+            return _ClassMember("", has_foreign=True)
+        last = min(high, chr(127))
+        return _ClassMember(f"{_hex_escape(low)}-{_hex_escape(last)}", has_foreign=not high.isascii())
 
     def class_character(self, char: str) -> str:
         if char != "\\":
             return char
         char = self.next_character()
-        if char in "tfvran":
-            return {"t": "\t", "f": "\f", "v": "\v", "r": "\r", "a": "\a", "n": "\n"}[char]
+        control = _CONTROL_ESCAPES.get(char)
+        if control is not None:
+            return control
         if char.isalnum() or not char.isascii() or char == "_":
             raise _NoEquivalent
         return char

@@ -75,25 +75,14 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
 
     re2: Any = library
     options = _text_options(re2, ignore_case=ignore_case, multiline=multiline)
+    source = f"(?m:{pattern})"
     if literal:
         source = re.escape(pattern)
-    else:
-        source = f"(?m:{pattern})"
-
-    def compiled(source: str) -> Any:
-        return re2.compile(source.encode("utf-8", "surrogateescape"), options).search
-
     try:
-        search = compiled(source)
+        search = re2.compile(_encode_source(source), options).search
     except re2.error as error:
-        syntax_error = "not understood"
-        if error.args:
-            syntax_error = _error_text(error)
-        syntax_error = syntax_error.replace(source, pattern)
-        raise Invalid(
-            f"The regular expression {quote(pattern)} is not RE2 syntax: {syntax_error}.",
-            "There are no look-arounds and no back-references; `literal=true` searches for the text itself.",
-        ) from None
+        advice = "There are no look-arounds and no back-references; `literal=true` searches for the text itself."
+        raise _syntax_error(pattern, _error_text(error).replace(source, pattern), advice) from None
 
     def find(text: bytes, offset: int) -> tuple[int, int] | None:
         match = search(text, offset)
@@ -105,31 +94,48 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
     if literal or wide_pattern == pattern:
         return find
     try:
-        search_wide = compiled(f"(?m:{wide_pattern})")
+        search_wide = re2.compile(_encode_source(f"(?m:{wide_pattern})"), options).search
     except re2.error:  # too large with classes of all scripts
         return find
+    return _search_by_script(find, search_wide, group)
+
+
+def _search_by_script(find_in_ascii: LineSearch, search_wide: Any, group: int) -> LineSearch:
+    """Return the search that asks for letters of all scripts where a text has some.
+
+    Args:
+        group: what the match is in a match of `search_wide`.
+    """
     last_text = b""
     is_ascii = True
 
-    def find_in_any_script(text: bytes, offset: int) -> tuple[int, int] | None:
+    def find(text: bytes, offset: int) -> tuple[int, int] | None:
         nonlocal last_text, is_ascii
         if text is not last_text:
             last_text = text
             is_ascii = text.isascii()
         if is_ascii:  # where both find the same, and the other is faster
-            return find(text, offset)
+            return find_in_ascii(text, offset)
         match = search_wide(text, offset)
         if match is None:
             return None
         return match.span(group)
 
-    return find_in_any_script
+    return find
+
+
+def _encode_source(source: str) -> bytes:
+    return source.encode("utf-8", "surrogateescape")
+
+
+def _syntax_error(pattern: str, description: str, advice: str) -> Invalid:
+    return Invalid(f"The regular expression {quote(pattern)} is not RE2 syntax: {description}.", advice)
 
 
 def compile_group_reader(
     pattern: str, *, ignore_case: bool, multiline: bool = False
 ) -> Callable[[bytes, int], Iterator[bytes]] | None:
-    """(text, offset) -> what the named groups of each match hold, parted by tabs; None without such groups.
+    """Return (text, offset) -> what the named groups of each match hold, parted by tabs; None without such groups.
 
     What a group `sum` holds comes last, behind a NUL.
 
@@ -139,30 +145,55 @@ def compile_group_reader(
     import re2 as library
 
     re2: Any = library
-    wide, match_group = expand_boundaries(pattern)
+    wide_pattern, match_group = expand_boundaries(pattern)
+    options = _text_options(re2, ignore_case=ignore_case, multiline=multiline)
     try:
-        compiled = re2.compile(
-            f"(?m:{wide})".encode("utf-8", "surrogateescape"),
-            _text_options(re2, ignore_case=ignore_case, multiline=multiline),
-        )
+        compiled = re2.compile(_encode_source(f"(?m:{wide_pattern})"), options)
     except re2.error:  # too large with classes of all scripts
         return None
-    named = {name.decode(): group for name, group in compiled.groupindex.items()}
-    summed = named.pop("sum", None)
-    groups = sorted(named.values())
+    if not compiled.groupindex:
+        return None
+    return _GroupReader(compiled, match_group).read
 
-    def read_groups(text: bytes, offset: int) -> Iterator[bytes]:
-        while (match := compiled.search(text, offset)) is not None:
-            values = b"\t".join(match.group(group) for group in groups if match.start(group) >= 0)
-            yield values if summed is None else b"\0".join((values, match.group(summed) or b""))
-            begin, end = match.span(match_group)
-            offset = max(end, begin + 1)
-            while begin == end and offset < len(text) and 0x80 <= text[offset] < 0xC0:  # within a character
-                offset += 1
-            if offset > len(text):
+
+class _GroupReader:
+    """Reads what the named groups of an expression hold.
+
+    Args:
+        match_group: what the match is in a match of `compiled`.
+    """
+
+    def __init__(self, compiled: Any, match_group: int) -> None:
+        named_groups = {name.decode(): group for name, group in compiled.groupindex.items()}
+        self._sum_group = named_groups.pop("sum", None)
+        self._groups = sorted(named_groups.values())
+        self._search = compiled.search
+        self._match_group = match_group
+
+    def read(self, text: bytes, offset: int) -> Iterator[bytes]:
+        while offset <= len(text):
+            match = self._search(text, offset)
+            if match is None:
                 return
+            yield self._values_of(match)
+            begin, end = match.span(self._match_group)
+            offset = end
+            if begin == end:
+                offset = _next_character(text, begin)
 
-    return read_groups if groups or summed is not None else None
+    def _values_of(self, match: Any) -> bytes:
+        values = b"\t".join(match.group(group) for group in self._groups if match.start(group) >= 0)
+        if self._sum_group is None:
+            return values
+        return values + b"\0" + (match.group(self._sum_group) or b"")
+
+
+def _next_character(text: bytes, offset: int) -> int:
+    """Return where the character behind the one at `offset` begins."""
+    offset += 1
+    while offset < len(text) and 0x80 <= text[offset] < 0xC0:
+        offset += 1
+    return offset
 
 
 def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> TextMatches:
@@ -187,11 +218,9 @@ def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> Te
         if match_group:
             search = re2.compile(wide_source.encode(), options).search
     except re2.error as error:
-        syntax_error = _error_text(error).replace(wide_source, pattern).replace(plain_source, pattern)
-        raise Invalid(
-            f"The regular expression {quote(pattern)} is not RE2 syntax: {syntax_error}.",
-            "There are no look-arounds and no back-references; `by=text` replaces the text itself.",
-        ) from None
+        description = _error_text(error).replace(wide_source, pattern).replace(plain_source, pattern)
+        advice = "There are no look-arounds and no back-references; `by=text` replaces the text itself."
+        raise _syntax_error(pattern, description, advice) from None
     parsed = _parse_template(template, compiled)
     if parsed is None:
         raise Invalid(
@@ -282,7 +311,10 @@ class _ReplacementSearch:
         pieces: list[str] = []
         for text, group in zip(self._template.texts, self._template.groups, strict=False):
             pieces.append(text)
-            pieces.append(group if isinstance(group, str) else self._group_text(match, group))
+            if isinstance(group, str):
+                pieces.append(group)
+            else:
+                pieces.append(self._group_text(match, group))
         pieces.append(self._template.texts[-1])
         return "".join(pieces)
 

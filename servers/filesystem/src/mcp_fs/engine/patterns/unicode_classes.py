@@ -30,34 +30,33 @@ _ENDS_WITH_WORD = re.compile(rf"(?<!\\){_WORD_ATOM}(?:(?:\+|\{{[1-9]\d*(?:,\d*)?
 _NAMED_FIRST = re.compile(r"\A\(\?P?<\w+>([^()|]*)\)(?![*?{])")
 # A named group without choices, which changes nothing of what it begins or ends with.
 _NAMED_LAST = re.compile(r"\(\?P?<\w+>([^()|]*)\)\Z")
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
 _CODE_ESCAPE = re.compile(r"\\[xpPQ0-7]")
 
 
 def expand_classes(pattern: str) -> str:
-    """`pattern` with classes of all scripts."""
-    return _TOKEN.sub(lambda found: _expand_token(found[0]), pattern)
+    """Return `pattern` with classes of all scripts."""
+    return _TOKEN.sub(lambda token: _expand_token(token[0]), pattern)
 
 
 def expand_boundaries(pattern: str) -> tuple[str, int]:
-    """(`pattern` with classes of all scripts, and with such boundaries at its ends; the group that is its match)."""
-    begin = _FLAGS.match(pattern)
+    """Return `pattern` with classes of all scripts, and with such boundaries at its ends; and the group that matches.
+
+    The group is 0 for the whole of it.
+    """
     flags = ""
+    begin = _FLAGS.match(pattern)
     if begin:
         flags = begin[0]
     body = pattern.removeprefix(flags)
+    if _CODE_ESCAPE.search(body) or _has_choices(body):
+        return expand_classes(pattern), 0
     before = ""
     behind = ""
-    if _CODE_ESCAPE.search(body):
-        return expand_classes(pattern), 0
-    depth = 0
-    for token in _TOKEN.findall(body):
-        depth += (token == "(") - (token == ")")
-        if token == "|" and not depth:
-            return expand_classes(pattern), 0
     if body.startswith(r"\b") and _BEGINS_WITH_WORD.match(_NAMED_FIRST.sub(r"\1", body[2:])):
         body = body[2:]
         before = f"(?:^|[^{_WORD}])"
-    if body.endswith(r"\b") and not body.endswith(r"\\b") and _ENDS_WITH_WORD.search(_NAMED_LAST.sub(r"\1", body[:-2])):
+    if _ends_at_boundary(body):
         body = body[:-2]
         behind = f"(?:$|[^{_WORD}])"
     expanded = f"{flags}{expand_classes(body)}"
@@ -66,7 +65,31 @@ def expand_boundaries(pattern: str) -> tuple[str, int]:
     return (expanded, 0)
 
 
+def _has_choices(pattern: str) -> bool:
+    """Return whether a pattern has `|` outside of all groups."""
+    depth = 0
+    for token in _TOKEN.findall(pattern):
+        if token == "(":
+            depth += 1
+        elif token == ")":
+            depth -= 1
+        elif token == "|" and not depth:
+            return True
+    return False
+
+
+def _ends_at_boundary(pattern: str) -> bool:
+    """Return whether a pattern ends in `\\b` behind what can only be part of a word."""
+    if not pattern.endswith(r"\b") or pattern.endswith(r"\\b"):
+        return False
+    return _ENDS_WITH_WORD.search(_NAMED_LAST.sub(r"\1", pattern[:-2])) is not None
+
+
 def _expand_token(token: str) -> str:
     if token.startswith("["):
-        return token[0] + re.sub(r"\\.", lambda found: _IN_BRACKETS.get(found[0], found[0]), token[1:], flags=re.DOTALL)
+        return token[0] + _ESCAPE.sub(_expand_in_brackets, token[1:])
     return _STANDALONE.get(token, token)
+
+
+def _expand_in_brackets(escape: re.Match[str]) -> str:
+    return _IN_BRACKETS.get(escape[0], escape[0])

@@ -10,7 +10,7 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.path_opening import open_file
-from mcp_fs.engine.listing.selection import compile_choosers, compile_relevance
+from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import (
     NOT_DOWNLOADED,
     FolderEntries,
@@ -34,7 +34,7 @@ _Candidate = tuple[str, ReadablePath]
 def find_duplicates(
     starts: Sequence[ReadablePath], glob: str, walk_filter: WalkFilter, limit: int, cursor: str | None, stop: Stop
 ) -> FilePage:
-    """Files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
+    """Return the files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
 
     Only files of one size are read. Empty files, links, and other names of one file are not duplicates.
 
@@ -44,57 +44,69 @@ def find_duplicates(
     """
     if glob.endswith("/") or cursor is not None:
         raise Invalid("`duplicates` finds files, on one page.", "Raise `limit`, or name a folder as `path`.")
-    skipped = Skipped.with_deadline()
-    by_size: dict[int, dict[tuple[int, int], _Candidate]] = {}
-    file_count = 0
+    candidates = _FilesBySize(Skipped.with_deadline())
     for start, chooses in zip(starts, compile_choosers(starts, glob), strict=True):
-        skipped.is_relevant = compile_relevance(starts, start, glob, chooses)
+        candidates.skipped.is_relevant = compile_relevance(starts, start, glob, chooses)
         nested_starts = find_nested_starts(starts, start)
-        for entries in walk(start, walk_filter, stop, skipped):
-            prefix = "/".join((*entries.parts, ""))
+        for entries in walk(start, walk_filter, stop, candidates.skipped):
             exclude_folders(entries, nested_starts)
-            for name in entries.files:
-                if name not in entries.links and name not in entries.special_files and chooses(prefix + name):
-                    file_count += 1
-                    tell(file_count, None, f"{file_count:,} files seen")
-                    _add_file(entries, name, start, by_size, skipped)
-    groups = [
-        (size, equal_paths)
-        for size, files in sorted(by_size.items(), reverse=True)
-        for equal_paths in _group_by_digest(list(files.values()), skipped, stop)
-    ]
-    return _build_page(groups, limit, skipped)
+            candidates.add_files(entries, start, chooses)
+    groups: list[tuple[int, list[str]]] = []
+    for size, files in sorted(candidates.by_size.items(), reverse=True):
+        for equal_paths in _group_by_digest(list(files.values()), candidates.skipped, stop):
+            groups.append((size, equal_paths))
+    return _build_page(groups, limit, candidates.skipped)
 
 
-def _add_file(
-    entries: FolderEntries,
-    name: str,
-    start: ReadablePath,
-    by_size: dict[int, dict[tuple[int, int], _Candidate]],
-    skipped: Skipped,
-) -> None:
-    path = entry_display_path(entries.folder.path, name)
-    folder = entries.folder.path
-    if name in entries.not_downloaded:
-        skipped.add(NOT_DOWNLOADED, path)
-        return
-    try:
-        place = start.at(folder.root, (*folder.parts, name))
-    except Problem:
-        skipped.add("protected", path)
-        return
-    try:
-        status = entries.folder.stat(name)
-    except OSError:
-        return  # removed since
-    if status.st_size and stat.S_ISREG(status.st_mode):
-        by_size.setdefault(status.st_size, {}).setdefault((status.st_dev, status.st_ino), (path, place))
+class _FilesBySize:
+    """Files that may have the same contents.
+
+    Attributes:
+        skipped: learns what can't be compared.
+        by_size: the files of each size, by device and inode.
+    """
+
+    def __init__(self, skipped: Skipped) -> None:
+        self.skipped = skipped
+        self.by_size: dict[int, dict[tuple[int, int], _Candidate]] = {}
+        self._file_count = 0
+
+    def add_files(self, entries: FolderEntries, start: ReadablePath, chooses: Chooser) -> None:
+        """Add the files of a folder that are meant."""
+        prefix = "/".join((*entries.parts, ""))
+        for name in entries.files:
+            is_regular = name not in entries.links and name not in entries.special_files
+            if is_regular and chooses(prefix + name):
+                self._file_count += 1
+                tell(self._file_count, None, f"{self._file_count:,} files seen")
+                self._add_file(entries, name, start)
+
+    def _add_file(self, entries: FolderEntries, name: str, start: ReadablePath) -> None:
+        folder = entries.folder.path
+        path = entry_display_path(folder, name)
+        if name in entries.not_downloaded:
+            self.skipped.add(NOT_DOWNLOADED, path)
+            return
+        try:
+            place = start.at(folder.root, (*folder.parts, name))
+        except Problem:
+            self.skipped.add("protected", path)
+            return
+        try:
+            status = entries.folder.stat(name)
+        except OSError:
+            return  # removed since
+        if status.st_size and stat.S_ISREG(status.st_mode):
+            files = self.by_size.setdefault(status.st_size, {})
+            files.setdefault((status.st_dev, status.st_ino), (path, place))
 
 
 def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) -> list[list[str]]:
     """Return the paths of files of one size, those of the same contents together; none that is alone."""
+    if len(files) < 2:
+        return []
     groups: dict[bytes, list[str]] = {}
-    for path, place in files if len(files) > 1 else ():
+    for path, place in files:
         if skipped.is_late():
             skipped.add(Skipped.late_reason(), path)
             continue

@@ -7,7 +7,7 @@ ripgrep, if there is one, says which of the remaining files are worth opening.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members
-from mcp_fs.engine.handles.path_opening import open_folder, read_status
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
 from mcp_fs.engine.listing.selection import (
     Chooser,
     as_file_glob,
@@ -71,7 +71,7 @@ class FileList:
         program: ripgrep, to be faster in large folders.
 
     Attributes:
-        bytes: a pattern that fits what `query` fits, and perhaps more, in bytes; None if there is none.
+        byte_pattern: what fits all that `query` fits, and perhaps more, in bytes; None if there is none.
     """
 
     def __init__(
@@ -82,17 +82,13 @@ class FileList:
         self._stop = stop
         self._skipped = skipped
         self._program = program
-        over_lines = query.is_multiline
-        ignore_case = query.ignore_case
-        if over_lines:
-            self.byte_pattern = None
-        else:
-            self.byte_pattern = byte_pattern(query.pattern, literal=query.literal, ignore_case=ignore_case)
+        self.byte_pattern: str | None = None
+        if not query.is_multiline:
+            self.byte_pattern = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
         self._wide_pattern = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self._type_globs: list[str] = []
         if query.file_type:
             self._type_globs = globs_of_type(query.file_type)
-        else:
-            self._type_globs = []
         self._glob_choosers = self._compile_glob_choosers()
         self._choosers: list[Chooser] = []
         self._used_ripgrep = False
@@ -100,30 +96,34 @@ class FileList:
     def iterate(self, begin: Position | None) -> Iterator[tuple[int, SearchedFile]]:
         """Yield the files to search, in order, behind `begin`; that one too when part of it is left."""
         for number, start in enumerate(self._starts):
-            self._choosers = [
-                *self._glob_choosers[number],
-                *([compile_chooser(self._type_globs)] if self._type_globs else []),
-            ]
+            self._choosers = list(self._glob_choosers[number])
+            if self._type_globs:
+                self._choosers.append(compile_chooser(self._type_globs))
             if begin is None or number > begin.number:
-                for file in self._find_below(start, None):
-                    yield number, file
+                files = self._find_below(start, None)
             elif number == begin.number:
-                after = begin.parts
-                if begin.unfinished and is_in_archive(start):
-                    for file in self._find_in_archive(start, after, again=True):
-                        yield number, file
-                    continue
-                if begin.unfinished:
-                    above = start.at(start.root, (*start.parts, *after[:-1]))
-                    yield number, SearchedFile(after, above, after[-1]) if after else SearchedFile((), start)
-                for file in self._find_below(start, after):
-                    yield number, file
+                files = self._resume_below(start, begin)
+            else:
+                continue
+            for file in files:
+                yield number, file
+
+    def _resume_below(self, start: ReadablePath, begin: Position) -> Iterator[SearchedFile]:
+        """Yield the files below one start, behind `begin`; that one too when part of it is left."""
+        if not begin.unfinished:
+            yield from self._find_below(start, begin.parts)
+        elif is_in_archive(start):
+            yield from self._find_in_archive(start, begin.parts, again=True)
+        else:
+            yield _file_below(start, begin.parts)
+            yield from self._find_below(start, begin.parts)
 
     def count_excluded(self) -> None:
         """Learn what was left out where ripgrep did the walking."""
         if not self._used_ripgrep:
             return
-        self._skipped.hidden = self._skipped.ignored = 0
+        self._skipped.hidden = 0
+        self._skipped.ignored = 0
         self._skipped.excluded_examples.clear()
         for start in self._starts:
             if stat.S_ISDIR(read_status(start).st_mode):
@@ -131,6 +131,7 @@ class FileList:
                     pass
 
     def _find_below(self, start: ReadablePath, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
+        """Yield the files at or below `start`, in order, behind `after`."""
         if is_in_archive(start):
             yield from self._find_in_archive(start, after)
             return
@@ -138,30 +139,33 @@ class FileList:
             if after is None:
                 yield SearchedFile((), start)
             return
-        own = _FILES_BEFORE_RIPGREP if self._program else None
+        for number, file in enumerate(self._walk_files(start, after)):
+            if number == _FILES_BEFORE_RIPGREP and self._program is not None:
+                likely_files = self._find_with_ripgrep(start, file.parts)
+                if likely_files is not None:
+                    yield from likely_files
+                    return
+            yield file
+
+    def _walk_files(self, start: ReadablePath, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
         nested_starts = find_nested_starts(self._starts, start)
         for entries in walk(start, self._query.walk_filter, self._stop, self._skipped, after):
             exclude_folders(entries, nested_starts)
-            for file in self._find_in_folder(entries):
-                if own is not None and (own := own - 1) < 0:
-                    hinted = self._find_with_ripgrep(start, file.parts)
-                    if hinted is not None:
-                        yield from hinted
-                        return
-                    own = None
-                yield file
+            yield from self._find_in_folder(entries)
 
     def _find_in_archive(
         self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
         """Yield the files in an archive, in order; behind `after`, or from there on."""
-        inside, cut = read_members(start, self._stop)
+        members, cut = read_members(start, self._stop)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
-        members_by_parts = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in inside}
-        for parts, member in sorted(members_by_parts.items(), key=lambda item: walk_order(item[0])):
-            is_next = after is None or walk_order(parts) > walk_order(after) or (again and parts == after)
-            if is_next and self._is_chosen("/".join(parts)):
+        members_by_parts = {
+            member.place.parts[len(start.parts) :] or (member.place.name,): member for member in members
+        }
+        for parts in sorted(members_by_parts, key=walk_order):
+            if _is_reached(parts, after, again=again) and self._is_chosen("/".join(parts)):
+                member = members_by_parts[parts]
                 yield SearchedFile(parts, member.place, data=member.data)
 
     def _find_in_folder(self, entries: FolderEntries) -> Iterator[SearchedFile]:
@@ -182,35 +186,43 @@ class FileList:
         return not self._choosers or all(choose(path) for choose in self._choosers)
 
     def _find_with_ripgrep(self, start: ReadablePath, begin: tuple[str, ...]) -> Iterator[SearchedFile] | None:
-        """Yield the files from `begin` on that ripgrep takes for matching; None when it can't tell."""
-        query = self._query
+        """Return the files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         with open_folder(start) as folder:
             top = folder.path
-            visibility = Visibility(top, query.walk_filter)
-            if self.byte_pattern is None or self._program is None or visibility.may_bring_back:
+            visibility = Visibility(top, self._query.walk_filter)
+            if visibility.may_bring_back:
                 return None
-            hint = ripgrep.RipgrepQuery(
-                self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
-            )
-            listing = ripgrep.list_matching_files(self._program, folder.fd, hint, self._stop)
-            # What is in documents ripgrep can't tell.
-            by_name = hint.for_suffixes(SUFFIXES)
-            if listing is not None and by_name is not None:
-                documents = ripgrep.list_matching_files(self._program, folder.fd, by_name, self._stop)
-                listing = documents and ([*{*listing[0], *documents[0]}], listing[1])
+            listing = self._list_with_ripgrep(folder)
         if listing is None:
             return None
         self._used_ripgrep = True
-        matching_files, unread = listing
-        for path in unread:
+        paths, unreadable_paths = listing
+        for path in unreadable_paths:
             self._skipped.add("permission denied", entry_display_path(top, path))
         nested_starts = find_nested_starts(self._starts, start)
-        matching_files = [
-            p
-            for p in matching_files
-            if walk_order(p) >= walk_order(begin) and not any(p[: len(a)] == a for a in nested_starts)
-        ]
-        return self._keep_visible(top, sorted(matching_files, key=walk_order), visibility)
+        remaining_paths: list[tuple[str, ...]] = []
+        for parts in paths:
+            if walk_order(parts) >= walk_order(begin) and not _is_below(parts, nested_starts):
+                remaining_paths.append(parts)
+        return self._keep_visible(top, sorted(remaining_paths, key=walk_order), visibility)
+
+    def _list_with_ripgrep(self, folder: Folder[ReadablePath]) -> tuple[list[tuple[str, ...]], list[str]] | None:
+        """Return the files that ripgrep takes for matching and the paths it can't read; None when it can't tell."""
+        query = self._query
+        if self.byte_pattern is None or self._program is None:
+            return None
+        hint = ripgrep.RipgrepQuery(
+            self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
+        )
+        listing = ripgrep.list_matching_files(self._program, folder.fd, hint, self._stop)
+        # What is in documents ripgrep can't tell.
+        document_hint = hint.for_suffixes(SUFFIXES)
+        if listing is None or document_hint is None:
+            return listing
+        documents = ripgrep.list_matching_files(self._program, folder.fd, document_hint, self._stop)
+        if documents is None:
+            return None
+        return [*{*listing[0], *documents[0]}], listing[1]
 
     def _keep_visible(
         self, top: ReadablePath, matching_files: list[tuple[str, ...]], visibility: Visibility
@@ -224,8 +236,11 @@ class FileList:
     @property
     def _name_globs(self) -> list[str]:
         """Globs of the names of all files that are searched; none when they may have any."""
-        glob = self._query.glob or "!"
-        return self._type_globs or ([] if glob.startswith("!") else as_name_globs(glob))
+        if self._type_globs:
+            return self._type_globs
+        if not self._query.glob or self._query.glob.startswith("!"):
+            return []
+        return as_name_globs(self._query.glob)
 
     def _compile_glob_choosers(self) -> list[list[Chooser]]:
         """For each start, what a path must fit."""
@@ -235,3 +250,22 @@ class FileList:
         if glob == self._query.glob:
             return [[choose] for choose in compile_choosers(self._starts, as_file_glob(glob))]
         return [[exclude_chosen(choose, folders=glob.endswith("/"))] for choose in compile_choosers(self._starts, glob)]
+
+
+def _file_below(start: ReadablePath, parts: tuple[str, ...]) -> SearchedFile:
+    """Return the file at `start`, or at its names below it."""
+    if not parts:
+        return SearchedFile((), start)
+    folder = start.at(start.root, (*start.parts, *parts[:-1]))
+    return SearchedFile(parts, folder, parts[-1])
+
+
+def _is_reached(parts: tuple[str, ...], after: tuple[str, ...] | None, *, again: bool) -> bool:
+    """Return whether a file comes behind `after`, or is that one where it is searched again."""
+    if after is None or (again and parts == after):
+        return True
+    return walk_order(parts) > walk_order(after)
+
+
+def _is_below(parts: tuple[str, ...], folders: Set[tuple[str, ...]]) -> bool:
+    return any(parts[: len(folder)] == folder for folder in folders)

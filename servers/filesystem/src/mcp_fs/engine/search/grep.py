@@ -32,6 +32,9 @@ _LINE_FEED = ord("\n")
 # Lines that are shown of a match behind its first.
 _MAX_LINES_OF_MATCH = 50
 
+# (text, offset) -> what counts of each match from the offset on.
+GroupReader = Callable[[bytes, int], Iterator[bytes]]
+
 
 @dataclass(frozen=True, slots=True)
 class GrepOptions:
@@ -171,24 +174,14 @@ class _LineCollector:
         shown_until = 0
         while position < len(block):
             span = self._find(block, position)
-            if span is None:
-                begin = len(block)
-            else:
-                begin = block.rfind(b"\n", 0, span[0]) + 1
+            begin = _begin_of_match(block, span)
             if self._due_context:
-                for offset, text in _lines_between(block, shown_until, begin, self._due_context):
-                    number = line + block.count(b"\n", position, offset)
-                    self.matches.lines.append(clip_line(number, text, None))
-                    self._due_context -= 1
-                    shown_until = offset + len(text) + 1
+                shown_until = self._add_context_after(block, position, begin, line, shown_until)
             if span is None or begin == len(block):
                 break
             line += block.count(b"\n", position, begin)
             end = _end_of_match(block, span)
-            matching_lines = [block[begin:end]]
-            if options.multiline:
-                self._stop.check()  # a block is the whole file
-                matching_lines = block[begin:end].split(b"\n")
+            matching_lines = self._split_match(block[begin:end])
             if line > options.after_line:
                 self._make_room()
                 if self.is_full:
@@ -200,11 +193,7 @@ class _LineCollector:
             position = end + 1
             shown_until = position
         if options.context:
-            end_line = self._block_line + block.count(b"\n")
-            tail = [
-                (end_line - distance, text) for distance, text in _lines_before(block, len(block), 0, options.context)
-            ]
-            self._last_lines = [*self._last_lines, *tail][-options.context :]
+            self._remember_last_lines(block)
 
     def finish(self) -> FileMatches:
         """Return what was collected, no more than was wanted."""
@@ -225,16 +214,45 @@ class _LineCollector:
             self.matches.has_more = True
             self._match_count = options.max_matches
 
+    def _split_match(self, text: bytes) -> list[bytes]:
+        """Return the lines that a match goes over."""
+        if not self._options.multiline:
+            return [text]
+        self._stop.check()  # a block is the whole file
+        return text.split(b"\n")
+
+    def _add_context_after(self, block: bytes, position: int, begin: int, line: int, shown_until: int) -> int:
+        """Add the lines behind the last match, up to the next at `begin`; return where they end.
+
+        Args:
+            position: a place in the block that lies in the line number `line`.
+        """
+        for offset, text in _lines_between(block, shown_until, begin, self._due_context):
+            number = line + block.count(b"\n", position, offset)
+            self.matches.lines.append(clip_line(number, text, None))
+            self._due_context -= 1
+            shown_until = offset + len(text) + 1
+        return shown_until
+
+    def _remember_last_lines(self, block: bytes) -> None:
+        """Keep the end of a block, as context of a match at the beginning of the next."""
+        end_line = self._block_line + block.count(b"\n")
+        lines = list(self._last_lines)
+        for distance, text in _lines_before(block, len(block), 0, self._options.context):
+            lines.append((end_line - distance, text))
+        self._last_lines = lines[-self._options.context :]
+
     def _add_context_before(self, block: bytes, begin: int, line: int, shown_until: int) -> None:
         context = self._options.context
-        before: list[tuple[int, bytes]] = []
+        lines: list[tuple[int, bytes]] = []
         if not shown_until:
-            before += self._last_lines
-        before += [(line - distance, text) for distance, text in _lines_before(block, begin, shown_until, context)]
+            lines += self._last_lines
+        for distance, text in _lines_before(block, begin, shown_until, context):
+            lines.append((line - distance, text))
         known_line = self._options.after_line
         if self.matches.lines:
             known_line = max(self.matches.lines[-1].line, known_line)
-        for number, text in before[-context:]:
+        for number, text in lines[-context:]:
             if number > known_line:
                 self.matches.lines.append(clip_line(number, text, None))
 
@@ -272,7 +290,7 @@ def count_matches(
     *,
     search_binary: bool = False,
     texts: Counter[bytes] | None = None,
-    read_groups: Callable[[bytes, int], Iterator[bytes]] | None = None,
+    read_groups: GroupReader | None = None,
     multiline: bool = False,
 ) -> tuple[int, FileMatches]:
     """Return how many lines match, and what could not be searched; `texts` learns what matched, each match counted.
@@ -282,7 +300,7 @@ def count_matches(
         multiline: whether a match may go over several lines; it counts as one.
     """
     matches = FileMatches()
-    line_count = 0
+    match_count = 0
     for block in _read_blocks(fd, matches, stop, may_match, search_binary, as_one_block=multiline):
         stop.check()
         position = 0
@@ -290,33 +308,39 @@ def count_matches(
             span = find(block, position)
             if span is None or span[0] >= len(block):
                 break
-            line_count += 1
-            begin, end = span
+            match_count += 1
             if multiline:
                 stop.check()  # a block is the whole file
                 if texts is not None:
-                    if read_groups:
-                        text = next(read_groups(block, position), b"")
-                    else:
-                        text = block[begin:end]
-                    texts[text] += 1
-                position = max(end, begin + 1)
+                    texts[_text_of_match(block, span, position, read_groups)] += 1
+                position = max(span[1], span[0] + 1)
                 continue
             position = min(_end_of_match(block, span) + 1, len(block))
-            if texts is None:
-                continue
-            if read_groups is None:
-                _count_texts_of_line(block, find, span, position, texts)
-            else:
-                line = block[block.rfind(b"\n", 0, begin) + 1 : position].removesuffix(b"\n")
-                texts.update(read_groups(line, 0))
-    return line_count, matches
+            if texts is not None:
+                _count_texts_of_line(block, find, span, position, texts, read_groups)
+    return match_count, matches
+
+
+def _text_of_match(block: bytes, span: tuple[int, int], position: int, read_groups: GroupReader | None) -> bytes:
+    """Return what counts of the match at `span`, the first from `position` on."""
+    if read_groups is None:
+        return block[span[0] : span[1]]
+    return next(read_groups(block, position), b"")
 
 
 def _count_texts_of_line(
-    block: bytes, find: LineSearch, span: tuple[int, int], line_end: int, texts: Counter[bytes]
+    block: bytes,
+    find: LineSearch,
+    span: tuple[int, int],
+    line_end: int,
+    texts: Counter[bytes],
+    read_groups: GroupReader | None,
 ) -> None:
-    """Count the match at `span`, and those that follow in its line."""
+    """Count the match at `span`, and those that follow in its line; `line_end` lies behind its line feed."""
+    if read_groups is not None:
+        line_begin = block.rfind(b"\n", 0, span[0]) + 1
+        texts.update(read_groups(block[line_begin:line_end].removesuffix(b"\n"), 0))
+        return
     next_span: tuple[int, int] | None = span
     while next_span is not None:
         begin, end = next_span
@@ -326,15 +350,22 @@ def _count_texts_of_line(
             return
 
 
+def _begin_of_match(block: bytes, span: tuple[int, int] | None) -> int:
+    """Return where the first line of a match begins; the end of the block if there is none."""
+    if span is None:
+        return len(block)
+    return block.rfind(b"\n", 0, span[0]) + 1
+
+
 def _end_of_match(block: bytes, span: tuple[int, int]) -> int:
     """Return where the last line of a match ends."""
     begin, end = span
     if begin < end and block[end - 1] == _LINE_FEED:
         end -= 1
     line_end = block.find(b"\n", end)
-    if not (line_end < 0):
-        return line_end
-    return len(block)
+    if line_end < 0:
+        return len(block)
+    return line_end
 
 
 def _read_blocks(
@@ -346,7 +377,7 @@ def _read_blocks(
     *,
     as_one_block: bool,
 ) -> Iterator[bytes]:
-    """Give the file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds, or as one block."""
+    """Yield the file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds, or as one block."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return
@@ -357,16 +388,13 @@ def _read_blocks(
     encoding = None
     if b"\0" in data or not data.isascii():
         encoding = encoding_from_bom(data) or _detect_without_bom(data, matches, may_match if at_end else None)
-    drops_nuls = False
-    if matches.is_binary:
-        drops_nuls = search_binary or is_text_with_nuls(fd, status.st_size)
-        matches.is_binary = not drops_nuls
+    drops_nuls = matches.is_binary and (search_binary or is_text_with_nuls(fd, status.st_size))
+    if drops_nuls:
+        matches.is_binary = False
     if matches.is_binary:
         return
     converter = _Utf8Converter(encoding, drops_nuls=drops_nuls)
-    if encoding is not None:
-        data = data[len(encoding.bom) :]
-    data = converter.convert(data, is_last=at_end)
+    data = converter.convert(converter.without_mark(data), is_last=at_end)
     while not at_end:
         end = 0
         if not as_one_block:
@@ -393,10 +421,17 @@ class _Utf8Converter:
     """
 
     def __init__(self, encoding: Encoding | None, *, drops_nuls: bool) -> None:
+        self._bom = b""
         self._decoder = None
+        if encoding is not None:
+            self._bom = encoding.bom
         if encoding is not None and encoding.name != "utf-8":
             self._decoder = codecs.getincrementaldecoder(encoding.name)("replace")
         self._drops_nuls = drops_nuls
+
+    def without_mark(self, data: bytes) -> bytes:
+        """Return the beginning of the file without its byte order mark."""
+        return data[len(self._bom) :]
 
     def convert(self, data: bytes, *, is_last: bool) -> bytes:
         if self._decoder is not None:

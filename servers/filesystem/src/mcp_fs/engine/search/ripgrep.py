@@ -85,7 +85,9 @@ class RipgrepQuery:
 def list_matching_files(
     program: str, folder_fd: int, hint: RipgrepQuery, stop: Stop
 ) -> tuple[list[tuple[str, ...]], list[str]] | None:
-    """(names of files below the folder that seem to match, what could not be read); None when rg can't tell.
+    """Return the names of files below the folder that seem to match, and what could not be read.
+
+    None when ripgrep can't tell.
 
     Args:
         folder_fd: handle of the folder; the process is started in it.
@@ -107,11 +109,21 @@ def list_matching_files(
         for pipe in (process.stdout, process.stderr):
             cast("IO[bytes]", pipe).close()
     complaints = [line for line in errors.splitlines() if line.strip()]
-    if status not in (0, 1) and not (complaints and all(_OS_ERROR.search(line) for line in complaints)):
+    if status not in (0, 1) and not _are_os_errors(complaints):
         return None
-    matching_files = [tuple(os.fsdecode(path.removeprefix(b"./")).split("/")) for path in output.split(b"\0")[:-1]]
     unreadable_paths = [os.fsdecode(_parse_path(line)) for line in complaints]
-    return matching_files, unreadable_paths
+    return _split_paths(output), unreadable_paths
+
+
+def _are_os_errors(complaints: Sequence[bytes]) -> bool:
+    """Return whether all that ripgrep complains of is files that it could not read."""
+    return bool(complaints) and all(_OS_ERROR.search(line) for line in complaints)
+
+
+def _split_paths(output: bytes) -> list[tuple[str, ...]]:
+    """Return the paths that end in NULs, by their names."""
+    paths = output.split(b"\0")[:-1]
+    return [tuple(os.fsdecode(path.removeprefix(b"./")).split("/")) for path in paths]
 
 
 def read_output(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, bytes]:

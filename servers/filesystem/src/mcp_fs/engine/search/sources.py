@@ -46,18 +46,21 @@ class SearchedFile:
         return display_path(self.place)
 
     def open(self, documents: DocumentReader, stop: Stop) -> int:
+        """Return a descriptor of the file, or of the text of a document."""
         if self.data is not None:
             return _duplicate_descriptor(to_anonymous_file(self.data))
         if is_document(self.name or self.place.name):
-            if self.name:
-                place = self.place / self.name
-            else:
-                place = self.place
+            place = self._own_place
             return _duplicate_descriptor(documents.open_text(open_file(place), place, stop))
         if self.folder is not None:
             return self.folder.open(self.name, _OPEN_FLAGS)
-        with open_file(self.place / self.name if self.name else self.place) as file:
-            return os.dup(file.fileno())
+        return _duplicate_descriptor(open_file(self._own_place))
+
+    @property
+    def _own_place(self) -> ReadablePath:
+        if self.name:
+            return self.place / self.name
+        return self.place
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ class _ResumePoint:
         return Position(self.number, tuple(self.parts), self.line > 0)
 
     def is_in(self, number: int, file: SearchedFile) -> bool:
-        return self.line > 0 and (number, [*file.parts]) == (self.number, self.parts)
+        return self.line > 0 and number == self.number and [*file.parts] == self.parts
 
 
 @dataclass(slots=True)
@@ -109,6 +109,11 @@ class _RunningTotal:
     files: int = 0
     at_least: bool = False
 
+    def add(self, lines: int) -> None:
+        """Count a file with so many matching lines."""
+        self.lines += lines
+        self.files += 1
+
     def freeze(self) -> MatchTotal:
         return MatchTotal(self.lines, self.files, self.at_least)
 
@@ -140,6 +145,7 @@ class _Page:
 
     Attributes:
         total: what matches on all pages, as far as it was counted.
+        counts: whether what matches is added to the total, as it is for the first page.
         remaining_matches: how many matching lines it has room for.
         remaining_bytes: how many bytes it has room for.
         leaves_out: whether lines are left out that no cursor leads to.
@@ -147,11 +153,23 @@ class _Page:
     """
 
     total: _RunningTotal
+    counts: bool
     remaining_matches: int
     remaining_bytes: int
     files: list[MatchedFile] = field(default_factory=list[MatchedFile])
     leaves_out: bool = False
     end: list[object] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self.remaining_matches <= 0 or self.remaining_bytes <= 0
+
+    def add(self, file: MatchedFile, match_count: int) -> None:
+        self.files.append(file)
+        self.remaining_matches -= match_count
+        self.remaining_bytes -= _estimate_bytes(file.path, file.lines)
+        if self.counts:
+            self.total.add(file.match_count or match_count)
 
 
 class _TextSearch:
@@ -195,12 +213,14 @@ class _TextSearch:
     def find_page(self, cursor: str | None) -> Matches:
         """Return the page of matching lines that begins at the cursor."""
         resume = None
+        position = None
         total = _RunningTotal()
         if cursor is not None:
             resume = _ResumePoint(*Cursor.decode("search", cursor, self.scope))
+            position = resume.position
             total = _RunningTotal(*resume.total)
-        page = _Page(total, self.query.limit, self.page_bytes())
-        remaining_files = self.file_list.iterate(resume and resume.position)
+        page = _Page(total, resume is None, self.query.limit, self.page_bytes())
+        remaining_files = self.file_list.iterate(position)
         for number, file in remaining_files:
             after_line = 0
             shown_matches = 0
@@ -212,53 +232,53 @@ class _TextSearch:
                 continue
             if page.end is not None:
                 # Only now is it sure that there is more.
-                if resume is None:
-                    self.add_to_total([(number, file)], total)
-                    self.add_to_total(remaining_files, total, budget=True)
-                return self.build_page(page)
-            is_cut = self.add_file(page, number, file, matches, shown_matches, counts=resume is None)
+                return self.end_page(page, remaining_files, file)
+            is_cut = self.add_file(page, number, file, matches, shown_matches)
             if is_cut:
-                if resume is None:
-                    self.add_to_total(remaining_files, total, budget=True)
-                return self.build_page(page)
+                return self.end_page(page, remaining_files)
         page.end = None
         return self.build_page(page)
 
-    def add_file(
-        self, page: _Page, number: int, file: SearchedFile, matches: FileMatches, shown_matches: int, *, counts: bool
-    ) -> bool:
-        """Add what a file holds to a page; whether some of it is left for the next page.
+    def end_page(
+        self, page: _Page, remaining_files: Iterable[tuple[int, SearchedFile]], next_file: SearchedFile | None = None
+    ) -> Matches:
+        """Return a full page; add to its total the file that did not fit, and what comes behind."""
+        if page.counts:
+            if next_file is not None:
+                self.count_file(next_file, page.total)
+            self.count_rest(remaining_files, page.total)
+        return self.build_page(page)
+
+    def add_file(self, page: _Page, number: int, file: SearchedFile, matches: FileMatches, shown_matches: int) -> bool:
+        """Add what a file holds to a page; return whether some of it is left for the next page.
 
         Args:
             number: of the start that the file lies below.
             shown_matches: matches of this file on pages before.
-            counts: whether what matches in the file is added to the total.
         """
         selection = self.select_lines(page, matches)
-        leaves_out = matches.has_more and not selection.is_cut
-        goes_on = selection.is_cut
-        if self.query.files_only:
-            leaves_out = False
-        elif self.query.last_matches:
-            leaves_out = selection.is_cut or matches.has_more
-            goes_on = False
+        goes_on = selection.is_cut and not self.query.last_matches
+        leaves_out = self.leaves_out_lines(matches, selection)
+        if leaves_out:
+            page.leaves_out = True
         # Of a file that goes on from page to page, the first page told it.
         matches_in_file = 0
         if leaves_out or (goes_on and not shown_matches):
             matches_in_file = self.count_in_file(file, None)
-        page.files.append(MatchedFile(file.path, selection.lines, matches_in_file))
-        if leaves_out:
-            page.leaves_out = True
-        if counts:
-            page.total.lines += matches_in_file or selection.match_count
-            page.total.files += 1
-        page.remaining_matches -= selection.match_count
-        page.remaining_bytes -= _estimate_bytes(file.path, selection.lines)
+        page.add(MatchedFile(file.path, selection.lines, matches_in_file), selection.match_count)
         if goes_on:
             page.end = [number, file.parts, selection.lines[-1].line, shown_matches + selection.match_count]
-        elif page.remaining_matches <= 0 or page.remaining_bytes <= 0:
+        elif page.is_full:
             page.end = [number, file.parts, 0, 0]
         return goes_on
+
+    def leaves_out_lines(self, matches: FileMatches, selection: LineSelection) -> bool:
+        """Return whether some lines of a file are on no page."""
+        if self.query.files_only:
+            return False
+        if self.query.last_matches:
+            return selection.is_cut or matches.has_more
+        return matches.has_more and not selection.is_cut
 
     def select_lines(self, page: _Page, matches: FileMatches) -> LineSelection:
         """Return the lines of a file that a page has room for."""
@@ -303,8 +323,7 @@ class _TextSearch:
             lines = self.count_in_file(file, None)
             if lines:
                 rows.append((file.path, lines))
-                total.lines += lines
-                total.files += 1
+                total.add(lines)
         return self.build_counts("file", rows, begin, total, self.notes(nothing=not total.files))
 
     def count_texts(self, begin: int) -> MatchCounts:
@@ -318,10 +337,11 @@ class _TextSearch:
             if lines:
                 texts.add(texts_of_file)
                 matches_by_suffix[os.path.splitext(file.path)[1]] += texts_of_file.total()
-                total.lines += lines
-                total.files += 1
+                total.add(lines)
         rows = [(texts.format(text), number) for text, number in texts.sort()]
-        kind = "sum" if texts.sums else "text"
+        kind = "text"
+        if texts.sums:
+            kind = "sum"
         notes = [*self.notes(nothing=not total.files), *texts.notes()]
         return self.build_counts(kind, rows, begin, total, notes, matches_by_suffix.most_common())
 
@@ -355,31 +375,41 @@ class _TextSearch:
         if not nothing:
             return notes
         self.file_list.count_excluded()
-        archives = [path for path in self.binary_paths if is_archive(path)]
-        others = [path for path in self.binary_paths if not is_archive(path)]
+        notes += [*self.describe_binary_files(), *self.skipped.describe_excluded(named=True)]
+        if not self.searched_count and (self.query.glob or self.query.file_type):
+            notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
+        return notes
+
+    def describe_binary_files(self) -> list[str]:
+        """Say which files were not searched, as binary ones."""
+        archives: list[str] = []
+        others: list[str] = []
+        for path in self.binary_paths:
+            if is_archive(path):
+                archives.append(path)
+            else:
+                others.append(path)
+        notes: list[str] = []
         if others:
             notes.append(f"{len(others):,} binary not searched ({_name_some(others)}); set include_binary")
         if archives:
             count = pluralize(len(archives), "archive")
             notes.append(f"{count} not searched ({_name_some(archives)}); name one as `path`")
-        notes += self.skipped.describe_excluded(named=True)
-        if not self.searched_count and (self.query.glob or self.query.file_type):
-            notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
         return notes
 
-    def add_to_total(
-        self, files: Iterable[tuple[int, SearchedFile]], total: _RunningTotal, *, budget: bool = False
-    ) -> None:
-        """Add to `total` what matches in `files`; with a `budget` of time, as far as that goes."""
+    def count_rest(self, files: Iterable[tuple[int, SearchedFile]], total: _RunningTotal) -> None:
+        """Add to `total` what matches in `files`, as far as time goes."""
         deadline = time.monotonic() + _COUNT_SECONDS
         for _, file in files:
-            lines = self.count_in_file(file, None)
-            if lines:
-                total.lines += lines
-                total.files += 1
-            if budget and time.monotonic() > deadline:
+            self.count_file(file, total)
+            if time.monotonic() > deadline:
                 total.at_least = True
                 return
+
+    def count_file(self, file: SearchedFile, total: _RunningTotal) -> None:
+        lines = self.count_in_file(file, None)
+        if lines:
+            total.add(lines)
 
     def count_in_file(self, file: SearchedFile, texts: Counter[bytes] | None) -> int:
         """Return how many lines of a file match; `texts` learns what matched."""
@@ -459,23 +489,28 @@ class _TextSearch:
         except Problem as error:
             self.skipped.add(describe_failure(error), file.path)
             return None
-        if matches.too_long:
-            failure = "too large to search over lines" if self.is_multiline else "line too long to search"
-            self.skipped.add(failure, file.path)
+        if matches.too_long or matches.is_binary:
+            self.note_unsearched(file, matches)
+        return count, matches
+
+    def note_unsearched(self, file: SearchedFile, matches: FileMatches) -> None:
+        if matches.too_long and self.is_multiline:
+            self.skipped.add("too large to search over lines", file.path)
+        elif matches.too_long:
+            self.skipped.add("line too long to search", file.path)
         if matches.is_binary and file.parts:
             self.binary_paths.append(file.path)
         elif matches.is_binary:
             self.skipped.add("binary, not searched: set include_binary, or use read_media", file.path)
-        return count, matches
 
 
 def _name_some(paths: Sequence[str]) -> str:
     named = ", ".join(paths[:5])
-    if not (len(paths) > 5):
+    if len(paths) <= 5:
         return named
     return f"{named}, ..."
 
 
 def _estimate_bytes(path: str, lines: Sequence[Match]) -> int:
-    """About how much of a page a file takes, with its lines or by its path alone."""
+    """Return about how much of a page a file takes, with its lines or by its path alone."""
     return len(path) + 1 + sum(len(match.text) + _LINE_OVERHEAD_BYTES for match in lines)

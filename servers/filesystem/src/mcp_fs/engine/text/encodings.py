@@ -64,6 +64,9 @@ ASCII_ENCODINGS = (*_DETECTABLE, "latin-1")
 _NARROWER_NAMES = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 
+# The euro sign, an ellipsis, quotation marks, a bullet and dashes in Windows-1252.
+_WESTERN_PUNCTUATION = b"\x80\x85\x91\x92\x93\x94\x95\x96\x97"
+_IDEOGRAPH = re.compile("[一-鿿]")
 _SHORT_SAMPLE_BYTES = 16
 _END_BYTES = 4096
 _NULS = re.compile(b"\0+")
@@ -281,29 +284,40 @@ def content_hash(data: bytes) -> str:
 
 
 def _detect_utf16_or_utf32(sample: bytes) -> Encoding | None:
-    """UTF-32 or UTF-16 without a mark, told by where the zero bytes of Latin letters and blanks stand."""
+    """Detect UTF-32 or UTF-16 without a mark by where the zero bytes of Latin letters and blanks stand."""
     for name in ("utf-32-le", "utf-32-be"):
         if len(sample) >= 4 and _is_readable(sample, name):
             return Encoding(name)
     even = sample[::2].count(0)
     odd = sample[1::2].count(0)
-    if len(sample) < _SHORT_SAMPLE_BYTES and (len(sample) % 2 or max(even, odd) * 2 < len(sample)):
+    more = max(even, odd)
+    if len(sample) < _SHORT_SAMPLE_BYTES and (len(sample) % 2 or more * 2 < len(sample)):
         return None  # so few bytes tell nothing unless each character has its zero
-    name = "utf-16-le" if odd > even else "utf-16-be"
     # Both kinds of bytes at zero often, or seldom any: numbers, not letters.
-    if min(even, odd) * 20 <= max(even, odd) and max(even, odd) * 5 >= len(sample) // 2 and _is_readable(sample, name):
-        return Encoding(name)
-    return None
+    if min(even, odd) * 20 > more or more * 5 < len(sample) // 2:
+        return None
+    name = "utf-16-be"
+    if odd > even:
+        name = "utf-16-le"
+    if not _is_readable(sample, name):
+        return None
+    return Encoding(name)
 
 
 def _detect_legacy(sample: bytes) -> Encoding | None:
     if len(sample) == SAMPLE_BYTES:
         # Half a character at the end would speak against the very encoding it is in.
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
-    high = [index for index, byte in enumerate(sample) if byte >= 0x80][:4096]
-    alone = sum(1 for previous, right in pairwise([*high, -1]) if right - previous != 1)
-    if high and alone * 10 >= len(high) * 6 and _looks_western(sample, high):
+    if _looks_western(sample):
         return Encoding(_narrow_name("cp1252", sample))
+    name = _detect_statistically(sample)
+    if name is None:
+        return None
+    return Encoding(_narrow_name(name, sample))
+
+
+def _detect_statistically(sample: bytes) -> str | None:
+    """Return the encoding that the frequency of characters speaks for."""
     # Half of the detector's time is its import, which UTF-8 never pays.
     from charset_normalizer import from_bytes
 
@@ -311,21 +325,28 @@ def _detect_legacy(sample: bytes) -> Encoding | None:
     if best is None:
         if not _can_decode(sample, "cp1252"):
             return None
-        return Encoding(_narrow_name("cp1252", sample))
-    name = best.encoding
-    if name == "euc_kr" and _can_decode(sample, "gb18030") and any("一" <= char <= "鿿" for char in str(best)):
-        name = "gb18030"  # the same two-byte codes; Korean today is written without ideographs
-    return Encoding(_narrow_name(name, sample))
+        return "cp1252"
+    if best.encoding == "euc_kr" and _can_decode(sample, "gb18030") and _IDEOGRAPH.search(str(best)):
+        return "gb18030"  # the same two-byte codes; Korean today is written without ideographs
+    return best.encoding
 
 
-def _looks_western(sample: bytes, high: list[int]) -> bool:
-    """Accented letters among plain ones, no byte that only other encodings would use so."""
-    return all(sample[index] >= 0xA0 or sample[index] in b"\x80\x85\x91\x92\x93\x94\x95\x96\x97" for index in high)
+def _looks_western(sample: bytes) -> bool:
+    """Return whether there are accented letters among plain ones, and no byte that only other encodings use so."""
+    high = [index for index, byte in enumerate(sample) if byte >= 0x80][:4096]
+    if not high:
+        return False
+    isolated = sum(1 for previous, following in pairwise([*high, -1]) if following - previous != 1)
+    if isolated * 10 < len(high) * 6:
+        return False
+    return all(sample[index] >= 0xA0 or sample[index] in _WESTERN_PUNCTUATION for index in high)
 
 
 def _narrow_name(name: str, sample: bytes) -> str:
     if name == "cp1252" and any(0x80 <= byte < 0xA0 for byte in sample):
-        return name if _can_decode(sample, name) else "latin-1"
+        if _can_decode(sample, name):
+            return name
+        return "latin-1"
     for narrower in _NARROWER_NAMES.get(name, ()):
         if _can_decode(sample, narrower):
             return narrower
