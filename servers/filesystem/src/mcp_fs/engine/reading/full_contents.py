@@ -41,15 +41,22 @@ def read_full_contents(place: ReadablePath, stop: Stop) -> FullContents:
         size = os.fstat(file.fileno()).st_size
         head = file.read(SAMPLE_BYTES)
         if size > MAX_RESOURCE_BYTES:
-            tool = "read_text" if detect_encoding(head) is not None else "read_media"
-            raise TooLarge(
-                f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MAX_RESOURCE_BYTES:,}.",
-                f"Use the tool `{tool}`, which reads it page by page.",
-            )
+            raise _too_large(place, size, head)
         data = head + file.read()
+    text = None
     decoded = decode(data)
-    return FullContents(
-        mime_type(head, place.name), None if decoded is None else replace_undecodable(decoded.text), data
+    if decoded is not None:
+        text = replace_undecodable(decoded.text)
+    return FullContents(mime_type(head, place.name), text, data)
+
+
+def _too_large(place: ReadablePath, size: int, head: bytes) -> TooLarge:
+    tool = "read_media"
+    if detect_encoding(head) is not None:
+        tool = "read_text"
+    return TooLarge(
+        f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MAX_RESOURCE_BYTES:,}.",
+        f"Use the tool `{tool}`, which reads it page by page.",
     )
 
 
@@ -69,22 +76,28 @@ class ListedFile:
 
 def list_files(folder: ReadablePath, stop: Stop) -> Sequence[ListedFile]:
     """Return the readable files directly in `folder` that are not hidden, by name; at most 1,000."""
-    with open_folder(folder) as open_listing:
-        names: list[str] = []
-        for entry in open_listing.scan():
-            stop.check()
-            if not is_hidden(entry) and not folder.policy.is_protected((*open_listing.path.parts, entry.name)):
-                names.append(entry.name)
-                if len(names) == _MAX_FILES:
-                    break
     files: list[ListedFile] = []
-    for name in sorted(names):
+    for name in sorted(_list_names(folder, stop)):
         stop.check()
         try:
-            at = read_status(folder / name)
+            status = read_status(folder / name)
         except Problem:  # gone meanwhile, or a link that leads nowhere or out
             continue
-        if stat.S_ISREG(at.st_mode):
+        if stat.S_ISREG(status.st_mode):
             mime_type = mimetypes.guess_type(name, strict=False)[0] or UNKNOWN
-            files.append(ListedFile(folder / name, mime_type, at.st_size, at.st_mtime))
+            files.append(ListedFile(folder / name, mime_type, status.st_size, status.st_mtime))
     return files
+
+
+def _list_names(folder: ReadablePath, stop: Stop) -> list[str]:
+    """Return the first names in a folder that are neither hidden nor protected."""
+    names: list[str] = []
+    with open_folder(folder) as open_listing:
+        for entry in open_listing.scan():
+            stop.check()
+            if is_hidden(entry) or folder.policy.is_protected((*open_listing.path.parts, entry.name)):
+                continue
+            names.append(entry.name)
+            if len(names) == _MAX_FILES:
+                break
+    return names

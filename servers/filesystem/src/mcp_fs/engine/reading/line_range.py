@@ -55,20 +55,30 @@ class LineRange:
             yield self._locate(lines)
 
     def _locate(self, lines: Lines) -> OpenedLines:
-        begin = end = lines.size
         if self.first < 0:
-            line_begins = (at for at, begins in lines.iterate_backwards() if begins)
-            for at, _ in zip(line_begins, range(-self.first), strict=False):
-                begin = at
-            return self._require_lines(OpenedLines(self, lines, begin, end))
+            begin = self._find_last_lines(lines)
+            return self._require_lines(OpenedLines(self, lines, begin, lines.size))
         if self.last is not None and self.last < self.first:
             raise Invalid(f"{quote(self.display)} ends before it begins.", "Name the first line, then the last.")
         skipped, begin = lines.skip_lines(lines.start, self.first - 1)
+        end = lines.size
         if skipped < self.first - 1:
             begin = end
         if self.last is not None and begin < end:
             _, end = lines.skip_lines(begin, self.last - self.first + 1)
         return self._require_lines(OpenedLines(self, lines, begin, end))
+
+    def _find_last_lines(self, lines: Lines) -> int:
+        """Return where the last lines begin that are named by their number."""
+        begin = lines.size
+        remaining_lines = -self.first
+        for offset, begins_line in lines.iterate_backwards():
+            if begins_line:
+                begin = offset
+                remaining_lines -= 1
+            if not remaining_lines:
+                break
+        return begin
 
     def _require_lines(self, opened_lines: OpenedLines) -> OpenedLines:
         if opened_lines.begin < opened_lines.end:
@@ -100,22 +110,24 @@ class OpenedLines:
         last = first - 1 + self.lines.count_lines(self.begin, self.end)
         if last == self.line_range.last:
             return []
-        return [f"lines {first:,}-{last:,}" if first < last else f"line {last:,}"]
+        if first < last:
+            return [f"lines {first:,}-{last:,}"]
+        return [f"line {last:,}"]
 
     def write(self, fd: int) -> None:
-        """The bytes of the lines to a new file, behind the mark with which the whole file begins.
+        """Write the bytes of the lines to a new file, behind the mark with which the whole file begins.
 
         Raises:
             Conflict: the file has become shorter meanwhile.
         """
         lines = self.lines
-        at = self.begin
+        offset = self.begin
         write_all(fd, lines.encoding.bom)
-        while at < self.end:
+        while offset < self.end:
             lines.stop.check()
             with translate_errors(lines.place):  # or else the target would be blamed
-                block = lines.read_at(at, min(_BLOCK_BYTES, self.end - at))
+                block = lines.read_at(offset, min(_BLOCK_BYTES, self.end - offset))
             if not block:
                 raise Conflict(f"{quote(lines.path)} was changed meanwhile; nothing was copied.", "Look at it again.")
             write_all(fd, block)
-            at += len(block)
+            offset += len(block)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from typing import BinaryIO
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_batteries.media.pictures import MOST_BYTES, MOST_FILE_BYTES, TYPES, Refusal
 from mcp_batteries.media.png import SIGNATURE
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, SAFE_PICTURE, kind_of
-from mcp_fs.engine.documents.converter import extract
+from mcp_fs.engine.documents.converter import Extracted, Output, extract
 from mcp_fs.engine.documents.source import is_document, open_content, to_anonymous_file
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.mime_types import UNKNOWN, mime_type
@@ -30,6 +32,7 @@ __all__ = ["MAX_RESOURCE_BYTES", "is_media", "read_media", "with_safe_type"]
 # Bytes of a file that can be read whole, as a resource.
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
 
+_PDF = "application/pdf"
 _MAX_PDF_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 
@@ -46,31 +49,77 @@ def read_media(place: ReadablePath, page: int = 1, stop: Stop | None = None) -> 
         Problem: it can't be opened.
     """
     stop = stop or Stop()
-    with open_content(place, stop, raw=True) as (file, _):
-        size = os.fstat(file.fileno()).st_size
-        head = file.read(SAMPLE_BYTES)
-        kind = mime_type(head, place.name)
-        if not head:
-            raise Invalid(f"{quote(place.display)} is empty.", "There is nothing to show.")
-        if detect_encoding(head) is not None and kind != "application/pdf":
-            raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
-        facts = f"{display_path(place)}: {kind}, {size:,} bytes"
-        if is_document(place.name) and kind_of(place.name, head[:HEAD_BYTES]) in LABELS and kind != "application/pdf":
-            facts += "; its text: `read_text`"
-        if is_media(kind):
+    with open_content(place, stop, raw=True) as (contents, _):
+        head = contents.read(SAMPLE_BYTES)
+        file = _describe_file(place, contents, head)
+        if is_media(file.kind):
             _refuse_beyond(place, page, 1)
-            if kind.startswith("image/"):
-                return [_show_picture(place, file, size, kind, facts, stop)]
-            return [_show_sound(place, file, size, kind, facts)]
-        if kind == "application/pdf":
-            if size > _MAX_PDF_BYTES:
-                facts += f"; too large to show (limit {_MAX_PDF_BYTES:,})"
-            else:
-                page_or_reason = _show_pdf_page(place, file, page, facts, stop)
-                if isinstance(page_or_reason, Media):
-                    return [page_or_reason]
-                facts += f"; {page_or_reason}"
-        return [_show_bytes(place, file, size, page, kind, facts)]
+            if file.kind.startswith("image/"):
+                return [_show_picture(file, stop)]
+            return [_show_sound(file)]
+        if file.kind == _PDF:
+            return [_show_pdf(file, page, stop)]
+        return [_show_bytes(file, page)]
+
+
+@dataclass(frozen=True, slots=True)
+class _MediaFile:
+    """An open file that is shown.
+
+    Attributes:
+        contents: its bytes.
+        size: of them.
+        kind: its MIME type.
+        facts: what is said of it in any case.
+    """
+
+    place: ReadablePath
+    contents: BinaryIO
+    size: int
+    kind: str
+    facts: str
+
+    @property
+    def resource_hint(self) -> str:
+        """How a person gets at a file that is not shown."""
+        if self.size > MAX_RESOURCE_BYTES:
+            return ""
+        return f"; its bytes are the resource {self.place.uri}"
+
+    def with_fact(self, fact: str) -> _MediaFile:
+        return replace(self, facts=f"{self.facts}; {fact}")
+
+    def describe(self, reason: str) -> Media:
+        """Return what is said of a file that is not shown."""
+        return self.as_media("text", self.kind, f"{self.facts}; {reason}{self.resource_hint}")
+
+    def as_media(self, content_kind: str, mime_type: str, note: str, data: bytes = b"") -> Media:
+        return Media(content_kind, self.place.display, self.place.uri, mime_type, self.size, note, data)
+
+    def extract(self, output: Output, stop: Stop, *, page: int = 0, mime_type: str = "") -> Extracted:
+        """Return what the other process makes of the file."""
+        return extract(
+            self.contents, self.place.name, (), output, self.place.display, stop, page=page, mime_type=mime_type
+        )
+
+
+def _describe_file(place: ReadablePath, contents: BinaryIO, head: bytes) -> _MediaFile:
+    """Return what is known of an open file that begins with `head`.
+
+    Raises:
+        Invalid: it is empty or text, which `read_text` shows.
+    """
+    size = os.fstat(contents.fileno()).st_size
+    kind = mime_type(head, place.name)
+    if not head:
+        raise Invalid(f"{quote(place.display)} is empty.", "There is nothing to show.")
+    facts = f"{display_path(place)}: {kind}, {size:,} bytes"
+    if kind != _PDF:
+        if detect_encoding(head) is not None:
+            raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
+        if is_document(place.name) and kind_of(place.name, head[:HEAD_BYTES]) in LABELS:
+            facts += "; its text: `read_text`"
+    return _MediaFile(place, contents, size, kind, facts)
 
 
 def is_media(kind: str) -> bool:
@@ -85,15 +134,18 @@ def with_safe_type(place: ReadablePath, contents: FullContents, stop: Stop) -> F
     """
     if not is_media(contents.mime_type) or contents.text is not None:
         return contents
-    if contents.mime_type in AUDIBLE_TYPES:
-        is_safe = len(contents.data) <= MOST_BYTES and is_whole_sound(contents.data, contents.mime_type)
-    else:
-        is_safe = (
-            contents.mime_type in TYPES and len(contents.data) <= MOST_BYTES and _is_safe_picture(place, contents, stop)
-        )
-    if is_safe:
+    if _is_safe(place, contents, stop):
         return contents
     return FullContents(UNKNOWN, None, contents.data)
+
+
+def _is_safe(place: ReadablePath, contents: FullContents, stop: Stop) -> bool:
+    """Return whether models take a picture or a sound as it is."""
+    if len(contents.data) > MOST_BYTES:
+        return False
+    if contents.mime_type in AUDIBLE_TYPES:
+        return is_whole_sound(contents.data, contents.mime_type)
+    return contents.mime_type in TYPES and _is_safe_picture(place, contents, stop)
 
 
 def _is_safe_picture(place: ReadablePath, contents: FullContents, stop: Stop) -> bool:
@@ -105,87 +157,72 @@ def _is_safe_picture(place: ReadablePath, contents: FullContents, stop: Stop) ->
     return verdict.label == SAFE_PICTURE
 
 
-def _show_picture(place: ReadablePath, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
+def _show_picture(file: _MediaFile, stop: Stop) -> Media:
     """Return a picture in a form that models take, or what can be said of it."""
-    resource_hint = _describe_resource(place, size)
-    if size > MOST_FILE_BYTES:
-        return _describe(
-            place, kind, size, f"{facts}; too large to show (limit {MOST_FILE_BYTES:,} bytes){resource_hint}"
-        )
+    if file.size > MOST_FILE_BYTES:
+        return file.describe(f"too large to show (limit {MOST_FILE_BYTES:,} bytes)")
     try:
-        picture = extract(file, place.name, (), "picture", place.display, stop, mime_type=kind)
+        picture = file.extract("picture", stop, mime_type=file.kind)
     except Invalid:
-        return _describe(place, kind, size, f"{facts}; not shown: it is damaged{resource_hint}")
+        return file.describe("not shown: it is damaged")
     except TooLarge:
-        return _describe(
-            place, kind, size, f"{facts}; not shown: decoding it takes too long or too much memory{resource_hint}"
-        )
+        return file.describe("not shown: decoding it takes too long or too much memory")
     label = json.loads(picture.label)
     if label.get("size"):
-        facts += "; {:,} × {:,} pixels".format(*label["size"])
+        file = file.with_fact("{:,} × {:,} pixels".format(*label["size"]))
     if "refusal" in label:
-        return _describe(
-            place, kind, size, f"{facts}; not shown: {Refusal(label['refusal']).reason('mcp-fs')}{resource_hint}"
-        )
+        return file.describe(f"not shown: {Refusal(label['refusal']).reason('mcp-fs')}")
+    note = file.facts + _describe_conversion(label, file.kind)
+    return file.as_media("image", label["mime_type"], note, picture.data)
+
+
+def _describe_conversion(label: Mapping[str, Any], kind: str) -> str:
+    """Say how what is shown differs from the picture in the file."""
+    note = ""
     if label["is_reduced"]:
-        facts += ", shown in small"
+        note += ", shown in small"
     if label["frames"] > 1:
-        facts += f"; the first of {label['frames']:,} frames"
+        note += f"; the first of {label['frames']:,} frames"
     if label["mime_type"] != kind:
-        facts += f"; shown as {label['mime_type']}"
-    return Media("image", place.display, place.uri, label["mime_type"], size, facts, picture.data)
+        note += f"; shown as {label['mime_type']}"
+    return note
 
 
-def _show_sound(place: ReadablePath, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
+def _show_sound(file: _MediaFile) -> Media:
     """Return a sound that models take, or what can be said of it."""
-    resource_hint = _describe_resource(place, size)
-    if kind not in AUDIBLE_TYPES:
-        return _describe(
-            place, kind, size, f"{facts}; not played: models take WAV and MP3 only, so convert it first{resource_hint}"
-        )
-    if size > MOST_BYTES:
-        return _describe(place, kind, size, f"{facts}; too large to play (limit {MOST_BYTES:,} bytes){resource_hint}")
-    file.seek(0)
-    data = file.read(MOST_BYTES)
-    if not is_whole_sound(data, kind):
-        return _describe(
-            place, kind, size, f"{facts}; not played: it is damaged, ends too early, or has a rare codec{resource_hint}"
-        )
-    return Media("audio", place.display, place.uri, kind, size, facts, data)
-
-
-def _describe(place: ReadablePath, kind: str, size: int, note: str) -> Media:
-    return Media("text", place.display, place.uri, kind, size, note)
-
-
-def _describe_resource(place: ReadablePath, size: int) -> str:
-    """Return how a person gets at a file that is not shown."""
-    if not (size <= MAX_RESOURCE_BYTES):
-        return ""
-    return f"; its bytes are the resource {place.uri}"
+    if file.kind not in AUDIBLE_TYPES:
+        return file.describe("not played: models take WAV and MP3 only, so convert it first")
+    if file.size > MOST_BYTES:
+        return file.describe(f"too large to play (limit {MOST_BYTES:,} bytes)")
+    file.contents.seek(0)
+    data = file.contents.read(MOST_BYTES)
+    if not is_whole_sound(data, file.kind):
+        return file.describe("not played: it is damaged, ends too early, or has a rare codec")
+    return file.as_media("audio", file.kind, file.facts, data)
 
 
 def _is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def _show_bytes(place: ReadablePath, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
+def _show_bytes(file: _MediaFile, page: int) -> Media:
     """Return the file's bytes, whole when they are a page at most."""
-    pages = max(1, -(-size // _PAGE_BYTES))
-    _refuse_beyond(place, page, pages)
+    pages = max(1, -(-file.size // _PAGE_BYTES))
+    _refuse_beyond(file.place, page, pages)
     begin = (page - 1) * _PAGE_BYTES
-    file.seek(begin)
-    data = file.read(_PAGE_BYTES)
+    file.contents.seek(begin)
+    data = file.contents.read(_PAGE_BYTES)
     if pages == 1:
-        return Media("blob", place.display, place.uri, kind, size, facts, data)
+        return file.as_media("blob", file.kind, file.facts, data)
     end = begin + len(data)
-    note = f"{facts}; bytes {begin + 1:,}-{end:,}, page {page} of {pages:,}"
+    note = f"{file.facts}; bytes {begin + 1:,}-{end:,}, page {page} of {pages:,}"
     if page < pages:
         note += f", continue with page={page + 1}"
-    if size <= MAX_RESOURCE_BYTES:
-        note += f"; whole as the resource {place.uri}"
-    part = f"{place.uri}#bytes={begin}-{end - 1}"  # what a part of a file is, its first bytes do not say
-    return Media("blob", place.display, part, UNKNOWN, size, note, data)
+    if file.size <= MAX_RESOURCE_BYTES:
+        note += f"; whole as the resource {file.place.uri}"
+    uri = f"{file.place.uri}#bytes={begin}-{end - 1}"
+    # Of what type a part of a file is, the first bytes of the file do not say.
+    return Media("blob", file.place.display, uri, UNKNOWN, file.size, note, data)
 
 
 def _refuse_beyond(place: ReadablePath, page: int, pages: int) -> None:
@@ -193,23 +230,31 @@ def _refuse_beyond(place: ReadablePath, page: int, pages: int) -> None:
         raise Invalid(f"{quote(place.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
 
 
-def _show_pdf_page(place: ReadablePath, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
+def _show_pdf(file: _MediaFile, page: int, stop: Stop) -> Media:
+    """Return a page of a PDF, or the bytes of one that can't be shown."""
+    if file.size > _MAX_PDF_BYTES:
+        return _show_bytes(file.with_fact(f"too large to show (limit {_MAX_PDF_BYTES:,})"), page)
+    page_or_reason = _show_pdf_page(file, page, stop)
+    if isinstance(page_or_reason, Media):
+        return page_or_reason
+    return _show_bytes(file.with_fact(page_or_reason), page)
+
+
+def _show_pdf_page(file: _MediaFile, number: int, stop: Stop) -> Media | str:
     """Return a page of a PDF, or why it can't be shown."""
     if not _is_installed("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
-        extracted = extract(file, place.name, (), "page", place.display, stop, page=number)
+        extracted = file.extract("page", stop, page=number)
     except Invalid as problem:
-        return "it " + problem.what.removeprefix(quote(place.display)).strip(" .")
+        return "it " + problem.what.removeprefix(quote(file.place.display)).strip(" .")
     except TooLarge:
         return "its pages take too long or too much memory to show"
     pages = int(extracted.label)
-    _refuse_beyond(place, number, pages)
-    more = ""
+    _refuse_beyond(file.place, number, pages)
+    note = f"{file.facts}; page {number} of {pages}"
     if number < pages:
-        more = f"; continue with page={number + 1}"
-    note = f"{facts}; page {number} of {pages}{more}"
-    size = os.fstat(file.fileno()).st_size
+        note += f"; continue with page={number + 1}"
     if extracted.data.startswith(SIGNATURE):
-        return Media("image", place.display, place.uri, "image/png", size, note + "; no text on it", extracted.data)
-    return Media("text", place.display, place.uri, "application/pdf", size, note, body=extracted.data.decode())
+        return file.as_media("image", "image/png", note + "; no text on it", extracted.data)
+    return replace(file.as_media("text", _PDF, note), body=extracted.data.decode())

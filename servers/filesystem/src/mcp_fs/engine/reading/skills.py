@@ -39,65 +39,98 @@ def skill_folders(
         stop.check()
         if within_uri is not None and not f"{within_uri}/".startswith(f"{folder.uri.rstrip('/')}/"):
             continue
-        try:
-            if not stat.S_ISREG(read_status(folder / _SKILL_FILE).st_mode):
-                continue
-            files: dict[str, tuple[str, bytes]] = {}
-            if _collect_files(folder, "", files, _MOST_BYTES, _MOST_DEPTH, stop) is not None:
-                skills.append((folder, files))
-        except Problem:  # gone meanwhile, or not to be read
-            continue
+        files = _read_skill(folder, stop)
+        if files is not None:
+            skills.append((folder, files))
         if len(skills) == _MOST_SKILLS:
             break
     return skills
 
 
+def _read_skill(folder: ReadablePath, stop: Stop) -> Mapping[str, tuple[str, bytes]] | None:
+    """Return the files of a skill; None for a folder that is none, or can't be told whole."""
+    collector = _SkillFiles(stop)
+    try:
+        if not stat.S_ISREG(read_status(folder / _SKILL_FILE).st_mode):
+            return None
+        collector.add_folder(folder, "", _MOST_DEPTH)
+    except (Problem, _TooMuch):  # gone meanwhile, or not to be read
+        return None
+    return collector.files
+
+
 def _list_folders(tops: Sequence[ReadablePath], stop: Stop) -> Iterator[ReadablePath]:
+    """Yield the folders that may be skills."""
     for top in tops:
         yield top
         for parts in _SKILL_FOLDERS:
             place = top
             for part in parts:
                 place = place / part
-            try:
-                with open_folder(place) as open_listing:
-                    names = sorted(entry.name for entry in open_listing.scan() if entry.is_dir(follow_symlinks=False))
-            except (Problem, OSError):
-                continue
-            for name in names:
+            for name in _folder_names(place):
                 stop.check()
                 yield place / name
 
 
-def _collect_files(
-    folder: ReadablePath, prefix: str, files: dict[str, tuple[str, bytes]], max_bytes: int, depth: int, stop: Stop
-) -> int | None:
-    """Add the files of `folder` to `files`; how many bytes are left, None if there are too many."""
-    with open_folder(folder) as open_listing:
-        entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in open_listing.scan())
-    for name, is_folder in entries:
-        stop.check()
-        place = folder / name
-        path = f"{prefix}{name}"
-        if is_folder:
-            remaining_bytes = None
-            if depth != 0:
-                remaining_bytes = _collect_files(place, f"{path}/", files, max_bytes, depth - 1, stop)
-        elif not stat.S_ISREG(read_status(place, follow=False).st_mode):
-            continue
-        else:
-            place.policy.check(place)
-            contents = read_full_contents(place, stop)
-            # The bytes that reading the resource gives, of which clients compare the digest.
-            if contents.text is None:
-                data = contents.data
+def _folder_names(place: ReadablePath) -> list[str]:
+    """Return the names of the folders in a folder; none where it can't be listed."""
+    try:
+        with open_folder(place) as folder:
+            return sorted(entry.name for entry in folder.scan() if entry.is_dir(follow_symlinks=False))
+    except (Problem, OSError):
+        return []
+
+
+class _TooMuch(Exception):
+    """Raised when a skill has more files, bytes or folders in folders than are told."""
+
+
+class _SkillFiles:
+    """The files of a skill.
+
+    Attributes:
+        files: the URI and bytes of each, by its path in the skill.
+    """
+
+    def __init__(self, stop: Stop) -> None:
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self._remaining_bytes = _MOST_BYTES
+        self._stop = stop
+
+    def add_folder(self, folder: ReadablePath, prefix: str, depth: int) -> None:
+        """Add what is in a folder.
+
+        Args:
+            prefix: its path in the skill, with a slash.
+            depth: how many levels of folders may be in it.
+
+        Raises:
+            _TooMuch: the skill can't be told whole.
+            Problem: something can't be read.
+        """
+        with open_folder(folder) as open_listing:
+            entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in open_listing.scan())
+        for name, is_folder in entries:
+            self._stop.check()
+            place = folder / name
+            path = f"{prefix}{name}"
+            if not is_folder:
+                self._add_file(place, path)
+            elif depth:
+                self.add_folder(place, f"{path}/", depth - 1)
             else:
-                data = contents.text.encode()
-            files[path] = (place.uri, data)
-            remaining_bytes = None
-            if not (len(data) > max_bytes or len(files) > _MOST_FILES):
-                remaining_bytes = max_bytes - len(data)
-        if remaining_bytes is None:
-            return None
-        max_bytes = remaining_bytes
-    return max_bytes
+                raise _TooMuch
+
+    def _add_file(self, place: ReadablePath, path: str) -> None:
+        if not stat.S_ISREG(read_status(place, follow=False).st_mode):
+            return
+        place.policy.check(place)
+        contents = read_full_contents(place, self._stop)
+        # The bytes that reading the resource gives, of which clients compare the digest.
+        data = contents.data
+        if contents.text is not None:
+            data = contents.text.encode()
+        self.files[path] = (place.uri, data)
+        self._remaining_bytes -= len(data)
+        if self._remaining_bytes < 0 or len(self.files) > _MOST_FILES:
+            raise _TooMuch
