@@ -41,10 +41,9 @@ class ClientRoots:
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "notifications/roots/list_changed":
             client_state = self._client_state(ctx)
-            client_state.roots, client_state.change_count = None, client_state.change_count + 1
-        capabilities = ctx.session.client_capabilities
-        declared = capabilities is not None and capabilities.roots is not None
-        if not (declared and ctx.session.can_send_request and ctx.method.startswith(_NARROWED_METHODS)):
+            client_state.roots = None
+            client_state.change_count += 1
+        if not _narrows(ctx):
             return await call_next(ctx)
         try:
             policy = self._policy.narrow_to_roots(await self._ask_for_roots(ctx))
@@ -60,7 +59,8 @@ class ClientRoots:
         async with client_state.lock:
             if client_state.roots is not None:
                 return client_state.roots
-            change_count, roots = client_state.change_count, list[str]()
+            change_count = client_state.change_count
+            roots: list[str] = []
             try:
                 answer = await ctx.session.send_request(
                     ListRootsRequest(),
@@ -80,11 +80,23 @@ class ClientRoots:
         return self._client_states.setdefault(connection_of(ctx.session), _ClientState())
 
 
+def _narrows(ctx: ServerRequestContext[Any]) -> bool:
+    """Return whether the client's roots hold for a request, and can be asked for."""
+    if not ctx.session.can_send_request or not ctx.method.startswith(_NARROWED_METHODS):
+        return False
+    capabilities = ctx.session.client_capabilities
+    return capabilities is not None and capabilities.roots is not None
+
+
 @dataclass(eq=False)
 class _ClientState:
-    """What is known of one client's roots."""
+    """What is known of one client's roots.
+
+    Attributes:
+        roots: None until it has told them.
+        change_count: how often it has said that they changed.
+    """
 
     roots: list[str] | None = None
     change_count: int = 0
-    """How often it has said that they changed."""
     lock: anyio.Lock = field(default_factory=anyio.Lock)

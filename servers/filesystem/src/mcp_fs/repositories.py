@@ -18,8 +18,8 @@ _SHORT_NAME = re.compile(r"(?:git|hg|jj)~\d+")
 _STREAM_SEPARATOR = ":"
 _MAX_CACHED_NAMES = 8192
 
+# The names by which Git knows a folder of its own, in lower case (gitrepository-layout(5)).
 COMPLETES_GIT_FOLDER = frozenset({"head", "commondir", "objects", "refs"})
-"""The names by which Git knows a folder of its own, in lower case (gitrepository-layout(5))."""
 
 
 @lru_cache(_MAX_CACHED_NAMES)

@@ -7,7 +7,7 @@ operator serves.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase, translate
 
 __all__ = ["Secrets"]
@@ -35,12 +35,14 @@ def _compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
+_PATH_PATTERNS = [pattern for pattern in _SECRET_PATTERNS if "/" in pattern]
 _SECRET_NAMES = _compile_any(pattern for pattern in _SECRET_PATTERNS if "/" not in pattern)
-_SECRET_PATHS = _compile_any(pattern for pattern in _SECRET_PATTERNS if "/" in pattern)
-_SECRET_PATH_PARENTS = frozenset(part for pattern in _SECRET_PATTERNS for part in pattern.split("/")[:-1])
+_SECRET_PATHS = _compile_any(_PATH_PATTERNS)
+# Each of them is a folder and a name in it.
+_SECRET_PATH_PARENTS = frozenset(pattern.partition("/")[0] for pattern in _PATH_PATTERNS)
 _HARMLESS_NAMES = _compile_any(_HARMLESS_PATTERNS)
+# Names that are remembered as no secrets and no folders of any.
 _MAX_CACHED_NAMES = 8192
-"""Names that are remembered as no secrets and no folders of any."""
 
 
 def _is_suspect(name: str) -> bool:
@@ -61,7 +63,7 @@ class Secrets:
         self._harmless_names: set[str] = set()
 
     def is_secret(self, parts: tuple[str, ...]) -> bool:
-        """True when the last of `parts`, or a folder on the way to it, is a secret."""
+        """Return whether the last of `parts`, or a folder on the way to it, is a secret."""
         if self._harmless_names.issuperset(parts):
             return False
         if len(self._harmless_names) > _MAX_CACHED_NAMES:
@@ -70,21 +72,27 @@ class Secrets:
         self._harmless_names |= harmless_names
         return any(part not in harmless_names and self._is_secret_at(parts, index) for index, part in enumerate(parts))
 
-    def is_secret_folder(self, parts: tuple[str, ...]) -> bool:
-        """True if files below would no longer be recognised as secrets if the last of `parts` had another name."""
-        name = parts[-1].casefold() if parts else ""
-        return name in _SECRET_PATH_PARENTS and not self._is_allowed([name, "any"], 1)
-
     def _is_secret_at(self, parts: tuple[str, ...], index: int) -> bool:
         path = [part.casefold() for part in parts]
         if _HARMLESS_NAMES.match(path[-1]):
             return False
         if _SECRET_NAMES.match(path[index]):
             return not self._is_allowed(path, index)
-        return _SECRET_PATHS.match("/".join(path[index : index + 2])) is not None and not self._is_allowed(
-            path, index + 1
-        )
+        if not _SECRET_PATHS.match("/".join(path[index : index + 2])):
+            return False
+        return not self._is_allowed(path, index + 1)
 
     def _is_allowed(self, path: list[str], index: int) -> bool:
         spellings = (path[index], path[-1], "/".join(path[: index + 1]), "/".join(path))
-        return any(fnmatchcase(form, pattern) for pattern in self._allowed for form in spellings)
+        return any(_fits_any(spellings, pattern) for pattern in self._allowed)
+
+    def is_secret_folder(self, parts: tuple[str, ...]) -> bool:
+        """Return whether files below would no longer be known as secrets if the last of `parts` had another name."""
+        if not parts:
+            return False
+        name = parts[-1].casefold()
+        return name in _SECRET_PATH_PARENTS and not self._is_allowed([name, "any"], 1)
+
+
+def _fits_any(spellings: Sequence[str], pattern: str) -> bool:
+    return any(fnmatchcase(spelling, pattern) for spelling in spellings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_fs.engine.handles.path_opening import read_status
@@ -41,12 +41,28 @@ _PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
 
 
 def compile_choosers(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]:
-    """For each of `starts`, which paths below it `glob` means.
+    """Return for each of `starts` which paths below it `glob` means.
 
     Raises:
         Invalid: it can't be read, or means nothing below any of them.
     """
     glob = _with_slashes(fold_name(glob))
+    _check_glob(glob)
+    if glob.startswith("/") or _names_drive(glob):
+        choosers = _compile_absolute(starts, glob)
+        if choosers is not None:
+            return _include_nested_starts(starts, choosers)
+        _refuse_glob_outside(starts, glob)
+    choosers = [compile_chooser([glob, *_strip_display_path(start, glob)]) for start in starts]
+    return _include_nested_starts(starts, choosers)
+
+
+def _check_glob(glob: str) -> None:
+    """Refuse a glob that no path can fit.
+
+    Raises:
+        Invalid: it names nothing, or what lies elsewhere.
+    """
     if not glob.strip("/"):
         raise Invalid(f"The glob {quote(glob)} names nothing.", "Use `*` for everything.")
     if "\0" in glob:
@@ -57,16 +73,22 @@ def compile_choosers(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]
         raise Invalid(
             f"The glob {quote(glob)} leads out of the searched folder.", "Name the folder to search as `path`."
         )
-    if glob.startswith("/") or _names_drive(glob):
-        relative_globs = [_strip_absolute_path(start, glob) for start in starts]
-        if any(part is not None for part in relative_globs):
-            return _include_nested_starts(
-                starts, [_choose_nothing if part is None else compile_chooser([part]) for part in relative_globs]
-            )
-        _refuse_glob_outside(starts, glob)
-    return _include_nested_starts(
-        starts, [compile_chooser([glob, *_strip_display_path(start, glob)]) for start in starts]
-    )
+
+
+def _compile_absolute(starts: Sequence[ReadablePath], glob: str) -> list[Chooser] | None:
+    """Return for each of `starts` what a glob means that begins with an absolute path; None if it is that of none."""
+    choosers: list[Chooser] = []
+    is_below_any = False
+    for start in starts:
+        relative_glob = _strip_absolute_path(start, glob)
+        if relative_glob is None:
+            choosers.append(_choose_nothing)
+        else:
+            is_below_any = True
+            choosers.append(compile_chooser([relative_glob]))
+    if not is_below_any:
+        return None
+    return choosers
 
 
 def _include_nested_starts(starts: Sequence[ReadablePath], choosers: Sequence[Chooser]) -> list[Chooser]:
@@ -75,13 +97,14 @@ def _include_nested_starts(starts: Sequence[ReadablePath], choosers: Sequence[Ch
     Such a start is walked once, as its own.
     """
     combined: list[Chooser] = []
-    for number, start in enumerate(starts):
-        above = [
-            ("/".join((*inner, "")), choosers[other])
-            for other, outer in enumerate(starts)
-            for inner in find_nested_starts([start], outer)
-        ]
-        combined.append(_combine(choosers[number], above) if above else choosers[number])
+    for start, chooser in zip(starts, choosers, strict=True):
+        outer_choosers: list[tuple[str, Chooser]] = []
+        for outer, outer_chooser in zip(starts, choosers, strict=True):
+            for names in find_nested_starts([start], outer):
+                outer_choosers.append(("/".join((*names, "")), outer_chooser))
+        if outer_choosers:
+            chooser = _combine(chooser, outer_choosers)
+        combined.append(chooser)
     return combined
 
 
@@ -130,57 +153,76 @@ def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
 
     def is_excluded(folder: str) -> bool:
         if folder not in decisions:
-            ends = [*(at for at, character in enumerate(folder) if character == "/"), len(folder)]
-            decisions[folder] = any(chooses(folder[:end]) for end in ends)
+            decisions[folder] = any(map(chooses, _with_folders_above(folder)))
         return decisions[folder]
 
-    return lambda path: not (is_excluded(path.rpartition("/")[0]) or (not folders and chooses(path)))
+    def is_kept(path: str) -> bool:
+        if is_excluded(path.rpartition("/")[0]):
+            return False
+        return folders or not chooses(path)
+
+    return is_kept
+
+
+def _with_folders_above(folder: str) -> Iterator[str]:
+    """Yield the folders on the way to a folder, then itself."""
+    for position, character in enumerate(folder):
+        if character == "/":
+            yield folder[:position]
+    yield folder
 
 
 def compile_relevance(starts: Sequence[ReadablePath], start: ReadablePath, glob: str, chooses: Chooser) -> Chooser:
     """Return whether a path below `start`, or if it ends in a slash something below it, can be what `glob` means."""
     normalized = _with_slashes(fold_name(glob)).removeprefix("./")
-    special = next((at for at, character in enumerate(normalized) if character in _SPECIAL), len(normalized))
-    top = ""
-    if "/" in normalized.rstrip("/"):
-        top = normalized[:special].rpartition("/")[0]
+    top = _fixed_folder(normalized)
     # A path may also begin above its start.
-    above = any(find_nested_starts([start], outer) for outer in starts if outer is not start)
-    anywhere = (
-        not top
-        or above
-        or top.startswith("/")
-        or _names_drive(normalized)
-        or bool(_strip_display_path(start, normalized))
-    )
+    is_nested = any(find_nested_starts([start], outer) for outer in starts if outer is not start)
+    may_lie_anywhere = not top or is_nested or _may_be_absolute(start, normalized)
     folders = normalized.endswith("/")
 
     def is_relevant(path: str) -> bool:
         if not path.endswith("/"):
             return not folders and chooses(path)
+        if may_lie_anywhere:
+            return True
         folded = fold_name(path)
-        return anywhere or folded.startswith(f"{top}/") or f"{top}/".startswith(folded) or chooses(path.rstrip("/"))
+        return folded.startswith(f"{top}/") or f"{top}/".startswith(folded) or chooses(path.rstrip("/"))
 
     return is_relevant
+
+
+def _fixed_folder(glob: str) -> str:
+    """Return the folder that all paths lie in that a glob means; nothing for a name at any depth."""
+    if "/" not in glob.rstrip("/"):
+        return ""
+    fixed_length = len(glob)
+    for position, character in enumerate(glob):
+        if character in _SPECIAL:
+            fixed_length = position
+            break
+    return glob[:fixed_length].rpartition("/")[0]
+
+
+def _may_be_absolute(start: ReadablePath, glob: str) -> bool:
+    """Return whether a glob may begin above `start`."""
+    return glob.startswith("/") or _names_drive(glob) or bool(_strip_display_path(start, glob))
 
 
 def name_ending(glob: str) -> str:
     """Return how each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
     glob = _with_slashes(fold_name(glob)).removeprefix("./").rstrip("/")
-    may_be_absolute = glob.startswith("/") or _names_drive(
-        glob
-    )  # which may be the path of a start, and mean all that is in it
-    if may_be_absolute:
-        return ""
+    if glob.startswith("/") or _names_drive(glob):
+        return ""  # it may be the path of a start, and mean all that is in it
     return _PATTERN.sub("", glob).rpartition("/")[2]
 
 
 def as_name_globs(glob: str) -> list[str]:
-    """`glob` for who compares names byte by byte and knows no slashes; nothing when it would miss some."""
-    exact = glob.isascii() and not may_have_another_spelling(glob) and not _SPECIAL.intersection(glob) - {"*", "{"}
-    if exact and "/" not in glob:
-        return [glob]
-    return []
+    """Return `glob` for who compares names byte by byte and knows no slashes; nothing when it would miss some."""
+    has_other_specials = bool(_SPECIAL.intersection(glob) - {"*", "{"})
+    if not glob.isascii() or may_have_another_spelling(glob) or has_other_specials or "/" in glob:
+        return []
+    return [glob]
 
 
 def _with_slashes(glob: str) -> str:
@@ -205,11 +247,12 @@ def _strip_absolute_path(start: ReadablePath, glob: str) -> str | None:
     """Return the rest of a glob that begins with the absolute path of `start`; None for another."""
     for top in (start.root.path, start.root.real_path):
         base = _with_slashes(fold_name(os.path.join(top, *start.parts))).rstrip("/") + "/"
-        if glob.startswith(base) or (_WINDOWS and glob.lower().startswith(base.lower())):
-            # An anchor, so that a bare name stays one of the start's own.
-            if not (len(glob) > len(base)):
-                return "**"
-            return "/" + glob[len(base) :]
+        if not glob.startswith(base) and not (_WINDOWS and glob.lower().startswith(base.lower())):
+            continue
+        if len(glob) == len(base):
+            return "**"
+        # An anchor, so that a bare name stays one of the start's own.
+        return "/" + glob[len(base) :]
     return None
 
 
@@ -222,21 +265,27 @@ def _strip_display_path(start: ReadablePath, glob: str) -> list[str]:
 
 
 def _refuse_glob_outside(starts: Sequence[ReadablePath], glob: str) -> None:
-    """Return when a glob with a slash in front may mean something directly below one of `starts`."""
-    name = glob.split("/")[1]
-    if _SPECIAL.intersection(name) and not _names_drive(glob):
-        return
-    for start in () if _names_drive(glob) else starts:
-        try:
-            read_status(start / name, follow=False)
-        except NotFound:
-            continue
-        except Problem:
-            return
-        else:
+    """Refuse a glob with a slash in front that can mean nothing directly below any of `starts`.
+
+    Raises:
+        Invalid: there is no such entry.
+    """
+    if not _names_drive(glob):
+        name = glob.split("/")[1]
+        if _SPECIAL.intersection(name) or any(_may_have_entry(start, name) for start in starts):
             return
     labels = ", ".join(quote(start.display) for start in starts[:3])
     raise Invalid(
         f"The glob {quote(glob)} can't match anything below {labels}, the searched folder.",
         "Write it from that folder on, or name another folder as `path`.",
     )
+
+
+def _may_have_entry(start: ReadablePath, name: str) -> bool:
+    try:
+        read_status(start / name, follow=False)
+    except NotFound:
+        return False
+    except Problem:
+        return True
+    return True

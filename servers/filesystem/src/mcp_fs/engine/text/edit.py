@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
@@ -40,6 +41,8 @@ __all__ = [
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # what only str.splitlines ends lines at
 _REPLACEMENT_CHARACTER = "\ufffd"
+# That character itself, and the surrogates that stand for bytes that do not decode.
+_SHOWN_AS_REPLACEMENT = re.compile("[\ufffd\ud800-\udfff]")
 _CONTEXT_LINES = 3  # lines around a change in a diff
 _MAX_COMPARED_LINES = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
@@ -84,7 +87,7 @@ def apply_replacements(text: str, replacements: Sequence[Replacement], label: st
 
 def label_edit(number: int, replacements: Sequence[Replacement]) -> str:
     """Return what messages call one of several edits."""
-    if not (len(replacements) > 1):
+    if len(replacements) <= 1:
         return "The edit"
     return f"Edit {number}"
 
@@ -99,11 +102,9 @@ def check_replacement(replacement: Replacement, edit_label: str, *, is_empty: bo
         Invalid: it is empty, changes nothing or can't be written.
     """
     if not replacement.old:
-        fix = (
-            "Fill an empty file with `write_file`."
-            if is_empty
-            else "Quote the text that stands where the new one goes."
-        )
+        fix = "Quote the text that stands where the new one goes."
+        if is_empty:
+            fix = "Fill an empty file with `write_file`."
         raise Invalid(f"{edit_label} has an empty `old_text`.", fix)
     if replacement.old == replacement.new:
         raise Invalid(f"{edit_label} replaces text by the same text.")
@@ -113,12 +114,11 @@ def check_replacement(replacement: Replacement, edit_label: str, *, is_empty: bo
 
 def not_found_error(text: str, replacement: Replacement, edit_label: str, label: str, stop: Stop) -> NotFound:
     """Return the answer when an old text is not there: the nearest that is, or that the edit was made already."""
+    new_spans: list[tuple[int, int]] = []
     if replacement.new:
-        earlier_spans = _find_exact(text, Replacement(replacement.new, ""))
-    else:
-        earlier_spans = []
-    if len(earlier_spans) == 1 and _covers_whole_lines(text, *earlier_spans[0]):
-        hint = f"The new text stands at line {_format_lines(line_numbers_of(text, earlier_spans))} already."
+        new_spans = _find_exact(text, Replacement(replacement.new, ""))
+    if len(new_spans) == 1 and _covers_whole_lines(text, *new_spans[0]):
+        hint = f"The new text stands at line {_format_lines(line_numbers_of(text, new_spans))} already."
     else:
         hint = describe_nearest(text, replacement.old, stop)
     return NotFound(f"{edit_label}: the old text is not in {label}.", hint)
@@ -126,9 +126,11 @@ def not_found_error(text: str, replacement: Replacement, edit_label: str, label:
 
 def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int]) -> Conflict:
     """Return the answer when an old text is at several places."""
+    places = f"at lines {_format_lines(lines)}"
+    if count > _MAX_NAMED_PLACES:
+        places += " and more"
     return Conflict(
-        f"{edit_label}: the old text is in {label} {_format_count(count)}, at lines {_format_lines(lines)}"
-        f"{' and more' if count > _MAX_NAMED_PLACES else ''}.",
+        f"{edit_label}: the old text is in {label} {_format_count(count)}, {places}.",
         "Quote more of the lines around it, or set `replace_all`.",
     )
 
@@ -141,17 +143,22 @@ def append_text(text: str, addition: str) -> str:
     last = max(text.rfind("\n"), text.rfind("\r"))
     if last < 0 or "\r" in addition:
         return text + addition
-    return text + addition.replace("\n", "\r\n" if text[last - 1 : last + 1] == "\r\n" else text[last])
+    line_end = text[last]
+    if text[last - 1 : last + 1] == "\r\n":
+        line_end = "\r\n"
+    return text + addition.replace("\n", line_end)
 
 
 def restore_undecodable(new: str, old: str) -> str:
-    """`new` with the bytes that stand in `old` where both show U+FFFD, in order.
+    """Return `new` with the bytes that stand in `old` where both show U+FFFD, in order.
 
     Raises:
         Invalid: `new` shows some of them and not all, so that it is not known which.
     """
-    undecodable = [char for char in old if char == _REPLACEMENT_CHARACTER or "\ud800" <= char <= "\udfff"]
-    if _REPLACEMENT_CHARACTER not in new or all(char == _REPLACEMENT_CHARACTER for char in undecodable):
+    if _REPLACEMENT_CHARACTER not in new:
+        return new
+    undecodable = _SHOWN_AS_REPLACEMENT.findall(old)
+    if all(char == _REPLACEMENT_CHARACTER for char in undecodable):
         return new
     first, *pieces = new.split(_REPLACEMENT_CHARACTER)
     if len(pieces) != len(undecodable):
@@ -160,7 +167,7 @@ def restore_undecodable(new: str, old: str) -> str:
             "each stands for bytes that do not decode.",
             "Keep all of them, or none.",
         )
-    return first + "".join(char + part for char, part in zip(undecodable, pieces, strict=True))
+    return first + "".join(char + piece for char, piece in zip(undecodable, pieces, strict=True))
 
 
 def split_lines(text: str) -> list[str]:
@@ -169,12 +176,12 @@ def split_lines(text: str) -> list[str]:
         return text.splitlines(keepends=True)
     lines: list[str] = []
     start = 0
-    for end in _LINE_END.finditer(text):
-        lines.append(text[start : end.end()])
-        start = end.end()
-    if not (start < len(text)):
-        return lines
-    return [*lines, text[start:]]
+    for line_end in _LINE_END.finditer(text):
+        lines.append(text[start : line_end.end()])
+        start = line_end.end()
+    if start < len(text):
+        lines.append(text[start:])
+    return lines
 
 
 def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
@@ -200,47 +207,63 @@ def unified_diff(
     tail = common_prefix_length(old_lines[head:][::-1], new_lines[head:][::-1])
     removed = len(old_lines) - head - tail
     added = len(new_lines) - head - tail
+    source = f"a/{path}"
     if created:
         source = "/dev/null"
-    else:
-        source = f"a/{path}"
+    target = f"b/{to or path}"
     if deleted:
         target = "/dev/null"
-    else:
-        target = f"b/{to or path}"
     if max(removed, added) > _MAX_DIFFED_LINES:
         return f"--- {source}\n+++ {target}\n{removed:,} lines from line {head + 1} on became {added:,}\n"
     # Only what differs is compared; the context comes from the whole files, so that hunks begin and end as far
     # from a change as patch(1) expects.
     matcher = difflib.SequenceMatcher(None, old_lines[head : head + removed], new_lines[head : head + added])
     changes = [
-        (i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"
+        _ChangedSpan(i1 + head, i2 + head, j1 + head, j2 + head)
+        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+        if tag != "equal"
     ]
     lines = [f"--- {source}", f"+++ {target}"]
-    while changes:
-        size = 1
-        while size < len(changes) and changes[size][0] - changes[size - 1][1] <= 2 * _CONTEXT_LINES:
-            size += 1
-        lines += _format_hunk(old_lines, new_lines, changes[:size])
-        del changes[:size]
+    for hunk_changes in _group_into_hunks(changes):
+        lines += _format_hunk(old_lines, new_lines, hunk_changes)
     return "\n".join(lines)
 
 
-def _format_hunk(
-    old_lines: Sequence[str], new_lines: Sequence[str], changes: Sequence[tuple[int, int, int, int]]
-) -> list[str]:
-    """One hunk of a unified diff: changed spans of both files, not far apart, and what stands around them."""
-    start = max(0, changes[0][0] - _CONTEXT_LINES)
-    end = min(len(old_lines), changes[-1][1] + _CONTEXT_LINES)
-    shift = changes[0][2] - changes[0][0]
-    growth = changes[-1][3] - changes[-1][1]
+class _ChangedSpan(NamedTuple):
+    """Lines of the old file that became lines of the new one; the ends are not included."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def _group_into_hunks(changes: Sequence[_ChangedSpan]) -> list[list[_ChangedSpan]]:
+    """Return changes, those together between which there are only lines of context."""
+    hunks: list[list[_ChangedSpan]] = []
+    for change in changes:
+        if hunks and change.old_start - hunks[-1][-1].old_end <= 2 * _CONTEXT_LINES:
+            hunks[-1].append(change)
+        else:
+            hunks.append([change])
+    return hunks
+
+
+def _format_hunk(old_lines: Sequence[str], new_lines: Sequence[str], changes: Sequence[_ChangedSpan]) -> list[str]:
+    """Return one hunk of a unified diff: changed spans of both files, not far apart, and what stands around them."""
+    first = changes[0]
+    last = changes[-1]
+    start = max(0, first.old_start - _CONTEXT_LINES)
+    end = min(len(old_lines), last.old_end + _CONTEXT_LINES)
+    shift = first.new_start - first.old_start
+    growth = last.new_end - last.old_end
     lines = [f"@@ -{_format_range(start, end)} +{_format_range(start + shift, end + growth)} @@"]
     shown_until = start
-    for i1, i2, j1, j2 in changes:
-        lines += [_format_line(" ", line) for line in old_lines[shown_until:i1]]
-        lines += [_format_line("-", line) for line in old_lines[i1:i2]]
-        lines += [_format_line("+", line) for line in new_lines[j1:j2]]
-        shown_until = i2
+    for change in changes:
+        lines += [_format_line(" ", line) for line in old_lines[shown_until : change.old_start]]
+        lines += [_format_line("-", line) for line in old_lines[change.old_start : change.old_end]]
+        lines += [_format_line("+", line) for line in new_lines[change.new_start : change.new_end]]
+        shown_until = change.old_end
     return lines + [_format_line(" ", line) for line in old_lines[shown_until:end]]
 
 
@@ -259,36 +282,42 @@ def _format_line(sign: str, line: str) -> str:
 
 def find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
     """Return (start, end) of each place of the old text; without `replace_all`, overlapping ones count."""
+    old = replacement.old
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
-    means_any_end = "\n" in replacement.old and "\r" not in replacement.old and "\r" in text
-    spans: list[tuple[int, int]] = []
+    means_any_end = "\n" in old and "\r" not in old and "\r" in text
     if not means_any_end:
         spans = _find_exact(text, replacement)
-        if not _LINE_END.search(replacement.old) or (spans and not replacement.replace_all):
+        if not _LINE_END.search(old) or (spans and not replacement.replace_all):
             return spans
-    pattern = _ANY_END.join(re.escape(piece) for piece in _LINE_END.split(replacement.old))
+    pattern = _ANY_END.join(re.escape(piece) for piece in _LINE_END.split(old))
     if replacement.replace_all:
         return [match.span() for match in re.finditer(pattern, text)]
-    search = re.compile(pattern).search
+    return _find_overlapping(re.compile(pattern), text)
+
+
+def _find_overlapping(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """Return the first places of a pattern, also where they overlap."""
+    spans: list[tuple[int, int]] = []
     # Not by a look ahead, which would try at each character where plain letters are looked for at once.
-    begin = 0
-    while len(spans) <= _MAX_NAMED_PLACES:
-        match = search(text, begin)
-        if match is None:
-            break
+    match = pattern.search(text)
+    while match is not None and len(spans) <= _MAX_NAMED_PLACES:
         spans.append(match.span())
-        begin = match.start() + 1
+        match = pattern.search(text, match.start() + 1)
     return spans
 
 
 def _find_exact(text: str, replacement: Replacement) -> list[tuple[int, int]]:
+    length = len(replacement.old)
+    step = 1
+    if replacement.replace_all:
+        step = length
     spans: list[tuple[int, int]] = []
     start = text.find(replacement.old)
     while start >= 0:
-        spans.append((start, start + len(replacement.old)))
+        spans.append((start, start + length))
         if len(spans) > _MAX_NAMED_PLACES and not replacement.replace_all:
             break
-        start = text.find(replacement.old, start + (len(replacement.old) if replacement.replace_all else 1))
+        start = text.find(replacement.old, start + step)
     return spans
 
 
@@ -299,32 +328,47 @@ def _covers_whole_lines(text: str, start: int, end: int) -> bool:
 
 
 def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacement: Replacement) -> str:
-    if _LINE_END.search(replacement.new):
-        ends = _line_ends_in(text)
-    else:
-        ends = {"\n"}
-    common = None
-    if len(ends) < 2:
-        common = "\n"
-        if ends:
-            common = ends.pop()
-    if common is None:
-        adapted = replacement.new
-    else:
-        adapted = _LINE_END.sub(common, replacement.new)
+    """Return `text` with the new text at each of `spans`, whose lines end as those there do.
+
+    Raises:
+        Invalid: it is not known which undecodable bytes the new text keeps.
+        OverflowError: the text would get too long.
+    """
+    adapter = _LineEndAdapter(text, replacement)
     pieces: list[str] = []
-    done = 0
-    growing = SizeLimit(text)
+    copied_until = 0
+    size_limit = SizeLimit(text)
     for start, end in spans:
-        new = adapted
+        new = restore_undecodable(adapter.new_text_at(start, end), text[start:end])
+        pieces.append(text[copied_until:start])
+        pieces.append(size_limit.replace(end - start, new))
+        copied_until = end
+    return "".join([*pieces, text[copied_until:]])
+
+
+class _LineEndAdapter:
+    """Gives the new text of a replacement the line ends of the places it is put at."""
+
+    def __init__(self, text: str, replacement: Replacement) -> None:
+        self._text = text
+        self._replacement = replacement
+        self._is_mixed = False
+        self._adapted = replacement.new
+        if not _LINE_END.search(replacement.new):
+            return
+        line_ends = _line_ends_in(text)
+        self._is_mixed = len(line_ends) > 1
+        if not self._is_mixed:
+            self._adapted = _LINE_END.sub(next(iter(line_ends), "\n"), replacement.new)
+
+    def new_text_at(self, start: int, end: int) -> str:
+        old = self._replacement.old
         # CR in an old text that matched as it stands: the caller knows the line ends, and means them.
-        if "\r" in replacement.old and readable(text[start:end]) == replacement.old:
-            new = replacement.new
-        elif common is None:
-            new = _LINE_END.sub(_line_end_near(text, start, end), new)
-        pieces += [text[done:start], growing.replace(end - start, restore_undecodable(new, text[start:end]))]
-        done = end
-    return "".join([*pieces, text[done:]])
+        if "\r" in old and readable(self._text[start:end]) == old:
+            return self._replacement.new
+        if not self._is_mixed:
+            return self._adapted
+        return _LINE_END.sub(_line_end_near(self._text, start, end), self._replacement.new)
 
 
 def _line_ends_in(text: str) -> set[str]:
@@ -342,11 +386,10 @@ def _line_end_near(text: str, start: int, end: int) -> str:
     """Return the line end in use at a place: in it, else after it, else before it."""
     line_end = _LINE_END.search(text, start, end) or _LINE_END.search(text, max(start, end - 1))
     if line_end is None:
-        before = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start))
-        line_end = None
-        if before >= 0:
-            line_end = _LINE_END.search(text, max(0, before - 1))
-    if not line_end:
+        previous = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start))
+        if previous >= 0:
+            line_end = _LINE_END.search(text, max(0, previous - 1))
+    if line_end is None:
         return "\n"
     return line_end[0]
 
@@ -360,11 +403,12 @@ def _format_count(count: int) -> str:
 def line_numbers_of(text: str, spans: Sequence[tuple[int, int]]) -> list[int]:
     """Return the lines, from 1, at which the first places begin."""
     numbers: list[int] = []
-    line = done = 0
+    line = 1
+    counted_until = 0
     for start, _ in spans[:_MAX_NAMED_PLACES]:
-        line += len(_LINE_END.findall(text, done, start))
-        done = start
-        numbers.append(line + 1)
+        line += len(_LINE_END.findall(text, counted_until, start))
+        counted_until = start
+        numbers.append(line)
     return numbers
 
 
@@ -374,10 +418,7 @@ def _format_lines(numbers: Sequence[int]) -> str:
 
 def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> int | None:
     """Return the start that most lines of `missing_lines` agree on when blanks at both ends do not count."""
-    positions: dict[str, list[int]] = {}
-    for index, line in enumerate(missing_lines):
-        if line.strip():
-            positions.setdefault(line.strip(), []).append(index)
+    positions = _positions_of_lines(missing_lines)
     votes = Counter[int]()
     for number, line in enumerate(lines):
         for index in positions.get(line.strip(), ())[:20]:
@@ -386,6 +427,16 @@ def _find_by_equal_lines(lines: Sequence[str], missing_lines: Sequence[str]) -> 
         return None
     most = max(votes.values())
     return min(start for start, count in votes.items() if count == most)
+
+
+def _positions_of_lines(lines: Sequence[str]) -> dict[str, list[int]]:
+    """Return where each line stands, without its blanks; empty ones are left out."""
+    positions: dict[str, list[int]] = {}
+    for index, line in enumerate(lines):
+        text = line.strip()
+        if text:
+            positions.setdefault(text, []).append(index)
+    return positions
 
 
 def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], stop: Stop) -> int | None:
