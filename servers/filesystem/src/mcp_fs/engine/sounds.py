@@ -7,6 +7,7 @@ structure is sound.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 __all__ = ["AUDIBLE_TYPES", "is_whole_sound"]
 
@@ -20,6 +21,7 @@ _EXTENSIBLE_BYTES = 40
 _SUBFORMAT = 24
 _SUBFORMAT_TAIL = bytes.fromhex("000000001000800000aa00389b71")
 _MOST_CHANNELS = 8
+_KNOWN_BITS = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}
 
 # ISO/IEC 11172-3 and 13818-3, layer III: bit rates in kbit/s, sample rates of MPEG-1, 2 and 2.5.
 _BIT_RATES_1 = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
@@ -27,6 +29,8 @@ _BIT_RATES_2 = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _SAMPLE_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
 _MPEG_1 = 3
 _ID3V1_BYTES = 128
+# Of ID3v2, at its beginning; a footer has as many.
+_TAG_HEAD_BYTES = 10
 _LEAST_FRAMES = 2
 
 
@@ -49,21 +53,26 @@ def _is_whole_wav(data: bytes) -> bool:
     end = size + 8
     if end > len(data):
         return False
-    position = 12
     frame_bytes = 0
-    while position + 8 <= end:
-        name, length = struct.unpack_from("<4sI", data, position)
-        position += 8
-        if position + length > end:
+    for name, begin, length in _iterate_chunks(data, end):
+        if begin + length > end:
             return False
         if name == b"fmt ":
-            frame_bytes = _frame_bytes(data[position : position + length])
+            frame_bytes = _frame_bytes(data[begin : begin + length])
             if not frame_bytes:
                 return False
         if name == b"data":
             return frame_bytes > 0 and length >= frame_bytes and length % frame_bytes == 0
-        position += length + length % 2
     return False
+
+
+def _iterate_chunks(data: bytes, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the name of each chunk, and where its body begins and how long it is."""
+    position = 12
+    while position + 8 <= end:
+        name, length = struct.unpack_from("<4sI", data, position)
+        yield name, position + 8, length
+        position += 8 + length + length % 2
 
 
 def _frame_bytes(body: bytes) -> int:
@@ -71,18 +80,21 @@ def _frame_bytes(body: bytes) -> int:
     if len(body) < _FORMAT.size:
         return 0
     code, channels, rate, bytes_a_second, frame_bytes, bits = _FORMAT.unpack_from(body)
-    if (
-        code == _EXTENSIBLE
-        and len(body) >= _EXTENSIBLE_BYTES
-        and body[_SUBFORMAT + 2 : _EXTENSIBLE_BYTES] == _SUBFORMAT_TAIL
-    ):
-        (code,) = struct.unpack_from("<H", body, _SUBFORMAT)
-    known_bits = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}.get(code, ())
-    if bits not in known_bits or not 1 <= channels <= _MOST_CHANNELS or not rate:
+    if code == _EXTENSIBLE:
+        code = _subformat(body)
+    if bits not in _KNOWN_BITS.get(code, ()) or not 1 <= channels <= _MOST_CHANNELS or not rate:
         return 0
     if frame_bytes != channels * bits // 8 or bytes_a_second != rate * frame_bytes:
         return 0
     return frame_bytes
+
+
+def _subformat(body: bytes) -> int:
+    """Return the code of the samples in an extensible format; that of none where it is not known."""
+    if len(body) < _EXTENSIBLE_BYTES or body[_SUBFORMAT + 2 : _EXTENSIBLE_BYTES] != _SUBFORMAT_TAIL:
+        return _EXTENSIBLE
+    (code,) = struct.unpack_from("<H", body, _SUBFORMAT)
+    return code
 
 
 def _is_whole_mp3(data: bytes) -> bool:
@@ -111,13 +123,16 @@ def _is_whole_mp3(data: bytes) -> bool:
 
 def _end_of_tag(data: bytes) -> int:
     """Return where the tag at the beginning (ID3v2) ends; 0 if there is none."""
-    if not data.startswith(b"ID3") or len(data) < 10:
+    if not data.startswith(b"ID3") or len(data) < _TAG_HEAD_BYTES:
         return 0
     size = 0
     for number in data[6:10]:
         size = size << 7 | number & 0x7F
+    end = _TAG_HEAD_BYTES + size
     has_footer = data[5] & 0x10
-    return 10 + size + (10 if has_footer else 0)
+    if has_footer:
+        end += _TAG_HEAD_BYTES
+    return end
 
 
 def _mp3_frame_bytes(header: bytes) -> int:

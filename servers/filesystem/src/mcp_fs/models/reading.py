@@ -82,27 +82,26 @@ class TextSlice(TextResult):
             return f"the end of the last line, {self.bytes_shown:,} of {self.size:,} bytes"
         if self.first_line is None:
             return f"last {pluralize(self.lines_shown, 'line')} of {self.size:,} bytes"
-        span = f"lines {self.first_line}-{self.last_line}"
-        if self.first_line == self.last_line:
-            span = f"line {self.first_line}"
-        if self.column > 1:
-            span += f" from column {self.column}"
+        span = self._describe_lines(self.column)
         if self.total_lines is not None:
             return f"{span} of {self.total_lines:,}"
         return f"{span} of {self.size:,} bytes"
+
+    def _describe_lines(self, column: int) -> str:
+        """Say which lines are shown, the first of them from a column on."""
+        span = f"lines {self.first_line}-{self.last_line}"
+        if self.first_line == self.last_line:
+            span = f"line {self.first_line}"
+        if column > 1:
+            span += f" from column {column}"
+        return span
 
     def _describe_next_call(self) -> str:
         until = ""
         if self.end_line is not None:
             until = f", end_line={self.end_line}"
         if self.next_column is not None:
-            line = self.last_line or 1
-            next_call = (
-                f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
-            )
-            if self.line_after_cut is not None:
-                next_call += f"; the next line at start_line={self.line_after_cut}{until}"
-            return next_call
+            return self._describe_cut(self.next_column, until)
         if self.requested_tail == 1:
             return "; the line is cut: raise max_bytes for more of it"
         if self.requested_tail is not None:
@@ -110,6 +109,14 @@ class TextSlice(TextResult):
         if self.next_line is not None:
             return f"; continue with start_line={self.next_line}{until}"
         return ""
+
+    def _describe_cut(self, next_column: int, until: str) -> str:
+        """Say how to get at the rest of a line that was cut, and at what follows."""
+        line = self.last_line or 1
+        next_call = f"; line {line} is cut: its rest is at start_line={line}, start_column={next_column}{until}"
+        if self.line_after_cut is not None:
+            next_call += f"; the next line at start_line={self.line_after_cut}{until}"
+        return next_call
 
 
 @dataclass(frozen=True, slots=True)

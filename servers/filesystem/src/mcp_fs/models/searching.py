@@ -43,8 +43,11 @@ class FilePage(TextResult):
             notes.append(f"all changed {time_prefix}")
         rows: list[tuple[str, str, Sequence[str]]] = []
         for path, measure in itertools.zip_longest(self.paths, self.measures, fillvalue=""):
+            row = path
             measure = measure.removeprefix(time_prefix).removeprefix("T")
-            rows.append(("", f"{path}\t{measure}" if measure else path, ()))
+            if measure:
+                row += f"\t{measure}"
+            rows.append(("", row, ()))
         return "\n".join([_head_line(head, notes), *below(rows)])
 
 
@@ -79,6 +82,10 @@ class MatchedFile(NamedTuple):
     lines: Sequence[Match]
     match_count: int
 
+    @property
+    def shown_match_count(self) -> int:
+        return sum(match.is_match for match in self.lines)
+
 
 class MatchTotal(NamedTuple):
     """What matches on all pages.
@@ -92,6 +99,13 @@ class MatchTotal(NamedTuple):
     lines: int
     files: int
     at_least: bool
+
+    @property
+    def bound(self) -> str:
+        """What stands before a number that is not the whole one."""
+        if not self.at_least:
+            return ""
+        return "at least "
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,23 +142,28 @@ class Matches(TextResult):
 
     def _head(self) -> str:
         """Say how much matches, and how much of that is here."""
-        matches_here = 0
-        for file in self.files:
-            matches_here += sum(match.is_match for match in file.lines)
-        total = self.total
-        at_least = "at least " if total.at_least else ""
-        head = pluralize(len(self.files), "file")
+        matches_here = sum(file.shown_match_count for file in self.files)
         if not matches_here:
-            head += " matches" if len(self.files) == 1 else " match"
-            if len(self.files) < total.files:
-                head += f", of {at_least}{total.files:,}"
-            return head
+            return self._head_of_files()
+        total = self.total
+        head = pluralize(len(self.files), "file")
         if matches_here >= total.lines:
             return f"{pluralize(matches_here, 'match')} in {head}"
         if len(self.files) == total.files:
-            return f"{matches_here:,} of {at_least}{total.lines:,} matches in {head}"
-        of_all = f"of {at_least}{total.lines:,} in {pluralize(total.files, 'file')}"
+            return f"{matches_here:,} of {total.bound}{total.lines:,} matches in {head}"
+        of_all = f"of {total.bound}{total.lines:,} in {pluralize(total.files, 'file')}"
         return f"{pluralize(matches_here, 'match')} in {head}, {of_all}"
+
+    def _head_of_files(self) -> str:
+        """Say how many files match, of a search for files only."""
+        file_count = len(self.files)
+        verb = "match"
+        if file_count == 1:
+            verb = "matches"
+        head = f"{pluralize(file_count, 'file')} {verb}"
+        if file_count < self.total.files:
+            head += f", of {self.total.bound}{self.total.files:,}"
+        return head
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +202,23 @@ class MatchCounts(TextResult):
 
     def _describe_texts(self) -> list[str]:
         """Say how many texts there are, and where they come from if that tells more than the first line."""
-        sums = " and sum" if self.kind == "sum" else ""
-        notes = [f"{pluralize(self.row_count, 'text')}, each with its number{sums}"]
+        note = f"{pluralize(self.row_count, 'text')}, each with its number"
+        if self.kind == "sum":
+            note += " and sum"
         lines, _ = self.total
         match_count = sum(number for _, number in self.matches_by_suffix)
         if match_count <= lines and len(self.matches_by_suffix) <= 1:
-            return notes
+            return [note]
         matches = pluralize(match_count, "match")
         if len(self.matches_by_suffix) > 1:
-            counts: list[str] = []
-            for suffix, number in self.matches_by_suffix[:_MOST_ENDINGS]:
-                counts.append(f"{number:,} in {escape_line_breaks(suffix) or 'others'}")
-            matches += f": {', '.join(counts)}"
-        return [matches, *notes]
+            matches += f": {self._describe_suffixes()}"
+        return [matches, note]
+
+    def _describe_suffixes(self) -> str:
+        counts: list[str] = []
+        for suffix, number in self.matches_by_suffix[:_MOST_ENDINGS]:
+            counts.append(f"{number:,} in {escape_line_breaks(suffix) or 'others'}")
+        return ", ".join(counts)
 
 
 def _head_line(head: str, notes: Sequence[str]) -> str:
@@ -207,15 +230,19 @@ def _format_lines(matches: Sequence[Match]) -> list[str]:
     """Return lines of a file as they are shown, `--` between those that are apart if there is context."""
     lines: list[str] = []
     has_context = any(not match.is_match for match in matches)
-    previous_line = None
+    next_line = None
     for match in matches:
-        if has_context and previous_line is not None and match.line > previous_line + 1:
+        if has_context and next_line is not None and match.line > next_line:
             lines.append("--")
-        previous_line = match.line
-        sign = ":" if match.is_match else "-"
-        if match.column is None:
-            lines.append(f"{match.line}{sign}{match.text}")
-        else:
-            column = f"{match.column}{sign}"
-            lines.append(f"{match.line}{sign}{column}{match.text} [cut: {match.line_bytes:,} bytes]")
+        next_line = match.line + 1
+        lines.append(_format_match(match))
     return lines
+
+
+def _format_match(match: Match) -> str:
+    sign = "-"
+    if match.is_match:
+        sign = ":"
+    if match.column is None:
+        return f"{match.line}{sign}{match.text}"
+    return f"{match.line}{sign}{match.column}{sign}{match.text} [cut: {match.line_bytes:,} bytes]"

@@ -256,15 +256,23 @@ class Tar:
         try:
             with closing(tarfile.open(fileobj=cast("BinaryIO", self._file), mode="r:")) as archive:
                 for info in archive:
-                    link = info.linkname if info.issym() or info.islnk() else ""
-                    entry = ArchiveEntry(_member_path(info.name), info.name, info.size, info.isreg(), link)
-                    yield entry, cast("BinaryIO", archive.extractfile(info)) if info.isreg() else None
+                    content = None
+                    if info.isreg():
+                        content = cast("BinaryIO", archive.extractfile(info))
+                    yield _tar_entry(info), content
         except tarfile.TarError as error:
             raise Unreadable(f"is damaged: {error}") from None
         # `tarfile` takes a header that is cut or damaged for the end; that is two blocks of zeros (POSIX, pax).
         end = self._file.last
         if len(end) < _TAR_BLOCK_BYTES or any(end) or any(self._file.read(_TAR_BLOCK_BYTES)):
             raise Unreadable("is damaged or ends too early")
+
+
+def _tar_entry(info: tarfile.TarInfo) -> ArchiveEntry:
+    link_target = ""
+    if info.issym() or info.islnk():
+        link_target = info.linkname
+    return ArchiveEntry(_member_path(info.name), info.name, info.size, info.isreg(), link_target)
 
 
 class _LastRead:

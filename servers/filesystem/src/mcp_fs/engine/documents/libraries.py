@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -35,14 +35,18 @@ def read_workbook(file: BinaryIO) -> Iterator[str]:
         for name in book.sheet_names:
             yield f"[sheet {name}]\n"
             for row in book.get_sheet_by_name(name).iter_rows():
-                cells = [_cell(value) for value in row]
-                while cells and not cells[-1]:
-                    cells.pop()
-                yield "\t".join(cells) + "\n"
+                yield _format_row(row)
     except calamine.PasswordError:
         raise Unreadable("is locked by a password") from None
     except calamine.CalamineError as error:
         raise Unreadable(f"is damaged: {error}") from None
+
+
+def _format_row(row: Sequence[object]) -> str:
+    cells = [_cell(value) for value in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    return "\t".join(cells) + "\n"
 
 
 def _cell(value: object) -> str:
@@ -64,16 +68,21 @@ def read_pdf(file: BinaryIO) -> Iterator[str]:
 
 
 def read_pdf_page(file: BinaryIO, number: int) -> tuple[int, bytes]:
-    """(number of pages, text of one of them or a picture of it as PNG if it has none) of a PDF; from 1.
+    """Return the number of pages of a PDF, and the text of one of them, or a picture of it as PNG if it has none.
 
     Nothing of a page that is not there.
+
+    Args:
+        number: of the page, from 1.
     """
     with _open_pdf(file) as document:
         if number > len(document):
             return len(document), b""
-        one = document[number - 1]
-        text = _page_text(one)
-        return len(document), text.encode("utf-8", "replace") if text.strip() else _render_page(one)
+        page = document[number - 1]
+        text = _page_text(page)
+        if text.strip():
+            return len(document), text.encode("utf-8", "replace")
+        return len(document), _render_page(page)
 
 
 @contextmanager

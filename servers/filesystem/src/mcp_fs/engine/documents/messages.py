@@ -65,10 +65,7 @@ class Mail:
             for value in self._message.get_all(name, []):
                 yield f"{name}: {str(value).strip()}\n"
         for body in self._bodies:
-            text = _decode_body(body)
-            if body.get_content_type() == "text/html":
-                text = "".join(read_html(io.BytesIO(text.encode("utf-8", "replace"))))
-            yield "\n" + text.replace("\r\n", "\n").rstrip("\n") + "\n"
+            yield "\n" + _decode_body(body).replace("\r\n", "\n").rstrip("\n") + "\n"
         attached = [entry for entry, _ in self.entries() if entry.name != self.RAW_MEMBER]
         if attached:
             yield "\n[attached]\n"
@@ -79,17 +76,21 @@ class Mail:
         yield ArchiveEntry(self.RAW_MEMBER, self.RAW_MEMBER, len(self._data)), io.BytesIO(self._data)
         names = {self.RAW_MEMBER}
         for number, part in enumerate(self._attachments, 1):
-            # A name is the sender's: only its end is taken.
-            name = re.split(r"[/\\]", part.get_filename() or "")[-1].strip("\0 .") or f"part{number}"
-            if not part.get_filename():
-                name += mimetypes.guess_extension(part.get_content_type()) or ""
-            if name not in names:
-                name = name
-            else:
+            name = _attachment_name(part, number)
+            if name in names:
                 name = f"{number}-{name}"
             names.add(name)
             content = _attachment_bytes(part)
             yield ArchiveEntry(name, name, len(content)), io.BytesIO(content)
+
+
+def _attachment_name(part: MIMEPart, number: int) -> str:
+    """Return the name of what is attached, or one of its number and type; of the sender's, only the end is taken."""
+    file_name = part.get_filename() or ""
+    name = re.split(r"[/\\]", file_name)[-1].strip("\0 .") or f"part{number}"
+    if file_name:
+        return name
+    return name + (mimetypes.guess_extension(part.get_content_type()) or "")
 
 
 def _is_multipart(part: MIMEPart) -> bool:
@@ -111,23 +112,36 @@ def _iterate_texts(part: MIMEPart) -> Iterator[MIMEPart]:
 
 def _attachment_bytes(part: MIMEPart) -> bytes:
     """Return what is attached as a file, as it would be saved: of a mail that is forwarded all of it."""
-    if part.is_multipart():
-        inner = cast("list[Message]", part.get_payload())
-        try:
-            return b"\n".join(one.as_bytes(policy=email.policy.compat32) for one in inner)
-        except UnicodeError:
-            return b"\n".join(one.as_string(policy=email.policy.compat32).encode("utf-8", "replace") for one in inner)
-    data = part.get_payload(decode=True)
-    return data if isinstance(data, bytes) else b""
+    if not part.is_multipart():
+        return _payload_bytes(part)
+    messages = cast("list[Message]", part.get_payload())
+    try:
+        return b"\n".join(message.as_bytes(policy=email.policy.compat32) for message in messages)
+    except UnicodeError:
+        texts = [message.as_string(policy=email.policy.compat32) for message in messages]
+        return b"\n".join(text.encode("utf-8", "replace") for text in texts)
 
 
 def _decode_body(part: MIMEPart) -> str:
-    data = part.get_payload(decode=True)
-    raw = data if isinstance(data, bytes) else b""
+    """Return the text of a part, that of a page without its tags."""
+    text = _decode_text(_payload_bytes(part), part)
+    if part.get_content_type() != "text/html":
+        return text
+    return "".join(read_html(io.BytesIO(text.encode("utf-8", "replace"))))
+
+
+def _decode_text(data: bytes, part: MIMEPart) -> str:
     try:
-        return raw.decode(part.get_content_charset("utf-8"), "replace")
+        return data.decode(part.get_content_charset("utf-8"), "replace")
     except (LookupError, UnicodeError):
-        return raw.decode("utf-8", "replace")
+        return data.decode("utf-8", "replace")
+
+
+def _payload_bytes(part: MIMEPart) -> bytes:
+    data = part.get_payload(decode=True)
+    if isinstance(data, bytes):
+        return data
+    return b""
 
 
 class Notebook:

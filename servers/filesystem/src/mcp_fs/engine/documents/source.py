@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
-from mcp_fs.engine.documents.converter import Extracted, extract
+from mcp_fs.engine.documents.converter import Extracted, Output, extract
 from mcp_fs.engine.handles.path_opening import open_file, read_status
 from mcp_fs.policy import ReadablePath
 
@@ -54,8 +54,7 @@ def open_content(place: ReadablePath, stop: Stop, *, raw: bool = False) -> Gener
     with _open_file_or_archive(place) as (file, inner):
         extracted = None
         if inner is not None:
-            archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
-            extracted = extract(file, archive, inner, "bytes" if raw else "text", place.display, stop)
+            extracted = _extract_member(file, place, inner, stop, raw=raw)
         elif not raw:
             extracted = _extract_text(file, place, stop)
         if extracted is None:
@@ -65,8 +64,17 @@ def open_content(place: ReadablePath, stop: Stop, *, raw: bool = False) -> Gener
                 yield copy, _describe_text(extracted, place)
 
 
+def _extract_member(file: BinaryIO, place: ReadablePath, inner: tuple[str, ...], stop: Stop, *, raw: bool) -> Extracted:
+    """Return the member `inner` of an open archive, as text or as it is."""
+    archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
+    output: Output = "text"
+    if raw:
+        output = "bytes"
+    return extract(file, archive, inner, output, place.display, stop)
+
+
 def open_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> tuple[BinaryIO, str]:
-    """The text of an open document as a file of its own, or the file itself if it is none; why the rest is missing."""
+    """Return the text of an open document as a file, or the file itself if it is none; and why the rest is missing."""
     extracted = _extract_text(file, place, stop)
     if extracted is None:
         return file, ""
@@ -75,15 +83,16 @@ def open_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> tuple[BinaryIO
 
 
 def _extract_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> Extracted | None:
-    """The text of an open document or archive; None, and the file at its beginning, for what is read as it is."""
+    """Return the text of an open document or archive; None for what is read as it is, with the file at its beginning."""
     kind = kind_of(place.name, file.read(HEAD_BYTES))
     file.seek(0)
     if kind is None:
         return None
     extracted = extract(file, place.name, (), "text", place.display, stop)
     file.seek(0)
-    # What has the name of a notebook and could not be read as one.
-    return None if kind == "notebook" and not extracted.label else extracted
+    if kind == "notebook" and not extracted.label:
+        return None  # it has the name of a notebook, and could not be read as one
+    return extracted
 
 
 def needs_worker(place: ReadablePath) -> bool:
@@ -109,25 +118,21 @@ def read_members(place: ReadablePath, stop: Stop) -> tuple[Sequence[ArchiveMembe
         Problem: it can't be read.
     """
     with _open_file_or_archive(place) as (file, inner):
-        if inner is None:
-            above = place.parts
-        else:
-            above = place.parts[: len(place.parts) - len(inner)]
+        archive_parts = place.parts
+        name = place.name
         if inner is not None:
-            name = above[-1].removesuffix("!")
-        else:
-            name = place.name
+            archive_parts = place.parts[: len(place.parts) - len(inner)]
+            name = archive_parts[-1].removesuffix("!")
         extracted = extract(file, name, inner or (), "all", place.display, stop)
-    top = (*above[:-1], name + "!")
-    archive_members: list[ArchiveMember] = []
+    top = (*archive_parts[:-1], name + "!")
+    members: list[ArchiveMember] = []
     for path, data in extracted.members:
+        parts = place.parts
         if path:
             parts = (*top, *path.split("/"))
-        else:
-            parts = place.parts
         if not place.policy.is_protected(parts):
-            archive_members.append(ArchiveMember(place.at(place.root, parts), data))
-    return archive_members, extracted.cut_reason
+            members.append(ArchiveMember(place.at(place.root, parts), data))
+    return members, extracted.cut_reason
 
 
 @contextmanager
@@ -183,10 +188,19 @@ def _describe_text(extracted: Extracted, place: ReadablePath) -> str:
     """Return what kind of text is shown, and how to get at the rest."""
     label = extracted.label or "unpacked"
     if extracted.label.startswith("listing"):
-        name = place.display.removesuffix("!")
-        if "folder" in label:
-            name = name.rpartition("!/")[0] or name
-        label += f": read what is in it as `{name}!/NAME`"
-    elif extracted.label and (source := raw_source_path(place)) is not None:
-        label += f", the file itself is `{source}`"
-    return label + (f", {extracted.cut_reason}" if extracted.cut_reason else "")
+        label += f": read what is in it as `{_archive_path(extracted, place)}!/NAME`"
+    elif extracted.label:
+        source = raw_source_path(place)
+        if source is not None:
+            label += f", the file itself is `{source}`"
+    if extracted.cut_reason:
+        label += f", {extracted.cut_reason}"
+    return label
+
+
+def _archive_path(listing: Extracted, place: ReadablePath) -> str:
+    """Return the path of the archive that a listing is of, or of a folder in it."""
+    path = place.display.removesuffix("!")
+    if "folder" not in listing.label:
+        return path
+    return path.rpartition("!/")[0] or path

@@ -15,8 +15,16 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import open_file, read_link, read_status
-from mcp_fs.engine.listing.walk import WALK_SECONDS, Skipped, WalkFilter, display_path, walk, walk_order
-from mcp_fs.engine.listing.walk import entry_display_path as shown_path
+from mcp_fs.engine.listing.walk import (
+    WALK_SECONDS,
+    FolderEntries,
+    Skipped,
+    WalkFilter,
+    display_path,
+    entry_display_path,
+    walk,
+    walk_order,
+)
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, decode, is_text, replace_undecodable
 from mcp_fs.models import Comparison, escape_line_breaks, pluralize
@@ -27,6 +35,8 @@ __all__ = ["compare"]
 _BLOCK_BYTES = 1024 * 1024
 _MAX_DIFFED_BYTES = 64 * 1024
 _SAMPLE_BYTES = 8 * 1024
+_LINE_END_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "": "none"}
+_YES_OR_NO = {True: "yes", False: "no"}
 _Parts = tuple[str, ...]
 
 
@@ -53,24 +63,40 @@ def _is_folder(place: ReadablePath) -> bool:
 
 
 def _compare_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> tuple[str, list[str]]:
+    """Return what differs between two files in a few words, and their diff."""
     with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
-        begins = first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1)
-        equal_bytes = _common_prefix_length(*begins)
-        equal_rest = 0
-        if equal_bytes == max(map(len, begins)):
+        beginnings = (first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1))
+        equal_bytes = _common_prefix_length(*beginnings)
+        equal_rest: int | None = 0
+        if equal_bytes == max(map(len, beginnings)):
             equal_rest = _compare_rest(first, second, stop)
         if equal_rest is None:
             # The text of a document is not all of it, and the listing of an archive least of all.
-            shown_only = label or other_label
-            if shown_only is None or _have_same_bytes(one, other, stop):
+            extract_label = label or other_label
+            if extract_label is None or _have_same_bytes(one, other, stop):
                 return "same contents", []
-            return f"different files, of which this is the same: {shown_only}", []
-        sizes = [os.fstat(file.fileno()).st_size for file in (first, second)]
-    texts = [None if len(data) > MAX_EDIT_BYTES else decode(data) for data in begins]
-    if texts[0] is not None and texts[1] is not None:
-        return _diff_texts(texts[0], texts[1], one, other)
-    kind = "too large for a diff" if max(sizes) > MAX_EDIT_BYTES else "not text"
-    return f"{kind}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {equal_bytes + equal_rest + 1:,} on", []
+            return f"different files, of which this is the same: {extract_label}", []
+        sizes = (os.fstat(first.fileno()).st_size, os.fstat(second.fileno()).st_size)
+    before = _decode_whole(beginnings[0])
+    after = _decode_whole(beginnings[1])
+    if before is not None and after is not None:
+        return _diff_texts(before, after, one, other)
+    return _describe_sizes(sizes, equal_bytes + equal_rest), []
+
+
+def _decode_whole(beginning: bytes) -> Decoded | None:
+    """Return a file as text; None of a binary one, and of one that is too large for a diff."""
+    if len(beginning) > MAX_EDIT_BYTES:
+        return None
+    return decode(beginning)
+
+
+def _describe_sizes(sizes: tuple[int, int], equal_bytes: int) -> str:
+    """Say how two files differ that have no diff."""
+    kind = "not text"
+    if max(sizes) > MAX_EDIT_BYTES:
+        kind = "too large for a diff"
+    return f"{kind}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {equal_bytes + 1:,} on"
 
 
 def _have_same_bytes(one: ReadablePath, other: ReadablePath, stop: Stop) -> bool:
@@ -80,25 +106,23 @@ def _have_same_bytes(one: ReadablePath, other: ReadablePath, stop: Stop) -> bool
 
 def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: ReadablePath) -> tuple[str, list[str]]:
     facts: list[str] = []
-    for property_name, values in (
-        ("encoding", (before.encoding, after.encoding)),
-        ("byte order mark", ("yes" if before.bom else "no", "yes" if after.bom else "no")),
-        ("line ends", (_line_end_name(before), _line_end_name(after))),
+    for property_name, value, other_value in (
+        ("encoding", before.encoding, after.encoding),
+        ("byte order mark", _YES_OR_NO[before.bom], _YES_OR_NO[after.bom]),
+        ("line ends", _LINE_END_NAMES[before.newline], _LINE_END_NAMES[after.newline]),
     ):
-        if values[0] != values[1]:
-            facts.append(f"{property_name} {values[0]} and {values[1]}")
-    if _comparable_text(before) == _comparable_text(after):
+        if value != other_value:
+            facts.append(f"{property_name} {value} and {other_value}")
+    old_text = _comparable_text(before)
+    new_text = _comparable_text(after)
+    if old_text == new_text:
         return "; ".join(["same lines", *facts]), []
-    diff = unified_diff(_comparable_text(before), _comparable_text(after), display_path(one), to=display_path(other))
+    diff = unified_diff(old_text, new_text, display_path(one), to=display_path(other))
     return "; ".join(["different", *facts]), diff.rstrip("\n").split("\n")
 
 
 def _comparable_text(decoded: Decoded) -> str:
     return replace_undecodable(decoded.text).replace("\r\n", "\n")
-
-
-def _line_end_name(decoded: Decoded) -> str:
-    return {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "": "none"}[decoded.newline]
 
 
 def _common_prefix_length(one: bytes, other: bytes) -> int:
@@ -189,12 +213,11 @@ class _FolderComparison:
                 if len(parts) == 1 or parts[:-1] in self._second_entries:
                     self._only_first += 1
                     self._add_one_sided("-", parts, self._first_entries, self._first_counts)
-            elif parts not in self._first_entries:
-                if len(parts) == 1 or parts[:-1] in self._first_entries:
-                    self._only_second += 1
-                    self._add_one_sided("+", parts, self._second_entries, self._second_counts)
-            else:
+            elif parts in self._first_entries:
                 self._compare_entry(parts)
+            elif len(parts) == 1 or parts[:-1] in self._first_entries:
+                self._only_second += 1
+                self._add_one_sided("+", parts, self._second_entries, self._second_counts)
 
     def facts(self) -> list[str]:
         return [
@@ -246,25 +269,27 @@ class _FolderComparison:
 
 
 def _collect_diffs(
-    one: ReadablePath, other: ReadablePath, changed: Sequence[_Parts], most_bytes: int, until: float, stop: Stop
+    one: ReadablePath, other: ReadablePath, changed_files: Sequence[_Parts], max_bytes: int, deadline: float, stop: Stop
 ) -> tuple[list[str], int]:
-    """The diffs of files that differ, each whole, at most so many bytes; and how many text files have none here."""
-    diffs = list[str]()
-    untold = 0
-    for parts in changed:
+    """Return the diffs of files that differ, each whole, at most so many bytes; and of how many text files none is."""
+    diffs: list[str] = []
+    missing_count = 0
+    for parts in changed_files:
         stop.check()
         lines = None
-        with suppress(Problem):
-            lines = None
-            if time.monotonic() < until:
+        if time.monotonic() < deadline:
+            with suppress(Problem):
                 lines = _diff_small_files(_entry_at(one, parts), _entry_at(other, parts), stop)
-        size = sum(len(line.encode("utf-8", "replace")) + 1 for line in lines or ())
-        if lines is None or size > most_bytes:
-            untold += 1
-        else:
-            most_bytes -= size
-            diffs += lines
-    return diffs, untold
+        if lines is None or _bytes_of_lines(lines) > max_bytes:
+            missing_count += 1
+            continue
+        max_bytes -= _bytes_of_lines(lines)
+        diffs += lines
+    return diffs, missing_count
+
+
+def _bytes_of_lines(lines: Sequence[str]) -> int:
+    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
 
 
 def _diff_small_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> list[str] | None:
@@ -285,24 +310,31 @@ def _read_entries(start: ReadablePath, skipped: Skipped, stop: Stop) -> dict[_Pa
         tell(len(kinds), None, f"{len(kinds):,} entries seen")
         for name in entries.folders:
             kinds[*entries.parts, name] = "folder"
+        place = entries.folder.path
         for name in entries.files:
-            if name in entries.links:
-                kind = "link"
-            else:
-                kind = "special" if name in entries.special_files else "file"
-            kinds[*entries.parts, name] = kind
-            place = entries.folder.path
+            kinds[*entries.parts, name] = _kind_of_file(entries, name)
             if place.policy.is_protected((*place.parts, name)):
                 kinds[*entries.parts, name] = "special"
-                skipped.add("protected", shown_path(place, name))
+                skipped.add("protected", entry_display_path(place, name))
     return kinds
+
+
+def _kind_of_file(entries: FolderEntries, name: str) -> str:
+    if name in entries.links:
+        return "link"
+    if name in entries.special_files:
+        return "special"
+    return "file"
 
 
 def _count_files(entries: dict[_Parts, str]) -> Counter[_Parts]:
     """Return how many files each folder holds, at any depth."""
     file_counts = Counter[_Parts]()
     for parts in sorted(entries, key=len, reverse=True):
-        file_counts[parts[:-1]] += file_counts[parts] if entries[parts] == "folder" else 1
+        if entries[parts] == "folder":
+            file_counts[parts[:-1]] += file_counts[parts]
+        else:
+            file_counts[parts[:-1]] += 1
     return file_counts
 
 
@@ -313,11 +345,14 @@ def _entry_at(start: ReadablePath, parts: _Parts) -> ReadablePath:
 def _describe_difference(one: ReadablePath, other: ReadablePath, kind: str, stop: Stop) -> str | None:
     """Return how two entries of one kind differ; None where they don't."""
     if kind == "link":
-        return None if read_link(one) == read_link(other) else "\tlinks elsewhere"
+        if read_link(one) == read_link(other):
+            return None
+        return "\tlinks elsewhere"
     if kind != "file":
         return None
     with open_file(one) as first, open_file(other) as second:
-        sizes = [read_status(place).st_size for place in (one, other)]
-        if sizes[0] == sizes[1] and _compare_rest(first, second, stop) is None:
+        size = read_status(one).st_size
+        other_size = read_status(other).st_size
+        if size == other_size and _compare_rest(first, second, stop) is None:
             return None
-    return f"\t{sizes[0]:,}\t{sizes[1]:,}"
+    return f"\t{size:,}\t{other_size:,}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
@@ -72,19 +72,22 @@ def list_folder(
         if folder_sizes:
             sizes = _FolderSizes(folder.path, walk_filter, stop)
         keys_of_entries = _EntryKeys(folder, sort, walk_filter, stop, sizes)
-        keys = (key for key in keys_of_entries if after is None or key > after)
+        keys: Iterable[_Key] = keys_of_entries
+        if after is not None:
+            keys = (key for key in keys_of_entries if key > after)
         page = heapq.nsmallest(limit + 1, keys)
         entries = _take_entries((_read_entry(folder, key.name, sizes) for key in page[:limit]), page_byte_limit(limit))
-    last = None
+    next_cursor = None
     if len(page) > len(entries):
         last = page[len(entries) - 1]
+        next_cursor = Cursor.encode("folder", [last.rank, last.name], scope)
     return FolderPage(
         display_path(place),
         entries,
         keys_of_entries.total,
         sort,
         keys_of_entries.excluded_count,
-        None if last is None else Cursor.encode("folder", [last.rank, last.name], scope),
+        next_cursor,
         place.uri,
     )
 
@@ -103,17 +106,25 @@ def complete_names(place: ReadablePath, prefix: str, stop: Stop) -> list[tuple[s
     None of a folder that can't be listed; at most 1,000.
     """
     names: list[tuple[str, ReadablePath]] = []
-    with suppress(Problem), open_folder(place) as open_listing:
-        for entry in open_listing.scan():
+    with suppress(Problem), open_folder(place) as folder:
+        for entry in folder.scan():
             stop.check()
-            name = entry.name
-            if not fold_name(name).startswith(fold_name(prefix)) or (is_hidden(entry) and not prefix):
+            if not _completes(entry, prefix) or place.policy.is_protected((*folder.path.parts, entry.name)):
                 continue
-            if not place.policy.is_protected((*open_listing.path.parts, name)):
-                names.append((name + "/" * entry.is_dir(), open_listing.path / name))
-                if len(names) == _MAX_COMPLETIONS:
-                    break
+            name = entry.name
+            if entry.is_dir():
+                name += "/"
+            names.append((name, folder.path / entry.name))
+            if len(names) == _MAX_COMPLETIONS:
+                break
     return names
+
+
+def _completes(entry: os.DirEntry[str], prefix: str) -> bool:
+    """Return whether an entry's name begins with `prefix`; that of a hidden one only where something is typed."""
+    if not fold_name(entry.name).startswith(fold_name(prefix)):
+        return False
+    return bool(prefix) or not is_hidden(entry)
 
 
 def _take_entries(entries: Iterable[Entry], max_bytes: int) -> tuple[Entry, ...]:
@@ -155,15 +166,17 @@ class _EntryKeys:
         for number, entry in enumerate(self.folder.scan()):
             if not number % _ENTRIES_PER_CHECK:
                 self.stop.check()
-            if not self.walk_filter.hidden and is_hidden(entry):
-                hidden = {entry.name}
-            else:
-                hidden = set[str]()
-            if rules is not None and rules.exclude(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden):
+            if rules is not None and self._is_excluded(entry, rules, prefix):
                 self.excluded_count += 1
                 continue
             self.total += 1
             yield _Key(self._rank(entry), entry.name)
+
+    def _is_excluded(self, entry: os.DirEntry[str], rules: Rules, prefix: str) -> bool:
+        hidden = set[str]()
+        if not self.walk_filter.hidden and is_hidden(entry):
+            hidden = {entry.name}
+        return bool(rules.exclude(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden))
 
     def _rank(self, entry: os.DirEntry[str]) -> int:
         if self.sort == "name":
@@ -173,10 +186,17 @@ class _EntryKeys:
         except OSError:
             return 1  # removed since
         if self.sort == "size" and self.sizes is not None and entry.is_dir(follow_symlinks=False):
-            return -self.sizes.size_of(entry.name)[0]
+            return -self.sizes.size_of(entry.name).size
         if self.sort == "size":
             return -status.st_size
         return -status.st_mtime_ns
+
+
+class _FolderSize(NamedTuple):
+    """The bytes of a folder, and whether these are all of them."""
+
+    size: int
+    is_complete: bool
 
 
 class _FolderSizes:
@@ -187,22 +207,25 @@ class _FolderSizes:
         self._walk_filter = walk_filter
         self._stop = stop
         self._skipped = Skipped.with_deadline()
-        self._sizes: dict[str, tuple[int, bool]] = {}
+        self._sizes: dict[str, _FolderSize] = {}
 
-    def size_of(self, name: str) -> tuple[int, bool]:
-        """(bytes of a folder, whether that is all of them)."""
-        if name not in self._sizes:
-            size = 0
-            counted_inodes = set[tuple[int, int]]()
-            self._skipped.reasons.clear()
-            try:
-                for entries in walk(self._above / name, self._walk_filter, self._stop, self._skipped):
-                    size += self._sum_files(entries, counted_inodes)
-                is_complete = not self._skipped.reasons
-            except Problem:
-                is_complete = False
-            self._sizes[name] = size, is_complete
-        return self._sizes[name]
+    def size_of(self, name: str) -> _FolderSize:
+        folder_size = self._sizes.get(name)
+        if folder_size is None:
+            folder_size = self._sum_folder(name)
+            self._sizes[name] = folder_size
+        return folder_size
+
+    def _sum_folder(self, name: str) -> _FolderSize:
+        size = 0
+        counted_inodes = set[tuple[int, int]]()
+        self._skipped.reasons.clear()
+        try:
+            for entries in walk(self._above / name, self._walk_filter, self._stop, self._skipped):
+                size += self._sum_files(entries, counted_inodes)
+        except Problem:
+            return _FolderSize(size, is_complete=False)
+        return _FolderSize(size, is_complete=not self._skipped.reasons)
 
     def _sum_files(self, entries: FolderEntries, counted_inodes: set[tuple[int, int]]) -> int:
         tell(len(self._sizes), None, f"{len(self._sizes):,} folders summed up")
@@ -228,23 +251,28 @@ def _read_entry(folder: Folder[ReadablePath], name: str, sizes: _FolderSizes | N
     place = folder.path
     path = entry_display_path(place, name)
     try:
-        status_result = folder.stat(name)
+        status = folder.stat(name)
     except OSError:
         return Entry(path, "gone", None, "", "removed just now")
-    kind = _KINDS.get(stat.S_IFMT(status_result.st_mode), "special")
-    note = "protected" if place.policy.is_protected((*place.parts, name)) else ""
-    if kind == "link":
-        note = _describe_link(folder, name, note)
-    elif kind == "special":
-        note = "not a regular file"
-    size = status_result.st_size if kind == "file" else None
-    if kind == "folder" and sizes is not None:
-        size, is_complete = sizes.size_of(name)
-        if is_complete:
-            note = note
-        else:
-            note = ", ".join(filter(None, ("at least", note)))
-    return Entry(path, kind, size, format_time(status_result.st_mtime), note)
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
+    size = None
+    note = ""
+    if place.policy.is_protected((*place.parts, name)):
+        note = "protected"
+    match kind:
+        case "link":
+            note = _describe_link(folder, name, note)
+        case "special":
+            note = "not a regular file"
+        case "file":
+            size = status.st_size
+        case _ if sizes is not None:
+            size, is_complete = sizes.size_of(name)
+            if not is_complete:
+                note = ", ".join(filter(None, ("at least", note)))
+        case _:
+            pass
+    return Entry(path, kind, size, format_time(status.st_mtime), note)
 
 
 def _describe_link(folder: Folder[ReadablePath], name: str, note: str) -> str:
@@ -254,8 +282,9 @@ def _describe_link(folder: Folder[ReadablePath], name: str, note: str) -> str:
         target = folder.read_link(name)
         read_status(folder.path / name)
     except Problem as problem:
-        reason = "leads outside or to something protected" if "outside" in problem.what else "dangling"
-        return f"link, {reason}"
+        if "outside" in problem.what:
+            return "link, leads outside or to something protected"
+        return "link, dangling"
     except OSError:
         return "link, unreadable"
     if target.startswith("/"):
