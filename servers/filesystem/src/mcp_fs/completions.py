@@ -23,11 +23,12 @@ class Completions:
     @completes("path", of="prompt")
     async def relative(self, typed: str, others: Mapping[str, str]) -> list[str]:
         """Paths as the tools take them; folders end in a slash."""
-        above, _, start = typed.rpartition("/")
-        if len(self.policy.roots) > 1 and not above:
+        folder, _, start = typed.rpartition("/")
+        if len(self.policy.roots) > 1 and not folder:
             return [f"{root.name}/" for root in self.policy.roots if root.name.startswith(start)]
-        folder = above or ("/" if typed.startswith("/") else ".")
-        names = await self._complete_in(folder, start)
+        if typed.startswith("/") and not folder:
+            folder = "/"
+        names = await self._complete_in(folder or ".", start)
         return sorted(_spell_path(folder, name, place) for name, place in names)
 
     @completes("path", of="resource")
@@ -48,10 +49,12 @@ class Completions:
         return await self.engine.complete_names(place, start)
 
 
-def _spell_path(above: str, name: str, place: ReadablePath) -> str:
+def _spell_path(folder: str, name: str, place: ReadablePath) -> str:
     """Return the path as the tools take it; a URI if no text can spell it."""
     try:
         name.encode()
     except UnicodeEncodeError:
         return place.uri + "/" * name.endswith("/")
-    return ("" if above == "." else above.rstrip("/") + "/") + name
+    if folder in ("", "."):
+        return name
+    return f"{folder.rstrip('/')}/{name}"

@@ -53,7 +53,9 @@ _NAMES: dict[Kind, str] = {
     "notebook": "ipynb",
 }
 # Kinds of documents, whose text a search looks through wherever they are; archives are not among them.
-SUFFIXES: dict[str, Kind] = {suffix: kind for kind, names in _NAMES.items() for suffix in names.split()}
+SUFFIXES: dict[str, Kind] = {}
+for _kind, _suffixes in _NAMES.items():
+    SUFFIXES.update(dict.fromkeys(_suffixes.split(), _kind))
 
 LABELS: dict[Kind, str] = {
     "word": "text of a document",
@@ -88,25 +90,33 @@ def is_document(name: str) -> bool:
 def kind_of(name: str, head: bytes) -> Kind | None:
     """Return what a file of this name that begins with `head` is; None for what is read as it is."""
     kind = SUFFIXES.get(name.rpartition(".")[2].lower())
-    is_zip = head.startswith(_ZIP)
-    match kind:
-        case "odf" | "epub" if is_zip:
-            return kind
-        case "word" | "slides" | "sheet" if is_zip or head.startswith(OLE):
-            return kind
-        case "pdf" if b"%PDF-" in head:
-            return kind
-        case "mail" if head and b"\0" not in head:
-            return kind
-        case "notebook" if head.lstrip()[:1] == b"{":
-            return kind
-        case _:
-            pass
-    if is_zip:
+    if kind is not None and _begins_as(kind, head):
+        return kind
+    if head.startswith(_ZIP):
         return "zip"
     if _is_tar(head):
         return "tar"
-    return next((packed for magic, packed in _COMPRESSED.items() if head.startswith(magic)), None)
+    for magic, compression in _COMPRESSED.items():
+        if head.startswith(magic):
+            return compression
+    return None
+
+
+def _begins_as(kind: Kind, head: bytes) -> bool:
+    """Return whether a document of a kind can begin with `head`."""
+    match kind:
+        case "odf" | "epub":
+            return head.startswith(_ZIP)
+        case "word" | "slides" | "sheet":
+            return head.startswith((*_ZIP, OLE))
+        case "pdf":
+            return b"%PDF-" in head
+        case "mail":
+            return bool(head) and b"\0" not in head
+        case "notebook":
+            return head.lstrip()[:1] == b"{"
+        case _:
+            return False
 
 
 def _is_tar(head: bytes) -> bool:

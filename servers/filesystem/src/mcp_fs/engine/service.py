@@ -101,9 +101,8 @@ class Engine:
         return await in_thread(lambda stop: read_page(place, part, self._lines, stop), what="Reading", long=long)
 
     async def read_files(self, files: Sequence[NamedFile], part: PageRequest) -> FileSlices:
-        """Several text files, or lines of them, each with its own outcome."""
-        places = [place for file in files for place in (file.place, *(file.line_range or ())[:1])]
-        long = any(isinstance(place, ReadablePath) and needs_worker(place) for place in places)
+        """Return several text files, or lines of them, each with its own outcome."""
+        long = any(_needs_worker(file) for file in files)
         return await in_thread(lambda stop: read_pages(files, part, self._lines, stop), what="Reading", long=long)
 
     async def read_media(self, place: ReadablePath, page: int) -> Sequence[Media]:
@@ -400,6 +399,13 @@ class Engine:
             status_result.st_dev,
             status_result.st_mode,
         )
+
+
+def _needs_worker(file: NamedFile) -> bool:
+    """Return whether reading what a name may mean is likely to wait for the process that takes text out."""
+    if isinstance(file.place, ReadablePath) and needs_worker(file.place):
+        return True
+    return file.line_range is not None and needs_worker(file.line_range[0])
 
 
 def _plan_patch(place: WritablePath, patch: FilePatch, stop: Stop) -> FileChange:

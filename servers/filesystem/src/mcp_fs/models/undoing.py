@@ -32,8 +32,10 @@ class UndoStep:
 
     def line(self) -> str:
         moment = datetime.fromtimestamp(int(self.time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        more = f" and {len(self.paths) - _MAX_PATHS:,} more" if len(self.paths) > _MAX_PATHS else ""
-        return "\t".join([self.id, moment, self.tool, ", ".join(self.paths[:_MAX_PATHS]) + more])
+        paths = ", ".join(self.paths[:_MAX_PATHS])
+        if len(self.paths) > _MAX_PATHS:
+            paths += f" and {len(self.paths) - _MAX_PATHS:,} more"
+        return "\t".join([self.id, moment, self.tool, paths])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class UndoStepPage(TextResult):
 
     Attributes:
         total: of how many these are the newest.
-        unread: the number of unreadable steps, of any caller.
+        unreadable_count: steps that can't be read, of any caller.
     """
 
     steps: Sequence[UndoStep]
@@ -50,7 +52,9 @@ class UndoStepPage(TextResult):
     unreadable_count: int = 0
 
     def text(self) -> str:
-        head = pluralize(self.total, "step") if self.steps else "no steps that could be taken back"
+        head = "no steps that could be taken back"
+        if self.steps:
+            head = pluralize(self.total, "step")
         if self.total > len(self.steps):
             head = f"{len(self.steps)} of {head}"
         if self.unreadable_count:
@@ -76,8 +80,12 @@ class UndoResult(TextResult):
     diffs: Sequence[str] = ()
 
     def text(self) -> str:
-        head = "nothing was changed: repeat with dry_run=false" if self.dry_run else "taken back"
-        cut = self.lines[:_MAX_NAMED]
-        more = [f"and {len(self.lines) - len(cut):,} more"] if len(self.lines) > len(cut) else []
-        diff = [clip_diff("\n".join(self.diffs))] if self.diffs else []
-        return "\n".join([f"[{'; '.join([head, *self.notes])}]", *cut, *more, *diff])
+        head = "taken back"
+        if self.dry_run:
+            head = "nothing was changed: repeat with dry_run=false"
+        lines = [f"[{'; '.join([head, *self.notes])}]", *self.lines[:_MAX_NAMED]]
+        if len(self.lines) > _MAX_NAMED:
+            lines.append(f"and {len(self.lines) - _MAX_NAMED:,} more")
+        if self.diffs:
+            lines.append(clip_diff("\n".join(self.diffs)))
+        return "\n".join(lines)

@@ -12,9 +12,9 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast
 
 from mcp_fs.engine.document_kinds import HEAD_BYTES, MAX_OUTPUT_BYTES, OLE, Kind, kind_of
 
@@ -90,19 +90,28 @@ def peek_head(file: BinaryIO) -> bytes:
     return head
 
 
+_OPENERS: dict[Kind | None, Callable[[BinaryIO, Literal["rb"]], Any]] = {
+    "gzip": gzip.open,
+    "bzip2": bz2.open,
+    "xz": lzma.open,
+}
+_INNER_SUFFIXES = {"tgz": ".tar", "tbz": ".tar", "tbz2": ".tar", "txz": ".tar"}
+
+
 def decompress(file: BinaryIO, name: str) -> tuple[BinaryIO, str, Kind | None]:
-    """`file` without the compression around it, its name then, and what it is then."""
+    """Return `file` without the compression around it, its name then, and what it is then."""
     kind = kind_of(name, peek_head(file))
-    if kind not in ("gzip", "bzip2", "xz"):
+    if kind not in _OPENERS:
         return file, name, kind
-    plain = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}[kind](file, "rb")
+    plain = _OPENERS[kind](file, "rb")
     stem, _, suffix = name.rpartition(".")
-    inner = stem + {"tgz": ".tar", "tbz": ".tar", "tbz2": ".tar", "txz": ".tar"}.get(suffix.lower(), "")
+    inner_name = stem + _INNER_SUFFIXES.get(suffix.lower(), "")
     stream = cast("BinaryIO", io.BufferedReader(_Decompressed(plain), _BLOCK_BYTES))
-    kind = kind_of(inner, stream.read(HEAD_BYTES))
+    inner_kind = kind_of(inner_name, stream.read(HEAD_BYTES))
     stream.seek(0)
-    # What is compressed twice is shown as it is inside.
-    return stream, inner, None if kind in ("gzip", "bzip2", "xz") else kind
+    if inner_kind in _OPENERS:
+        inner_kind = None  # what is compressed twice is shown as it is inside
+    return stream, inner_name, inner_kind
 
 
 class _Decompressed(io.RawIOBase):
@@ -150,7 +159,10 @@ def is_truncated(stream: BinaryIO) -> bool:
 
 
 def read_beginning(stream: BinaryIO) -> BinaryIO:
-    """The beginning of what `stream` still has, in memory: a byte more than `MOST_BYTES` tells that there is more."""
+    """Return the beginning of what `stream` still has, in memory.
+
+    A byte more than `MAX_OUTPUT_BYTES` tells that there is more.
+    """
     data = io.BytesIO()
     while (remaining := MAX_OUTPUT_BYTES + 1 - data.tell()) and (block := stream.read(min(_BLOCK_BYTES, remaining))):
         data.write(block)
@@ -196,14 +208,15 @@ class Zip:
         self._members = {_zip_member_name(info): info for info in self._zip.infolist()}
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
-        for written, info in self._members.items():
-            is_link = stat.S_ISLNK(info.external_attr >> 16)
-            is_file = not info.is_dir() and not is_link
-            link = "something" if is_link else ""
-            yield (
-                ArchiveEntry(_member_path(written), written, info.file_size, is_file, link),
-                cast("BinaryIO", _LazyMember(self._zip, info)) if is_file else None,
-            )
+        for name, info in self._members.items():
+            path = _member_path(name)
+            if stat.S_ISLNK(info.external_attr >> 16):
+                yield ArchiveEntry(path, name, info.file_size, False, "something"), None
+            elif info.is_dir():
+                yield ArchiveEntry(path, name, info.file_size, False, ""), None
+            else:
+                content = cast("BinaryIO", _LazyMember(self._zip, info))
+                yield ArchiveEntry(path, name, info.file_size, True, ""), content
 
     def names(self) -> list[str]:
         return list(self._members)

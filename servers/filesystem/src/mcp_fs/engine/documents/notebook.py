@@ -35,11 +35,15 @@ class Cell:
 def notebook_cells(data: bytes | str) -> Sequence[Cell] | None:
     """Return the cells of a notebook; None of what is none as nbformat has it, such as one in the middle of a merge."""
     try:
-        book = json.loads(data)
-        cells: list[Any] = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
-        return [_cell(number, cell) for number, cell in enumerate(cells, 1)]
+        return [_cell(number, cell) for number, cell in enumerate(_raw_cells(json.loads(data)), 1)]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _raw_cells(book: dict[str, Any]) -> list[Any]:
+    if "cells" in book:
+        return book["cells"]
+    return book["worksheets"][0]["cells"]  # of nbformat 3
 
 
 def with_final_newline(text: str) -> str:
@@ -50,7 +54,9 @@ def with_final_newline(text: str) -> str:
 
 
 def _cell(number: int, cell: dict[str, Any]) -> Cell:
-    source = cell["source"] if "source" in cell else cell.get("input", "")
+    source = cell.get("input", "")
+    if "source" in cell:
+        source = cell["source"]
     outputs: list[str] = []
     for output in cell.get("outputs", []):
         outputs += _format_output(output)
@@ -58,18 +64,22 @@ def _cell(number: int, cell: dict[str, Any]) -> Cell:
 
 
 def _format_output(output: dict[str, Any]) -> Iterator[str]:
-    kind = output.get("output_type")
-    if kind in ("error", "pyerr"):
+    if output.get("output_type") in ("error", "pyerr"):
         traceback = "\n".join(map(str, output.get("traceback") or []))
         yield f"[error]\n{with_final_newline(_COLOUR_CODES.sub('', traceback))}"
         return
     data: dict[str, Any] = output.get("data", output)
     text = data.get("text/plain", data.get("text"))
-    pictures = [name for name in data if name.startswith(("image/", "application/pdf")) or name in ("png", "jpeg")]
+    pictures = [name for name in data if _is_picture(name)]
     if text is not None:
         yield f"[output]\n{with_final_newline(_COLOUR_CODES.sub('', _join_lines(text)))}"
     for name in pictures:
         yield f"[{name} left out]\n"
+
+
+def _is_picture(name: str) -> bool:
+    """Return whether a part of an output is a picture, by its MIME type or the name that nbformat 3 has for it."""
+    return name.startswith(("image/", "application/pdf")) or name in ("png", "jpeg")
 
 
 def _join_lines(text: Any) -> str:

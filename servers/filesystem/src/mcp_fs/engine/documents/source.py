@@ -83,7 +83,10 @@ def open_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> tuple[BinaryIO
 
 
 def _extract_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> Extracted | None:
-    """Return the text of an open document or archive; None for what is read as it is, with the file at its beginning."""
+    """Return the text of an open document or archive; None for what is read as it is.
+
+    The file is at its beginning then.
+    """
     kind = kind_of(place.name, file.read(HEAD_BYTES))
     file.seek(0)
     if kind is None:

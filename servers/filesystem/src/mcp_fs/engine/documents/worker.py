@@ -14,7 +14,7 @@ import os
 import signal
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.media import pictures
@@ -261,19 +261,21 @@ def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
         _send_text(pipes, texts, LABELS[kind])
 
 
+_ZIP_READERS: dict[Kind, Callable[[Zip], Iterator[str]]] = {
+    "word": office.read_word,
+    "slides": office.read_slides,
+    "odf": office.read_open_document,
+    "epub": office.read_epub,
+}
+
+
 def _read_texts(file: BinaryIO, kind: Kind | None) -> Iterable[str] | None:
     """Return the text of a document or the listing of an archive; None for what is neither."""
+    if kind in _ZIP_READERS:
+        return _ZIP_READERS[kind](Zip(file))
     match kind:
         case "zip" | "tar":
             return _list_members(_open_as_archive(file, kind), "")
-        case "word":
-            return office.read_word(Zip(file))
-        case "slides":
-            return office.read_slides(Zip(file))
-        case "odf":
-            return office.read_open_document(Zip(file))
-        case "epub":
-            return office.read_epub(Zip(file))
         case "sheet":
             return libraries.read_workbook(file)
         case "pdf":

@@ -27,27 +27,33 @@ _file_system_types: WeakKeyDictionary[Root, int] = WeakKeyDictionary()
 
 
 def is_in_page_cache(place: ReadablePath) -> bool:
-    """True when `place` is a regular file of at most 64 KiB, in UTF-8, whose path and content are in memory now.
+    """Return whether `place` is a small file in UTF-8 whose path and content are in memory now.
 
-    Only a hint about time: who reads it afterwards checks all that has to be checked.
+    Of at most 64 KiB. Only a hint about time: who reads it afterwards checks all that has to be checked.
     """
     if sys.platform != "linux":
         return False
-    kind = _file_system_types.get(place.root)
-    if kind is None:
-        kind = _file_system_types[place.root] = file_system_type(place.root.fd)
-    if kind not in _LOCAL_FILE_SYSTEMS:
+    file_system = _file_system_of(place.root)
+    if file_system not in _LOCAL_FILE_SYSTEMS:
         return False
     fd = open_cached("/".join(place.parts) or ".", _OPEN_FLAGS, place.root.fd)
     if fd is None:
         return False
     try:
         status = os.fstat(fd)
-        return (
-            stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_BYTES and _read_from_cache(fd, status.st_size, kind)
-        )
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
+            return False
+        return _read_from_cache(fd, status.st_size, file_system)
     finally:
         os.close(fd)
+
+
+def _file_system_of(root: Root) -> int:
+    kind = _file_system_types.get(root)
+    if kind is None:
+        kind = file_system_type(root.fd)
+        _file_system_types[root] = kind
+    return kind
 
 
 if sys.platform == "linux":

@@ -136,7 +136,8 @@ def grep(
     """
     collector = _LineCollector(find, options, stop)
     matches = collector.matches
-    for block in _read_blocks(fd, matches, stop, may_match, options.search_binary, as_one_block=options.multiline):
+    reader = _BlockReader(fd, matches, stop, may_match, search_binary=options.search_binary)
+    for block in reader.read(as_one_block=options.multiline):
         stop.check()
         collector.add_block(block)
         if collector.is_full:
@@ -301,7 +302,8 @@ def count_matches(
     """
     matches = FileMatches()
     match_count = 0
-    for block in _read_blocks(fd, matches, stop, may_match, search_binary, as_one_block=multiline):
+    reader = _BlockReader(fd, matches, stop, may_match, search_binary=search_binary)
+    for block in reader.read(as_one_block=multiline):
         stop.check()
         position = 0
         while position < len(block):
@@ -368,48 +370,85 @@ def _end_of_match(block: bytes, span: tuple[int, int]) -> int:
     return line_end
 
 
-def _read_blocks(
-    fd: int,
-    matches: FileMatches,
-    stop: Stop,
-    may_match: Callable[[bytes], bool],
-    search_binary: bool,
-    *,
-    as_one_block: bool,
-) -> Iterator[bytes]:
-    """Yield the file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds, or as one block."""
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode):
-        return
-    # Whether it is text at all is told before more of it is read.
-    sample_size = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
-    data = os.read(fd, sample_size)
-    at_end = len(data) < sample_size
-    encoding = None
-    if b"\0" in data or not data.isascii():
-        encoding = encoding_from_bom(data) or _detect_without_bom(data, matches, may_match if at_end else None)
-    drops_nuls = matches.is_binary and (search_binary or is_text_with_nuls(fd, status.st_size))
-    if drops_nuls:
-        matches.is_binary = False
-    if matches.is_binary:
-        return
-    converter = _Utf8Converter(encoding, drops_nuls=drops_nuls)
-    data = converter.convert(converter.without_mark(data), is_last=at_end)
-    while not at_end:
-        end = 0
-        if not as_one_block:
-            end = data.rfind(b"\n") + 1
-        if end:
-            yield _with_line_feeds(data[:end])
-        elif len(data) > _MAX_LINE_BYTES:
-            matches.too_long = True
+class _BlockReader:
+    """Reads an open file for a search.
+
+    Args:
+        matches: learns what can't be searched.
+        may_match: asked with all bytes of a short file before its encoding is looked for.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        matches: FileMatches,
+        stop: Stop,
+        may_match: Callable[[bytes], bool],
+        *,
+        search_binary: bool,
+    ) -> None:
+        self._fd = fd
+        self._matches = matches
+        self._stop = stop
+        self._may_match = may_match
+        self._search_binary = search_binary
+
+    def read(self, *, as_one_block: bool) -> Iterator[bytes]:
+        """Yield the file as UTF-8 without its mark, in blocks of whole lines ended by line feeds, or as one block."""
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
             return
-        stop.check()
-        chunk = os.read(fd, _BLOCK_BYTES)
-        at_end = not chunk
-        data = data[end:] + converter.convert(chunk, is_last=at_end)
-    if data:
-        yield _with_line_feeds(data)
+        # Whether it is text at all is told before more of it is read.
+        sample_size = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
+        data = os.read(self._fd, sample_size)
+        at_end = len(data) < sample_size
+        converter = self._choose_converter(data, status.st_size, is_whole=at_end)
+        if converter is None:
+            return
+        data = converter.convert(converter.without_mark(data), is_last=at_end)
+        while not at_end:
+            end = 0
+            if not as_one_block:
+                end = data.rfind(b"\n") + 1
+            if end:
+                yield _with_line_feeds(data[:end])
+            elif len(data) > _MAX_LINE_BYTES:
+                self._matches.too_long = True
+                return
+            self._stop.check()
+            chunk = os.read(self._fd, _BLOCK_BYTES)
+            at_end = not chunk
+            data = data[end:] + converter.convert(chunk, is_last=at_end)
+        if data:
+            yield _with_line_feeds(data)
+
+    def _choose_converter(self, data: bytes, size: int, *, is_whole: bool) -> _Utf8Converter | None:
+        """Return what makes UTF-8 of a file that begins with `data`; None of a binary one.
+
+        Args:
+            size: of the file.
+            is_whole: whether `data` is all of it.
+        """
+        encoding = None
+        if b"\0" in data or not data.isascii():
+            encoding = encoding_from_bom(data) or self._detect_without_bom(data, is_whole=is_whole)
+        drops_nuls = self._matches.is_binary and (self._search_binary or is_text_with_nuls(self._fd, size))
+        if drops_nuls:
+            self._matches.is_binary = False
+        if self._matches.is_binary:
+            return None
+        return _Utf8Converter(encoding, drops_nuls=drops_nuls)
+
+    def _detect_without_bom(self, data: bytes, *, is_whole: bool) -> Encoding | None:
+        """Return the encoding to decode a file from; None for one that is searched as it is."""
+        sample = data[:SAMPLE_BYTES]
+        if b"\0" in sample:
+            encoding = detect_encoding(sample)
+            self._matches.is_binary = encoding is None
+            return encoding
+        if is_utf8(sample) or (is_whole and not self._may_match(_with_line_feeds(data))):
+            return None
+        return detect_encoding(sample)
 
 
 class _Utf8Converter:
@@ -440,18 +479,6 @@ class _Utf8Converter:
             # Seventy times as fast as to replace them, where there is nothing else.
             data = data.translate(None, b"\0")
         return data
-
-
-def _detect_without_bom(data: bytes, hits: FileMatches, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
-    """Return the encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
-    sample = data[:SAMPLE_BYTES]
-    if b"\0" in sample:
-        encoding = detect_encoding(sample)
-        hits.is_binary = encoding is None
-        return encoding
-    if is_utf8(sample) or (may_match is not None and not may_match(_with_line_feeds(data))):
-        return None
-    return detect_encoding(sample)
 
 
 def _with_line_feeds(data: bytes) -> bytes:

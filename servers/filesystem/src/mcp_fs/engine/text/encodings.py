@@ -212,9 +212,10 @@ def detect_encoding(sample: bytes) -> Encoding | None:
         if sample.startswith(mark) and _can_decode(sample[len(mark) :], name):
             return Encoding(name, mark)
     sample = sample[:SAMPLE_BYTES]
-    if sample.startswith(codecs.BOM_UTF8) and b"\0" not in sample and not _mostly_control(sample):
+    has_nul = b"\0" in sample
+    if sample.startswith(codecs.BOM_UTF8) and not has_nul and not _mostly_control(sample):
         return Encoding("utf-8", codecs.BOM_UTF8)  # nothing else begins so, whatever is damaged behind it
-    if b"\0" in sample:
+    if has_nul:
         return _detect_utf16_or_utf32(sample)
     if _mostly_control(sample):
         return None
