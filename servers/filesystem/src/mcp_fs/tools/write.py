@@ -205,7 +205,7 @@ class WriteTools:
         """
         writable_paths, notes = consented_expansion(paths) or await expand_deletions(self.policy, self.engine, paths)
         result = await self.engine.delete(writable_paths, recursive=recursive, trash=trash)
-        return replace(result, notes=[*notes, *result.notes], asked=not any("*" in path for path in paths))
+        return replace(result, notes=[*notes, *result.notes], names_all=not any("*" in path for path in paths))
 
     async def _resolve_source(self, path: str) -> ReadablePath | LineRange:
         """What a copy is of: the entry of that name if there is one, else lines if it names some."""

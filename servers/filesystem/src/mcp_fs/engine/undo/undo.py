@@ -165,7 +165,7 @@ def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) 
         return undo_entry
     return replace(
         undo_entry,
-        entries=[
+        changes=[
             e
             for e in undo_entry.changes
             if e.recorded.after != NEW_FOLDER or not _has_other_entries(e.path, removed_paths)
