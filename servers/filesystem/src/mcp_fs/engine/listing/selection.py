@@ -117,12 +117,11 @@ def compile_chooser(globs: Sequence[str]) -> Chooser:
     path_globs = [path_glob(glob) for glob in globs]
     matching = compile_path_set([translate(glob, utf8=True) for glob in path_globs])
     matching_bytes = compile_path_set([translate(glob) for glob in path_globs])
-
     # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
-    ends = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in path_globs)
+    endings = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in path_globs)
 
     def chooses(path: str) -> bool:
-        if path.isascii() and not path.endswith(ends):
+        if path.isascii() and not path.endswith(endings):
             return False
         path = fold_name(path)
         try:

@@ -17,36 +17,33 @@ from mcp_fs.policy import ReadablePath
 __all__ = ["read_info"]
 
 _MAX_HASHED_BYTES = 16 * 1024 * 1024
+_KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
 
 
 def read_info(place: ReadablePath) -> FileInfo:
-    """Kind, size, times and more of `place`; of a link, what it leads to and how.
+    """Return kind, size, times and more of `place`; of a link, what it leads to and how.
 
     Raises:
         Problem: it does not exist or can't be reached.
     """
-    status_result = read_status(place, follow=False)
-    link_to = None
-    if stat.S_ISLNK(status_result.st_mode):
-        link_to = read_link(place)
-        try:
-            status_result = read_status(place)
-        except Problem as problem:
-            return _build_info(place, status_result, "link", link_to=f"{_describe_target(link_to)}: {problem.what}")
+    status = read_status(place, follow=False)
     target = None
-    if link_to is not None:
-        target = _describe_target(link_to)
-    kind = {stat.S_IFDIR: "folder", stat.S_IFREG: "file"}.get(stat.S_IFMT(status_result.st_mode), "special")
-    if kind == "special":
-        return _build_info(place, status_result, kind, link_to=target)
+    if stat.S_ISLNK(status.st_mode):
+        target = _describe_target(read_link(place))
+        try:
+            status = read_status(place)
+        except Problem as problem:
+            return _build_info(place, status, "link", link_to=f"{target}: {problem.what}")
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
+    contents: dict[str, str | int | None] = {}
     try:
         if kind == "folder":
-            inside = _describe_folder(place)
-        else:
-            inside = _describe_file(place, status_result.st_size)
+            contents = _describe_folder(place)
+        elif kind == "file":
+            contents = _describe_file(place, status.st_size)
     except Refused as problem:
-        inside = {"unreadable": problem.what}  # its mode says why, so it is told all the same
-    return _build_info(place, status_result, kind, link_to=target, **inside)
+        contents = {"unreadable": problem.what}  # its mode says why, so it is told all the same
+    return _build_info(place, status, kind, link_to=target, **contents)
 
 
 def _describe_folder(place: ReadablePath) -> dict[str, str | int | None]:
@@ -55,35 +52,36 @@ def _describe_folder(place: ReadablePath) -> dict[str, str | int | None]:
 
 
 def _describe_file(place: ReadablePath, size: int) -> dict[str, str | int | None]:
+    facts: dict[str, str | int | None] = {}
     with open_file(place) as file:
         head = file.read(SAMPLE_BYTES)
+        facts["mime_type"] = mime_type(head, place.name)
         encoding = detect_encoding(head)
-        content = None
+        if encoding is not None:
+            facts["encoding"] = str(encoding)
         if size <= _MAX_HASHED_BYTES:
-            content = content_hash(head + file.read(_MAX_HASHED_BYTES))
-    return {
-        "mime_type": mime_type(head, place.name),
-        "encoding": None if encoding is None else str(encoding),
-        "hash": content,
+            facts["hash"] = content_hash(head + file.read(_MAX_HASHED_BYTES))
+    return facts
+
+
+def _build_info(place: ReadablePath, status: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:
+    facts: dict[str, str | int | None] = {
+        "path": place.display,
+        "uri": place.uri,
+        "kind": kind,
+        "size": status.st_size,
+        "modified": format_time(status.st_mtime),
+        "mode": stat.filemode(status.st_mode),
+        **more,
     }
-
-
-def _build_info(place: ReadablePath, status_result: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:
-    birth_time = getattr(status_result, "st_birthtime", None)
-    return FileInfo.model_validate(
-        {
-            "path": place.display,
-            "uri": place.uri,
-            "kind": kind,
-            "size": status_result.st_size,
-            "modified": format_time(status_result.st_mtime),
-            "created": None if birth_time is None else format_time(birth_time),
-            "mode": stat.filemode(status_result.st_mode),
-            **more,
-        }
-    )
+    birth_time = getattr(status, "st_birthtime", None)
+    if birth_time is not None:
+        facts["created"] = format_time(birth_time)
+    return FileInfo.model_validate(facts)
 
 
 def _describe_target(target: str) -> str:
     """Return a link's text; of an absolute one only that it is one, since it may name a place that is not served."""
-    return "an absolute path" if is_absolute(target) else target
+    if is_absolute(target):
+        return "an absolute path"
+    return target

@@ -134,19 +134,24 @@ def _build_page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Sk
         extra_bytes += size * (len(equal_paths) - 1)
         for path in equal_paths:
             rows.append((path, f"#{number}, {size:,}"))
-    paths: list[str] = []
-    measures: list[str] = []
-    remaining_bytes = page_byte_limit(limit)
-    for path, measure in rows[:limit]:
-        remaining_bytes -= len(path.encode("utf-8", "replace")) + len(measure) + 2
-        if paths and remaining_bytes < 0:
-            break
-        paths.append(path)
-        measures.append(measure)
+    page = _take_rows(rows[:limit], page_byte_limit(limit))
     notes: list[str] = []
     if groups:
         notes.append(f"{pluralize(len(groups), 'content')} (#) that several have, {extra_bytes:,} bytes too many")
-    if len(paths) < len(rows):
-        notes.append(f"the first {len(paths):,}: raise `limit`, or name a folder as `path`")
+    if len(page) < len(rows):
+        notes.append(f"the first {len(page):,}: raise `limit`, or name a folder as `path`")
     notes += [*skipped.notes(), *skipped.describe_excluded(named=not rows)]
-    return FilePage(tuple(paths), len(rows), notes, None, tuple(measures))
+    paths = tuple(path for path, _ in page)
+    measures = tuple(measure for _, measure in page)
+    return FilePage(paths, len(rows), notes, None, measures)
+
+
+def _take_rows(rows: Sequence[tuple[str, str]], max_bytes: int) -> list[tuple[str, str]]:
+    """Return the first rows that take at most `max_bytes` bytes, but one at least."""
+    page: list[tuple[str, str]] = []
+    for path, measure in rows:
+        max_bytes -= len(path.encode("utf-8", "replace")) + len(measure) + 2
+        if page and max_bytes < 0:
+            break
+        page.append((path, measure))
+    return page

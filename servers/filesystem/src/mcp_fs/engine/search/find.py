@@ -107,10 +107,7 @@ def find_files(
     next_cursor = None
     if len(paths) > len(page.paths):
         next_cursor = Cursor.encode("find", paths[len(page.paths) - 1].position, scope)
-    notes = [*finder.skipped.notes(), *finder.skipped.describe_excluded(named=not finder.total)]
-    if not finder.total and after is None:
-        notes.append("a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder")
-    return FilePage(tuple(page.paths), finder.total, notes, next_cursor, tuple(page.measures))
+    return FilePage(tuple(page.paths), finder.total, finder.notes(), next_cursor, tuple(page.measures))
 
 
 def _with_slash_behind_braces(match: re.Match[str]) -> str:
@@ -144,6 +141,13 @@ class _Finder:
         self._after = after
         self._choosers = compile_choosers(starts, glob)
         self._name_ending = name_ending(glob)
+
+    def notes(self) -> list[str]:
+        """Say what was left out; when nothing was found also what a glob is."""
+        notes = [*self.skipped.notes(), *self.skipped.describe_excluded(named=not self.total)]
+        if not self.total and self._after is None:
+            notes.append("a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder")
+        return notes
 
     def find_first(self, count: int) -> list[_FoundPath]:
         """Return the first `count` paths behind the cursor, and count all."""

@@ -74,7 +74,7 @@ class Lines:
     @cached_property
     def total_lines(self) -> int | None:
         """Lines in it; None when counting them would mean reading a large file."""
-        if not (self.size <= _MAX_COUNTED_BYTES):
+        if self.size > _MAX_COUNTED_BYTES:
             return None
         return self.count_lines(self.start, self.size)
 
@@ -132,20 +132,22 @@ class Lines:
         unit = self.encoding.unit_bytes
         position = block.find(feed, 0, limit)
         while position >= 0:
-            is_aligned = not (base + position - self.start) % unit
-            if is_aligned:
-                yield position + unit
-            position = block.find(feed, position + (unit if is_aligned else 1), limit)
+            following = position + 1
+            if not (base + position - self.start) % unit:
+                following = position + unit
+                yield following
+            position = block.find(feed, following, limit)
 
     def _find_ends_backwards(self, block: bytes, base: int, limit: int) -> Iterator[int]:
         feed = self.encoding.newline
         unit = self.encoding.unit_bytes
         position = block.rfind(feed, 0, limit)
         while position >= 0:
-            is_aligned = not (base + position - self.start) % unit
-            if is_aligned:
+            previous_limit = position + unit - 1
+            if not (base + position - self.start) % unit:
+                previous_limit = position
                 yield position + unit
-            position = block.rfind(feed, 0, position if is_aligned else position + unit - 1)
+            position = block.rfind(feed, 0, previous_limit)
 
     # Lines over the whole file
 
@@ -255,8 +257,7 @@ class Lines:
     def _find_certain_boundary(self, begin: int, at: int) -> int:
         """Return a place at or before `at` where a character is known to begin."""
         if self.encoding.name == "utf-8":
-            last_bytes = self.read_at(max(begin, at - 3), at - max(begin, at - 3))
-            return at - next((back for back, byte in enumerate(reversed(last_bytes), 1) if not 0x80 <= byte < 0xC0), 0)
+            return self._find_utf8_boundary(begin, at)
         if self.encoding.unit_bytes > 1:
             return max(begin, at - self.encoding.unit_bytes)
         while at > begin:
@@ -268,3 +269,11 @@ class Lines:
                     return at - distance
             at = base
         return begin
+
+    def _find_utf8_boundary(self, begin: int, at: int) -> int:
+        """Return where the character before `at` begins; `at` itself where that is not near, as in damaged text."""
+        base = max(begin, at - (MAX_CHARACTER_BYTES - 1))
+        for distance, byte in enumerate(reversed(self.read_at(base, at - base)), 1):
+            if not 0x80 <= byte < 0xC0:
+                return at - distance
+        return at
