@@ -24,7 +24,7 @@ COMPLETES_GIT_FOLDER = frozenset({"head", "commondir", "objects", "refs"})
 
 @lru_cache(_MAX_CACHED_NAMES)
 def is_repository_folder(name: str) -> bool:
-    """Whether some file system takes `name` for the folder of a repository.
+    """Return whether some file system takes `name` for the folder of a repository.
 
     File systems of Windows ignore the letter case, blanks and dots at the end and what follows a colon, and know a
     second, short name. Those of macOS ignore the letter case and characters that can't be seen. A file of that name
@@ -41,16 +41,16 @@ def _is_repository_name(name: str) -> bool:
 
 
 def _without_ignored_characters(name: str) -> str:
-    """`name` without what file systems may ignore: format characters, accents, variants of letters."""
+    """Return `name` without what file systems may ignore: format characters, accents, variants of letters."""
     characters = unicodedata.normalize("NFKD", name).replace("\u0131", "i")
     return "".join(one for one in characters if unicodedata.category(one) not in ("Cf", "Mn", "Cc"))
 
 
 def is_git_folder(has_entry: Callable[[str], bool]) -> bool:
-    """Whether Git takes a folder for one of its own, whatever its name: a bare repository, or what `gitdir:` names.
+    """Return whether Git takes a folder for its own, whatever its name: a bare repository, or what `gitdir:` names.
 
     Args:
-        has: tells whether the folder has an entry of that name.
+        has_entry: tells whether the folder has an entry of that name.
     """
     if not has_entry("HEAD"):
         return False

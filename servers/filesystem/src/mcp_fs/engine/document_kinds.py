@@ -120,7 +120,7 @@ def _begins_as(kind: Kind, head: bytes) -> bool:
 
 
 def _is_tar(head: bytes) -> bool:
-    """Whether `head` begins with the header of a member: the oldest form has no mark, all have a sum of its bytes."""
+    """Return whether `head` begins with the header of a member, which has a sum of its bytes; the oldest no mark."""
     try:
         checksum = int(head[148:156].strip(b"\0 ") or b"-1", 8)
     except ValueError:

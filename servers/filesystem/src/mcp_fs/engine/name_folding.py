@@ -11,7 +11,7 @@ _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " "})
 
 
 def fold_name(name: str) -> str:
-    """`name` without what only spellings differ in: composed (NFC), every blank a plain one."""
+    """Return `name` without what only spellings differ in: composed (NFC), every blank a plain one."""
     if name.isascii():
         return name
     return unicodedata.normalize("NFC", name).translate(_BLANKS)

@@ -170,7 +170,7 @@ class Engine:
     async def find_skills(
         self, within_uri: str | None
     ) -> Sequence[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]]:
-        """The folders of skills in the served folders, or those that the URI `within_uri` is in, with their files."""
+        """Return the folders of skills in the served folders, or those that `within_uri` is in, with their files."""
         policy = self._policy
         return await in_thread(
             lambda stop: skill_folders([policy.root_path(root) for root in policy.roots], within_uri, stop)
@@ -382,7 +382,7 @@ class Engine:
             return spot.path
 
     def names_on_disk(self, place: ReadablePath) -> tuple[str, ...]:
-        """The names down to `place` as the file system has them, links not followed: what its events will name."""
+        """Return the names down to `place` as the file system has them, links not followed: as its events name it."""
         return spell_names(place)
 
     def read_state(self, place: ReadablePath) -> Hashable | None:

@@ -70,12 +70,12 @@ class Archive(Protocol):
     """What holds members."""
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
-        """All members in order, each with its content as long as it is the latest; None for what is not a file."""
+        """Yield all members in order, each with its content while it is the latest; None for what is not a file."""
         ...
 
 
 def open_archive(file: BinaryIO, kind: Kind) -> Archive | None:
-    """`file` as an archive; None when it is none."""
+    """Return `file` as an archive; None when it is none."""
     if kind in ("zip", "word", "slides", "odf", "epub", "sheet"):
         return Zip(file)
     if kind != "tar":
@@ -174,7 +174,7 @@ def read_all(stream: BinaryIO) -> BinaryIO:
     """Return what `stream` still has, in memory.
 
     Raises:
-        TooLarge: that is more than `MOST_BYTES`.
+        OutputTooLarge: that is more than `MAX_OUTPUT_BYTES`.
     """
     data = io.BytesIO()
     while block := stream.read(_BLOCK_BYTES):
@@ -230,7 +230,7 @@ class Zip:
 
 
 def _zip_member_name(info: zipfile.ZipInfo) -> str:
-    """The name of a member: UTF-8 also where that is not said, as zip on Linux has it, else what DOS would read."""
+    """Return the name of a member: UTF-8 also where that is not said, as zip on Linux has it, else as DOS reads it."""
     if info.flag_bits & 0x800 or info.filename.isascii():
         return info.filename
     try:

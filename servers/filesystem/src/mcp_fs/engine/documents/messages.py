@@ -153,7 +153,7 @@ class Notebook:
         self._data = read_all(file).read()
 
     def text(self) -> list[str] | None:
-        """Its cells; None of what is not a notebook as nbformat has it."""
+        """Return its cells; None of what is not a notebook as nbformat has it."""
         cells = notebook_cells(self._data)
         if cells is None:
             return None

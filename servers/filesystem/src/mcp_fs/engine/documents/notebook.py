@@ -47,7 +47,7 @@ def _raw_cells(book: dict[str, Any]) -> list[Any]:
 
 
 def with_final_newline(text: str) -> str:
-    """`text` with a line end behind its last line."""
+    """Return `text` with a line end behind its last line."""
     if not text or text.endswith("\n"):
         return text
     return text + "\n"

@@ -167,7 +167,7 @@ def _find_archive(place: ReadablePath) -> tuple[ReadablePath, tuple[str, ...]] |
 
 
 def to_anonymous_file(data: bytes) -> BinaryIO:
-    """`data` as a file that has no name."""
+    """Return `data` as a file that has no name."""
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("mcp-fs", os.MFD_CLOEXEC), "w+b", buffering=0)
     else:
@@ -180,7 +180,7 @@ def to_anonymous_file(data: bytes) -> BinaryIO:
 
 
 def raw_source_path(place: ReadablePath) -> str | None:
-    """The path of a file as it is written, where its text is another; None where the text is all there is to edit."""
+    """Return the path of a file as it is written, where its text is another; None where the text is what is edited."""
     own = _RAW_MEMBERS.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
     if own is None:
         return None

@@ -82,7 +82,7 @@ class _Pipes:
         """Send some of the answer.
 
         Raises:
-            TooLarge: there is no room for all of it; what fits was sent.
+            OutputTooLarge: there is no room for all of it; what fits was sent.
         """
         for begin in range(0, min(len(payload), self.remaining_bytes), _BLOCK_BYTES):
             self.send(letter, payload[begin : min(begin + _BLOCK_BYTES, self.remaining_bytes)])

@@ -133,7 +133,7 @@ def compile_chooser(globs: Sequence[str]) -> Chooser:
 
 
 def as_file_glob(glob: str) -> str:
-    """`glob` where files are meant: one of folders means all that is in them."""
+    """Return `glob` where files are meant: one of folders means all that is in them."""
     normalized = _with_slashes(glob).removeprefix("./")
     if not normalized.endswith("/") or not normalized.strip("/"):
         return glob
@@ -225,7 +225,7 @@ def as_name_globs(glob: str) -> list[str]:
 
 
 def _with_slashes(glob: str) -> str:
-    r"""`glob` in the spelling of this module: on Windows a backslash parts names, as ripgrep has it there.
+    r"""Return `glob` in the spelling of this module: on Windows a backslash parts names, as ripgrep has it there.
 
     A character is meant as itself in brackets: `[*]`, `[[]`.
     """
@@ -256,7 +256,7 @@ def _strip_absolute_path(start: ReadablePath, glob: str) -> str | None:
 
 
 def _strip_display_path(start: ReadablePath, glob: str) -> list[str]:
-    """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
+    """Return the rest of a glob that begins with the path of `start` in answers, which may also be a path below it."""
     prefix = fold_name(start.display) + "/"
     if glob.startswith(prefix) and glob != prefix:
         return ["/" + glob.removeprefix(prefix)]

@@ -78,7 +78,7 @@ class Skipped:
 
     @classmethod
     def with_deadline(cls) -> Skipped:
-        """For walks that end after `WALK_SECONDS`."""
+        """Return one for walks that end after `WALK_SECONDS`."""
         return cls(time.monotonic() + WALK_SECONDS)
 
     def is_late(self) -> bool:
@@ -126,7 +126,7 @@ class Skipped:
         return [phrase]
 
     def notes(self) -> list[str]:
-        """One phrase for each reason, the first few paths named."""
+        """Return one phrase for each reason, the first few paths named."""
         notes: list[str] = []
         for failure, paths in self.reasons.items():
             named = ", ".join(paths[:_MAX_NAMED])
@@ -178,7 +178,7 @@ def walk(
     Args:
         walk_filter: what is left out; `start` itself never is. Links are named and not followed.
         skipped: learns of folders that can't be opened.
-        after: names (below `start`) of a file: only what comes after it in `order` is visited.
+        after: names (below `start`) of a file: only what comes after it in `walk_order` is visited.
 
     Raises:
         Problem: `start` can't be opened.
@@ -276,7 +276,7 @@ def walk_order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
 
 
 def page_byte_limit(limit: int) -> int:
-    """Bytes that a page of `limit` paths may take: the usual ones, and more for who asks for more than 200 paths."""
+    """Return the bytes that a page of `limit` paths may take: the usual ones, and more for more than 200 paths."""
     return DEFAULT_PAGE_BYTES * max(limit, _USUAL_PATHS) // _USUAL_PATHS
 
 

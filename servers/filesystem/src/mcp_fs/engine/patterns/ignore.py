@@ -110,7 +110,7 @@ class Rules:
 
     @classmethod
     def load_above(cls, place: ReadablePath) -> Rules | None:
-        """The rules in the folder above `place`, from the served folder down; None for the served folder itself."""
+        """Return the rules above `place`, from the served folder down; None for the served folder itself."""
         rules: Rules | None = None
         for depth in range(len(place.parts)):
             rules = cls.load_in_folder(place.at(place.root, place.parts[:depth]), rules)

@@ -44,7 +44,7 @@ class SearchText:
 
     @cached_property
     def readable_text(self) -> str:
-        """As the library takes it: damaged bytes are lone surrogates, for which it sees U+FFFD, of the same length."""
+        """The text as the library takes it: damaged bytes are lone surrogates, for which it sees U+FFFD."""
         return replace_undecodable(self.text)
 
     @cached_property

@@ -52,7 +52,7 @@ _MAX_DIFFED_LINES = 4000  # lines; difflib can take time that grows with their s
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """`old` becomes `new`: where it stands, once, or with `everywhere` at each place."""
+    """`old` becomes `new`: where it stands, once, or with `replace_all` at each place."""
 
     old: str
     new: str
@@ -60,7 +60,7 @@ class Replacement:
 
 
 def apply_replacements(text: str, replacements: Sequence[Replacement], label: str, stop: Stop) -> str:
-    """`text` with all `replacements` made, each on the outcome of those before it.
+    """Return `text` with all `replacements` made, each on the outcome of those before it.
 
     Args:
         label: the file's name for messages.

@@ -121,7 +121,7 @@ class Decoded:
 
 
 def decode(data: bytes) -> Decoded | None:
-    """`data` as text, or None when it is binary; `encode(decoded.text, decoded)` gives `data` again."""
+    """Return `data` as text, or None when it is binary; `encode(decoded.text, decoded)` gives `data` again."""
     encoding = detect_encoding(data)
     if encoding is None:
         return None
@@ -145,14 +145,14 @@ def decode(data: bytes) -> Decoded | None:
 
 
 def replace_undecodable(text: str) -> str:
-    """`text` as readers see it, character by character: U+FFFD for what does not decode."""
+    """Return `text` as readers see it, character by character: U+FFFD for what does not decode."""
     if text.isascii():
         return text
     return _SURROGATE.sub("\ufffd", text)
 
 
 def encode(text: str, like: Decoded) -> bytes:
-    """`text` in the encoding, and behind the mark, that `like` was read from.
+    """Return `text` in the encoding, and behind the mark, that `like` was read from.
 
     Raises:
         Invalid: the encoding has no bytes for some character.
@@ -171,7 +171,7 @@ def encode(text: str, like: Decoded) -> bytes:
 
 
 def _carry_undecodable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the error handler that carries damaged bytes: a lone surrogate for each different piece, and back."""
+    """Carry damaged bytes through text, as an error handler: a lone surrogate for each different piece, and back."""
     if isinstance(error, UnicodeDecodeError):
         piece = error.object[error.start : error.end]
         surrogates = _handler_state.surrogates
@@ -255,10 +255,10 @@ class SizeLimit:
         self._remaining = MAX_EDIT_BYTES - len(text)
 
     def replace(self, length: int, new: str) -> str:
-        """`new`, which stands for so many characters of before.
+        """Return `new`, which takes the place of so many characters.
 
         Raises:
-            OverflowError: all would have more than `MOST_BYTES` characters.
+            OverflowError: all would have more than `MAX_EDIT_BYTES` characters.
         """
         self._remaining -= len(new) - length
         if self._remaining < 0:
@@ -280,7 +280,7 @@ def _read_at(fd: int, offset: int) -> bytes:
 
 
 def content_hash(data: bytes) -> str:
-    """What names a file's content in answers: 8 hexadecimal digits of its SHA-256, which are enough to see a change."""
+    """Return what names a file's content in answers: 8 hexadecimal digits of its SHA-256, enough to see a change."""
     return hashlib.sha256(data).hexdigest()[:8]
 
 
@@ -374,7 +374,10 @@ def _is_readable(sample: bytes, name: str) -> bool:
 
 
 def _mostly_utf8(sample: bytes) -> bool:
-    """UTF-8 with a few stray bytes, as logs of several programs are; other encodings rarely look like it even once."""
+    """Return whether it is UTF-8 with a few stray bytes, as logs of several programs are.
+
+    Other encodings rarely look like it even once.
+    """
     text = sample.decode("utf-8", "replace")
     stray = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))

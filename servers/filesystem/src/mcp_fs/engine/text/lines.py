@@ -152,7 +152,7 @@ class Lines:
     # Lines over the whole file
 
     def skip_lines(self, offset: int, lines: int) -> tuple[int, int]:
-        """(lines skipped, offset behind them), `lines` of them from `offset` unless the file ends."""
+        """Return how many lines were skipped from `offset` on, fewer only at the end of the file, and where that is."""
         skipped = 0
         while skipped < lines:
             self.stop.check()
@@ -167,7 +167,7 @@ class Lines:
         return skipped, offset
 
     def count_lines(self, begin: int, end: int) -> int:
-        """Lines that begin in [begin, end); the last one need not end."""
+        """Return how many lines begin in [begin, end); the last one need not end."""
         ends = 0
         last_begin = begin
         offset = begin
@@ -200,7 +200,7 @@ class Lines:
         return end is not None and end < self.size
 
     def iterate_backwards(self) -> Iterator[tuple[int, bool]]:
-        """Offsets from the end of the file to its beginning, and whether a line begins there; each of those is told."""
+        """Yield offsets from the end of the file to its beginning, and whether a line begins there, none left out."""
         offset = self.size
         while offset > self.start:
             self.stop.check()
