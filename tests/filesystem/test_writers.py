@@ -23,7 +23,7 @@ import sys
 from functools import partial
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
-from mcp_fs.engine.changing.transaction import Change, change_files
+from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.policy import Policy
 from filesystem.places import Told
 
@@ -34,7 +34,7 @@ sys.stdin.readline()
 for number in range(count):
     add = [Replacement("END", f"{me}{number}\\nEND")]
     revise = partial(apply_replacements, replacements=add, label="log", stop=Stop())
-    change_files([Change(place, revise)], dry_run=False, stop=Stop())
+    change_files([FileChange(place, revise)], dry_run=False, stop=Stop())
 """
 
 
