@@ -117,7 +117,7 @@ def _is_store(fd: int) -> bool:
 
 
 def _are_far(start: Any, end: Any) -> bool:
-    return start.folder.place.root.real != end.folder.place.root.real
+    return start.folder.path.root.real_path != end.folder.path.root.real_path
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ async def test_the_user_is_asked_about_what_globs_mean_and_that_is_what_goes(her
         asked.append(params.message)
         if len(asked) == 1:
             (here.root / "later.bak").touch()
-        return ElicitResult(action="accept", content={"fsync_folder": True})
+        return ElicitResult(action="accept", content={"confirm": True})
 
     server = build(load(Settings, [str(here.root), "--confirm"]))
     async with Client(server, mode="auto" if mode == MODERN else "legacy", elicitation_callback=answer) as client:
