@@ -1,26 +1,27 @@
-"""Dates as callers write them, said so that git understands them.
+"""Translates dates as callers write them, so that git understands them as they are meant.
 
 Git refuses no date: what it does not know it leaves out, and takes today's day or hour in its place. `2024-06` would be
 a day in this month's stead, `7d` the seventh of this month, `last 7 days` seven days before the first of it, `this
-week` this very second. So what is taken is what has one meaning, and git is told that one.
+week` this very second. So only what has one meaning is taken, and git gets that one.
 """
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from time import time
+from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_git.engine.history.calendar_periods import WEEKDAYS, parse_period
 
 __all__ = ["to_git_date"]
 
 # What git can count: it would take another year.
-_FIRST, _LAST = date(1970, 1, 1), date(2099, 12, 31)
-_MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-           "november", "december"]  # fmt: skip
-_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_FIRST_DAY = date(1970, 1, 1)
+_LAST_DAY = date(2099, 12, 31)
+# Git takes so many of any unit for seconds since 1970.
+_MAX_NUMBER = 10**8
 _NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
             "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]  # fmt: skip
 _COUNTS = {word: str(number) for number, word in enumerate(_NUMBERS)} | {
@@ -32,33 +33,50 @@ _UNITS = {
     "hour": "hour", "d": "day", "day": "day", "w": "week", "wk": "week", "week": "week", "fortnight": "fortnight",
     "mo": "month", "month": "month", "y": "year", "yr": "year", "year": "year",
 }  # fmt: skip
-_LONG = {
+_UNIT_SECONDS = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
 # What a half of each is made of.
-_PARTS = {
+_SMALLER_UNITS = {
     "minute": (60, "second"), "hour": (60, "minute"), "day": (24, "hour"), "week": (7 * 24, "hour"),
     "fortnight": (14, "day"), "year": (12, "month"),
 }  # fmt: skip
-_COUNTED = rf"(\d+(?:\.\d+)?|(?:{'|'.join(sorted(_COUNTS, key=len, reverse=True))})\b) ?({'|'.join(_UNITS)})s?\b"
-_SPAN = re.compile(rf"(?:(?:the )?(?:last|past|previous) |-)?((?:{_COUNTED}(?:,? and |,? |\Z))+)(?:ago)?")
-_UNIT = re.compile(r"(?:last |past |previous )?(second|minute|hour|day|week|month|year)(?: ago)?")
-_THIS = re.compile(r"(?:(?:start|beginning) of )?(?:this|the) (week|month|year)")
-_ISO = re.compile(
-    r"(?P<year>\d{4})(?:(?P<mark>[-/.])(?P<month>\d\d?)(?:(?P=mark)(?P<day>\d\d?))?)?"
-    r"|(?P<year_2>\d{4})(?P<month_2>\d\d)(?P<day_2>\d\d)|(?P<month_3>\d\d?)[-/.](?P<year_3>\d{4})"
-    r"|(?P<month_4>\d\d?)/(?P<day_4>\d\d?)/(?P<year_4>\d{4})|(?P<day_5>\d\d?)\.(?P<month_5>\d\d?)\.(?P<year_5>\d{4})"
-)
-_SECONDS = re.compile(r"@?\d{9,10}")
-_TIMED = re.compile(r"\d{4}-\d\d-\d\d[t ]\d\d(?::?\d\d[\d:., +-]*z?)?")
-_OF_MONTH = re.compile(
-    r"(?:(?P<year>\d{4})[ -]*)?(?:(?P<day>\d\d?)[ -])?(?:(?P<last>last) )?(?P<month>[a-z]{3,9})"
-    r"(?:[ -](?P<day_2>\d\d?)(?!\d))?(?:[ -]*(?P<year_2>\d{4})| (?P<before>last year))?"
-)
+_AMOUNT = rf"(\d+(?:\.\d+)?|(?:{'|'.join(sorted(_COUNTS, key=len, reverse=True))})\b) ?({'|'.join(_UNITS)})s?\b"
+_SPAN = re.compile(rf"(?:(?:the )?(?:last|past|previous) |-)?((?:{_AMOUNT}(?:,? and |,? |\Z))+)(?:ago)?")
+_UNIT_AGO = re.compile(r"(?:last |past |previous )?(second|minute|hour|day|week|month|year)(?: ago)?")
+_EPOCH_SECONDS = re.compile(r"@?\d{9,10}")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[t ]\d\d(?::?\d\d[\d:., +-]*z?)?")
 _ZONE = re.compile(r" ?([+-]\d\d:?\d\d|z|utc|gmt|[ecmp][sd]t|ces?t|bst)\Z")
-_TIME = re.compile(r"(?:\bat )?(?:\b(\d\d?:\d\d(?::\d\d)?)(?: ?([ap]m))?|\b(\d\d?) ?([ap]m)|\b(noon|midnight|tea))\b")
+_TIME = re.compile(
+    r"(?:\bat )?(?:\b(?P<clock>\d\d?:\d\d(?::\d\d)?)(?: ?(?P<clock_half>[ap]m))?"
+    r"|\b(?P<hour>\d\d?) ?(?P<hour_half>[ap]m)|\b(?P<name>noon|midnight|tea))\b"
+)
 # What git takes for the one before the hour that it is now, of whatever day.
-_NAMED = {"noon": "12:00", "midnight": "00:00", "tea": "17:00"}
+_NAMED_TIMES = {"noon": "12:00", "midnight": "00:00", "tea": "17:00"}
+_CLOCK_FORMATS = ["%H", "%H:%M", "%H:%M:%S"]
+_LEADING_WEEKDAY = re.compile(rf"(?:{'|'.join(name[:3] for name in WEEKDAYS)})[a-z]* (?=.*\d)")
+_ORDINAL_ENDING = re.compile(r"(?<=\d)(?:(?:st|nd|rd|th)\b)?(?: of\b)?")
+_DOT_OR_UNDERSCORE = re.compile(r"(?<=[a-z])\.+(?=\s|$)|(?<=[\da-z])[._](?=[a-z])|(?<=[a-z])[._](?=\d)")
+_PREPOSITION = re.compile(
+    r"\A(?:(?:since|from|on|over|during|within|in(?= (?:the )?[a-z]{4,})) )?(?:the (?!week|month|year))?"
+)
+
+
+class _Amount(NamedTuple):
+    """So many of a unit."""
+
+    number: int
+    unit: str
+
+    @property
+    def seconds(self) -> int:
+        return self.number * _UNIT_SECONDS[self.unit]
+
+    @property
+    def text(self) -> str:
+        if self.number == 1:
+            return f"1 {self.unit}"
+        return f"{self.number} {self.unit}s"
 
 
 def to_git_date(text: str, name: str, *, to_end: bool = False) -> str:
@@ -72,122 +90,108 @@ def to_git_date(text: str, name: str, *, to_end: bool = False) -> str:
     Raises:
         Invalid: git would take another time for it, or it has more than one meaning.
     """
-    said = re.sub(r"(?<=\d)(?:(?:st|nd|rd|th)\b)?(?: of\b)?", "", text.strip().lower())
-    said = re.sub(r"(?<=[a-z])\.+(?=\s|$)|(?<=[\da-z])[._](?=[a-z])|(?<=[a-z])[._](?=\d)", " ", said)
-    said = re.sub(r"\A(?:(?:since|from|on|over|during|within|in(?= (?:the )?[a-z]{4,})) )?(?:the (?!week|month|year))?",
-                  "", " ".join(said.split()))  # fmt: skip
     try:
-        if _SECONDS.fullmatch(said) or said in ("now", "never", *_NAMED):
-            return said
-        if _TIMED.fullmatch(said):
-            at = datetime.fromisoformat(said.upper())
-            return at.replace(year=max(_FIRST.year, min(_LAST.year, at.year))).isoformat(" ", "seconds")
-        if (span := _span(said)) is not None:
-            return span
-        if (days := _days(said)) is not None:
-            return f"{_near(days[to_end])} {'23:59:59' if to_end else '00:00:00'}"
-        return _timed(said)
+        return _translate(_normalize(text), to_end)
     except (ValueError, OverflowError):
         raise Invalid(f"{quote(text)} is not a date for `{name}`.", "Write `2026-01-31`, or `2 weeks ago`.") from None
 
 
-def _near(day: date) -> str:
-    return max(_FIRST, min(_LAST, day)).isoformat()
+def _normalize(text: str) -> str:
+    """Return a date in small letters, without ordinal endings, dots of abbreviations and a preposition."""
+    text = _ORDINAL_ENDING.sub("", text.strip().lower())
+    text = _DOT_OR_UNDERSCORE.sub(" ", text)
+    return _PREPOSITION.sub("", " ".join(text.split()))
 
 
-def _span(text: str) -> str | None:
+def _translate(text: str, to_end: bool) -> str:
+    if _EPOCH_SECONDS.fullmatch(text) or text in ("now", "never", *_NAMED_TIMES):
+        return text
+    if _TIMESTAMP.fullmatch(text):
+        return _translate_timestamp(text)
+    span = _translate_span(text)
+    if span is not None:
+        return span
+    period = parse_period(text)
+    if period is None:
+        return _translate_time(text)
+    if to_end:
+        return f"{_clamp(period.last)} 23:59:59"
+    return f"{_clamp(period.first)} 00:00:00"
+
+
+def _clamp(day: date) -> str:
+    return max(_FIRST_DAY, min(_LAST_DAY, day)).isoformat()
+
+
+def _translate_timestamp(text: str) -> str:
+    timestamp = datetime.fromisoformat(text.upper())
+    year = max(_FIRST_DAY.year, min(_LAST_DAY.year, timestamp.year))
+    return timestamp.replace(year=year).isoformat(" ", "seconds")
+
+
+def _translate_span(text: str) -> str | None:
     """Return so long before now; None if it is something else."""
-    if found := _UNIT.fullmatch(text):
-        return f"1 {found[1]} ago"
-    if not (found := _SPAN.fullmatch(text)):
+    unit = _UNIT_AGO.fullmatch(text)
+    if unit is not None:
+        return f"1 {unit[1]} ago"
+    span = _SPAN.fullmatch(text)
+    if span is None:
         return None
-    counted = [_whole(*each) for each in re.findall(_COUNTED, found[1])]
-    if sum(number * _LONG[unit] for number, unit in counted) > time():
-        return f"{_FIRST} 00:00:00"  # Git would come out anywhere.
-    if max(number for number, _ in counted) >= 10**8:
-        raise ValueError  # Git takes so many of anything for seconds since 1970.
-    return " ".join(f"{number} {unit}{'s' * (number != 1)}" for number, unit in counted) + " ago"
+    amounts = [_parse_amount(count, unit) for count, unit in re.findall(_AMOUNT, span[1])]
+    if sum(amount.seconds for amount in amounts) > time():
+        return f"{_FIRST_DAY} 00:00:00"  # Git would come out anywhere.
+    if max(amount.number for amount in amounts) >= _MAX_NUMBER:
+        raise ValueError
+    return " ".join(amount.text for amount in amounts) + " ago"
 
 
-def _whole(count: str, unit: str) -> tuple[int, str]:
+def _parse_amount(count: str, unit_name: str) -> _Amount:
     """Return a number of units in which nothing is halved."""
-    number, unit = float(_COUNTS.get(count, count)), _UNITS[unit]
-    if (unit == "fortnight" or not number.is_integer()) and unit in _PARTS:
-        number, unit = number * _PARTS[unit][0], _PARTS[unit][1]
+    number = float(_COUNTS.get(count, count))
+    unit = _UNITS[unit_name]
+    if unit == "fortnight" or (unit in _SMALLER_UNITS and not number.is_integer()):
+        factor, unit = _SMALLER_UNITS[unit]
+        number *= factor
     if not number.is_integer():
         raise ValueError
-    return int(number), unit
+    return _Amount(int(number), unit)
 
 
-def _timed(text: str) -> str:
+def _translate_time(text: str) -> str:
     """Return a time, of a day, in a zone."""
-    zone = _ZONE.search(text)
-    text = text[: zone.start()] if zone else text
-    at_time = _TIME.search(text)
-    if at_time is None:
+    zone = ""
+    zone_match = _ZONE.search(text)
+    if zone_match is not None:
+        zone = zone_match[1].upper()
+        text = text[: zone_match.start()]
+    time_match = _TIME.search(text)
+    if time_match is None:
         raise ValueError
-    at = _NAMED.get(at_time[5]) or f"{at_time[1] or at_time[3]} {at_time[2] or at_time[4] or ''}".strip()
-    datetime.strptime(at.split(" ")[0], "%H" if ":" not in at else "%H:%M:%S" if at.count(":") > 1 else "%H:%M")
-    day = " ".join(f"{text[: at_time.start()]} {text[at_time.end() :]}".replace(",", " ").split())
-    if day and (named := re.match(rf"({'|'.join(day[:3] for day in _WEEKDAYS)})[a-z]* (?=.*\d)", day)):
-        day = day[named.end() :]
-    if day and (span := _span(day)) is not None and not re.search("second|minute|hour", span):
-        day = span
-    elif day:
-        if (days := _days(day)) is None or days[0] != days[1]:
-            raise ValueError
-        day = _near(days[0])
-    return " ".join(filter(None, (day, at, zone[1].upper() if zone else "")))
+    day = f"{text[: time_match.start()]} {text[time_match.end() :]}".replace(",", " ")
+    words = [_translate_day(" ".join(day.split())), _translate_time_of_day(time_match), zone]
+    return " ".join(filter(None, words))
 
 
-def _days(text: str) -> tuple[date, date] | None:
-    """Return the first and the last day of what is a day, a week, a month or a year; None if it is something else."""
-    today = date.today()
-    if text in ("today", "yesterday", "day before yesterday"):
-        day = today - timedelta(("today", "yesterday", "day before yesterday").index(text))
-        return day, day
-    if found := _THIS.fullmatch(text):
-        if found[1] == "week":
-            monday = today - timedelta(today.weekday())
-            return monday, monday + timedelta(6)
-        return _month(today.year, today.month) if found[1] == "month" else _year(today.year)
-    if (weekday := _named(text.removeprefix("last ").removeprefix("past "), _WEEKDAYS)) is not None:
-        day = today - timedelta((today.weekday() - weekday - 1) % 7 + 1)
-        return day, day
-    text = text.replace(",", " ").replace("  ", " ")
-    if found := _ISO.fullmatch(text):
-        given = {key.partition("_")[0]: int(value) for key, value in found.groupdict("").items() if value.isdigit()}
-        year, month, number = given["year"], given.get("month"), given.get("day")
-        if month is None:
-            return _year(year)
-        if number and month > 12 and found["year_4"]:
-            month, number = number, month
-    elif (found := _OF_MONTH.fullmatch(text)) and (at := _named(found["month"], _MONTHS)) is not None:
-        if (found["day"] and found["day_2"]) or (found["year"] and (found["year_2"] or found["before"])):
-            return None
-        month, number = at + 1, int(found["day"] or found["day_2"] or 0) or None
-        is_ahead = (month, number or 0) > (today.month, today.day if number else 0) or (
-            found["last"] and (month, number or today.day) == (today.month, today.day)
-        )
-        given_year = found["year"] or found["year_2"]
-        year = int(given_year) if given_year else today.year - bool(is_ahead or found["before"])
-    else:
-        return None
-    if number is None:
-        return _month(year, month)
-    day = date(year, month, number)
-    return day, day
+def _translate_time_of_day(match: re.Match[str]) -> str:
+    if match["name"]:
+        return _NAMED_TIMES[match["name"]]
+    clock = match["clock"] or match["hour"]
+    datetime.strptime(clock, _CLOCK_FORMATS[clock.count(":")])
+    half = match["clock_half"] or match["hour_half"] or ""
+    return f"{clock} {half}".strip()
 
 
-def _named(text: str, names: list[str]) -> int | None:
-    """Which of `names` is meant by the whole of it or its beginning."""
-    short = {"thurs": "thu", "tues": "tue", "sept": "sep", "thur": "thu"}.get(text, text)
-    return next((at for at, name in enumerate(names) if short in (name, name[:3])), None)
-
-
-def _month(year: int, month: int) -> tuple[date, date]:
-    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
-
-
-def _year(year: int) -> tuple[date, date]:
-    return date(year, 1, 1), date(year, 12, 31)
+def _translate_day(text: str) -> str:
+    """Return the day beside a time; empty if there is none."""
+    if not text:
+        return ""
+    weekday = _LEADING_WEEKDAY.match(text)
+    if weekday is not None:
+        text = text[weekday.end() :]
+    span = _translate_span(text)
+    if span is not None and not re.search("second|minute|hour", span):
+        return span
+    period = parse_period(text)
+    if period is None or period.first != period.last:
+        raise ValueError
+    return _clamp(period.first)
